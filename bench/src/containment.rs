@@ -15,6 +15,7 @@
 //! network, as root, because it stops the processes of a node.
 
 mod installation;
+mod phase;
 mod playing;
 mod script;
 mod stopping;
@@ -31,7 +32,8 @@ use crate::bar::Bar;
 use crate::table::Table;
 use crate::unit::human;
 use installation::{Installation, Lost};
-use playing::{Phase, Play};
+use phase::Phase;
+use playing::Play;
 
 /// The rate of requests to all victims together, per second.
 const RATE: u32 = 200;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use crate::hello::ANSWER;
 use crate::load::{Figures, Load, Target};
-use crate::peers::ANSWER;
 use crate::process::Process;
 use crate::quantile::median;
 

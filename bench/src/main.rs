@@ -26,6 +26,7 @@ mod engine;
 mod fairness;
 mod fleet;
 mod front;
+mod hello;
 mod hostile;
 mod isolates;
 mod load;

@@ -11,13 +11,9 @@ use anyhow::Context;
 use bytes::Bytes;
 
 use crate::contest::Contender;
+use crate::hello::HOST;
 use crate::load::Target;
 use crate::process::{Placement, Process};
-
-/// The host that every contender serves.
-pub const HOST: &str = "hello.bench.localhost";
-/// The response of every contender: see `bench/peers/hello.js`.
-pub const ANSWER: &str = "Hello from /\n";
 
 /// The file name of the hello Worker.
 const HELLO: &str = "hello.js";

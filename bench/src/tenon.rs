@@ -19,8 +19,9 @@ use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tokio::runtime::Runtime;
 
 use crate::contest::Contender;
+use crate::hello::HOST;
 use crate::load::{Target, await_answer, get};
-use crate::peers::{HOST, free_port};
+use crate::peers::free_port;
 use crate::process::Process;
 
 /// The programs, in the directory of this one.

@@ -137,7 +137,7 @@ impl Dev {
 
         // The router starts first, because the node needs its address for calls between Workers.
         let router = Router::spawn(router_config(&args, &catalog_url, shards)?, router_drain, &registry, &readiness)?;
-        let config = node_config(&catalog_url, router.inner_addr(), shards)?;
+        let config = node_config(&catalog_url, router.internal_addr(), shards)?;
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
         catalog.set_node(node_entry(&node));
 
@@ -147,7 +147,7 @@ impl Dev {
             settings,
             site: Site::default(),
             files,
-            schedules: Schedules::new(router.inner_addr()),
+            schedules: Schedules::new(router.internal_addr()),
             catalog,
             catalog_signal,
             node,
@@ -242,7 +242,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
     Ok(tenon_router::Config {
         name: "router/dev".to_owned(),
         listen: args.listen,
-        inner_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,
         threads: NonZeroU16::new(lanes).context("at least one thread is needed")?.into(),

@@ -62,7 +62,7 @@ fn who_may_come_where_is_decided_by_what_they_show() {
     let runtime = runtime();
     let doors = [
         (Role::Operator, platform.catalog),
-        (Role::Router, platform.router.inner_addr()),
+        (Role::Router, platform.router.internal_addr()),
         (Role::RuntimeNode, platform.node.addresses()[0]),
     ];
     let stranger = self::authority();
@@ -190,7 +190,7 @@ impl Platform {
             "--shards=1".to_owned(),
             "--no-pin".to_owned(),
             format!("--catalog=https://{catalog}"),
-            format!("--router=https://{}", router.inner_addr()),
+            format!("--router=https://{}", router.internal_addr()),
             format!("--tls-dir={}", volumes[Role::RuntimeNode as usize].path().display()),
         ];
         let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
@@ -268,7 +268,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
     tenon_router::Config {
         name: "router/test".to_owned(),
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        inner_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: format!("https://{catalog}").parse().unwrap(),
         tls: Some(tls),
         threads: NonZeroUsize::new(2).unwrap(),

@@ -9,7 +9,7 @@ use anyhow::ensure;
 use tokio::sync::Mutex;
 
 use crate::operator::CATALOG_PORT;
-use crate::router::INNER_PORT;
+use crate::router::INTERNAL_PORT;
 use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Speaks, await_condition};
 
 /// The pool of Workers that name none.
@@ -23,7 +23,7 @@ pub struct Platform {
     account: Account,
     logs: PathBuf,
     catalog: Service,
-    /// The routers' inner listener.
+    /// The routers' internal listener.
     inner: Service,
     operator: Mutex<Option<Operator>>,
     _nodes: [Node; 2],
@@ -41,7 +41,7 @@ impl Platform {
         std::fs::create_dir_all(&logs)?;
 
         let catalog = Service::start(CATALOG_PORT).await?;
-        let inner = Service::start(INNER_PORT).await?;
+        let inner = Service::start(INTERNAL_PORT).await?;
         let door = inner.address();
         let account = Account::create(&cluster, &system, &logs).await?;
         let operator =
@@ -52,7 +52,7 @@ impl Platform {
             async |name| Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await;
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Speaks::Plain, address, &logs).await?;
-        inner.set_backends(vec![router.inner_address()]);
+        inner.set_backends(vec![router.internal_address()]);
         Ok(Self {
             cluster: cluster.clone(),
             router,

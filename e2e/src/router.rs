@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::{Connection, Process, Speaks, address};
 
-pub const INNER_PORT: u16 = 8081;
+pub const INTERNAL_PORT: u16 = 8081;
 
 /// A running router.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Router {
         let mut process = Process::spawn(name, "tenon-router", logs, |command| {
             command
                 .args(["--listen", &format!("{address}:8080")])
-                .args(["--inner-listen", &format!("{address}:{INNER_PORT}")])
+                .args(["--inner-listen", &format!("{address}:{INTERNAL_PORT}")])
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
                 .args(["--threads", "2"]);
@@ -40,9 +40,9 @@ impl Router {
         (self.address, 8080).into()
     }
 
-    /// Returns the address of the inner listener, for nodes and operators.
-    pub fn inner_address(&self) -> SocketAddr {
-        (self.address, INNER_PORT).into()
+    /// Returns the address of the internal listener, for nodes and operators.
+    pub fn internal_address(&self) -> SocketAddr {
+        (self.address, INTERNAL_PORT).into()
     }
 
     /// Returns the number of nodes that the router knows.

@@ -2,6 +2,7 @@
 //!
 //! - [`catalog`] and [`runtime`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
+//! - [`invoke`]: the messages of `Runtime.Invoke`, for the same path.
 //! - [`id`]: typed identifiers.
 //! - [`egress`]: the hosts that a Worker may connect to.
 //! - [`module`]: the kinds of modules, and the value that an import of each kind evaluates to.
@@ -15,6 +16,7 @@ pub mod egress;
 pub mod failure;
 pub mod frame;
 pub mod id;
+pub mod invoke;
 pub mod module;
 pub mod pattern;
 pub mod revision;

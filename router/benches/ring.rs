@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_router::ring::{Key, Ring, Seed};
+use tenon_router::table::ring::{Key, Ring, Seed};
 
 const SHARDS: u16 = 16;
 /// Enough that counting adds under 2 % to the largest of the shares.

@@ -13,8 +13,22 @@
 //! longest waiting first. The larger a crowd, the larger its part of the sample, so no order needs
 //! to be maintained.
 //!
-//! `Send`, because hyper requires it of upgraded connections; only the owning thread touches it,
-//! and no lock is ever contended.
+//! The group is what lies below HTTP: what a connection's bytes are, and what it may take.
+//!
+//! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
+//! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
+//! - [`pace`]: how slowly a client may send a body.
+//! - [`memory`], [`descriptors`]: what all clients of the process may take together.
+//!
+//! Depends on `quota`, and on no other group. `Send`, because hyper requires it of upgraded
+//! connections; only the owning thread touches it, and no lock is ever contended.
+
+pub mod descriptors;
+pub(crate) mod filter;
+pub(crate) mod head;
+pub mod memory;
+pub(crate) mod pace;
+pub(crate) mod preface;
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -25,7 +39,7 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-use crate::head::Refusal;
+use crate::clients::head::Refusal;
 use crate::quota::{Account, Hold, Peer, Quota};
 
 /// The timeout for a client to send a request's head, and the maximum idle time between two
@@ -116,7 +130,7 @@ pub(crate) struct Client {
 struct Held {
     memory: Hold,
     /// The connection's file descriptor.
-    place: Hold,
+    descriptor: Hold,
 }
 
 /// The treatment of the bytes that a client sends.
@@ -160,9 +174,10 @@ impl Clients {
     /// Admits a connection, if necessary in place of one that waits.
     pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
         let peer = Peer::from(address);
-        let (account, places) = (self.memory.account(peer), self.connections.account(peer));
-        let held =
-            in_need(&self.list, &account, || Some(Held { memory: account.take(RESTING)?, place: places.take(1)? }))?;
+        let (account, descriptors) = (self.memory.account(peer), self.connections.account(peer));
+        let held = in_need(&self.list, &account, || {
+            Some(Held { memory: account.take(RESTING)?, descriptor: descriptors.take(1)? })
+        })?;
         let mut list = lock(&self.list);
         let client = Arc::new(Client {
             account,
@@ -327,8 +342,8 @@ impl Client {
 
     /// Ends the connection, and releases what it holds at once.
     fn end(&self) {
-        let Held { memory, place } = &mut *lock(&self.held);
-        let _less_is_always_possible = (memory.resize(0), place.resize(0));
+        let Held { memory, descriptor } = &mut *lock(&self.held);
+        let _less_is_always_possible = (memory.resize(0), descriptor.resize(0));
         self.tell(Order::End);
     }
 
@@ -429,142 +444,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt as _;
-
-    use super::*;
-
-    fn address(last: u8) -> IpAddr {
-        [10, 0, 0, last].into()
-    }
-
-    fn is_told_to_end(admitted: &Admitted) -> bool {
-        admitted.0.order().now_or_never() == Some(Order::End)
-    }
-
-    #[test]
-    fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
-        let clients = Clients::new(100 * RESTING, 1000);
-        let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
-        let mut crowd = Vec::new();
-        for _ in 0..1000 {
-            crowd.push(clients.admit(address(100)).unwrap());
-            assert!(clients.memory() <= 100 * RESTING);
-            crowd.retain(|client| !is_told_to_end(client));
-        }
-        assert!((60..100).contains(&crowd.len()), "{}", crowd.len());
-        assert!(early.iter().all(|client| !is_told_to_end(client)));
-        drop((early, crowd));
-        assert_eq!(clients.memory(), 0);
-        assert!(lock(&clients.list).clients.is_empty());
-    }
-
-    #[test]
-    fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
-        let clients = Clients::new(1 << 30, 100);
-        let mut crowd = Vec::new();
-        for _ in 0..1000 {
-            crowd.push(clients.admit(address(100)).unwrap());
-            crowd.retain(|client| !is_told_to_end(client));
-            assert!(crowd.len() <= 75, "{}", crowd.len());
-        }
-        let next: Vec<_> = (0..10).map(|_| clients.admit(address(1)).unwrap()).collect();
-        assert!(next.iter().all(|client| !is_told_to_end(client)));
-    }
-
-    /// Returns as many connections of an address as are admitted, each with a request in hand.
-    fn all_in_hand(clients: &Clients, last: u8) -> Vec<(Admitted, InHand)> {
-        let admit = || {
-            let admitted = clients.admit(address(last))?;
-            let in_hand = admitted.0.take_in_hand();
-            Some((admitted, in_hand))
-        };
-        std::iter::from_fn(admit).take(1000).collect()
-    }
-
-    #[test]
-    fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
-        let clients = Clients::new(10 * RESTING, 1000);
-        let working = all_in_hand(&clients, 1);
-        assert!((7..=10).contains(&working.len()), "{}", working.len());
-        assert!(clients.admit(address(1)).is_none());
-        assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
-        assert!(working[0].0.0.memory(RESTING).is_none());
-        assert!(clients.shed() > 0);
-    }
-
-    #[test]
-    fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unread() {
-        let clients = Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
-        let mut crowd = all_in_hand(&clients, 1);
-        let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
-        let mut more = first.take_in_hand();
-        for (_, in_hand) in &mut crowd[..2] {
-            in_hand.unread(true);
-        }
-        assert!(clients.admit(address(1)).is_none(), "they have been behind for a moment");
-        for client in [first, second] {
-            client.since.store(0, Relaxed);
-        }
-        // The sample is taken at random.
-        assert!((0..1000).any(|_| clients.admit(address(1)).is_some()));
-        assert_eq!([first, second].map(|client| client.can_end()), [false, false], "one works, and one has ended");
-        assert!(is_told_to_end(&crowd[1].0) && !is_told_to_end(&crowd[0].0));
-        more.unread(true);
-        first.since.store(0, Relaxed);
-        assert!(first.can_end());
-        more.unread(false);
-        assert!(!first.can_end(), "its client reads on");
-        drop((more, crowd));
-        assert_eq!([first, second].map(|client| client.unread.load(Relaxed)), [0, 0]);
-    }
-
-    #[test]
-    fn for_what_a_crowd_adds_others_end_only_so_often() {
-        let clients = Clients::new(100 * RESTING, 1000);
-        let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
-        crowd.retain(|client| !is_told_to_end(client));
-        let grown = crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
-        let ended = crowd.iter().filter(|client| is_told_to_end(client)).count();
-        // Two are ended for one that doubles, since with less free an address may have less.
-        assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
-        assert!(grown + ended < crowd.len());
-        assert!(clients.admit(address(100)).is_some(), "a newcomer still finds room");
-        assert!(clients.admit(address(1)).unwrap().0.grow(2 * RESTING), "it is no concern of others");
-    }
-
-    #[test]
-    fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
-        let clients = Clients::new(100 * RESTING, 1000);
-        let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
-        let crowd = all_in_hand(&clients, 2);
-        assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
-        assert!(waiting.iter().all(|client| !is_told_to_end(client)));
-    }
-
-    #[test]
-    fn one_that_has_nothing_to_do_rests() {
-        let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
-        let admitted = clients.admit(address(1)).unwrap();
-        let client = &admitted.0;
-        client.rest(false);
-        client.since.store(0, Relaxed);
-        clients.sweep();
-        assert_eq!(client.order().now_or_never(), Some(Order::Rest));
-        client.rest(true);
-        clients.sweep();
-        assert_eq!(client.order().now_or_never(), None);
-    }
-
-    #[test]
-    fn one_that_keeps_its_request_back_for_too_long_ends() {
-        let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
-        let admitted = clients.admit(address(1)).unwrap();
-        clients.sweep();
-        assert_eq!(admitted.0.order().now_or_never(), None);
-        admitted.0.begins();
-        admitted.0.since.store(0, Relaxed);
-        clients.sweep();
-        assert!(is_told_to_end(&admitted));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The front of a thread: its listeners, the connections that they accept, and how those end.
+//! Serves HTTP: a thread's listeners, the connections that they accept, and how those end.
 //!
 //! Every thread listens on the same two addresses (`SO_REUSEPORT`), one for clients and one for the
 //! platform's own processes; the kernel distributes connections among the threads. A drain has two
@@ -13,65 +13,48 @@
 //!
 //! The drain waits for requests, since each of them ends. Tunnels may not end by themselves, so
 //! they are closed when their grace period is over.
+//!
+//! The group turns a client's request into an invocation, and the node's reply into a response:
+//!
+//! - [`connection`]: serves one connection until it ends.
+//! - [`path`]: the path of a client's request, in order.
+//! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router
+//!   interprets.
+//! - [`response`], [`error`]: what the client receives.
+//! - [`internal`]: calls from other processes of the platform.
+//!
+//! The top of the crate: depends on every other group, and no group depends on it.
 
-use std::cell::Cell;
+pub(crate) mod body;
+mod connection;
+pub(crate) mod error;
+pub(crate) mod handshake;
+pub(crate) mod headers;
+pub(crate) mod internal;
+pub(crate) mod path;
+pub(crate) mod response;
+pub(crate) mod target;
+
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tenon_lifecycle::{drain, readiness::Readiness, tls};
+use socket2::{Domain, Protocol, Socket, Type};
+use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::answer::Written;
-use crate::clients::{self, Order, Passage, SWEEP};
-use crate::gate::{self, Gate};
-use crate::handshake::Handshake;
-use crate::inner;
-use crate::link::Local;
-use crate::path::{self, Caller};
-use crate::preface::{Opening, Speaks};
+use crate::clients::SWEEP;
+use crate::front::connection::{Served, Stage};
+use crate::front::path::Caller;
 use crate::thread::RouterThread;
 
 /// The maximum length of the queue of connections to accept. The kernel's own limit is usually
 /// lower.
 const BACKLOG: i32 = 4096;
-
-/// The maximum size of a request's head, and of each read of a body, in bytes.
-const HTTP1_BUFFER: usize = 64 * 1024;
-const HTTP2_HEAD: u32 = 64 * 1024;
-const HTTP2_STREAMS: u32 = 128;
-/// The flow-control windows of one stream and of the connection, in bytes: how much body may be
-/// buffered unread. The first is charged to each request.
-const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
-const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// The maximum part of a response that is buffered in the connection, in bytes.
-const HTTP2_SEND_BUFFER: usize = 64 * 1024;
-
-/// A client that accepts no data for this long is dead.
-const GONE: Duration = Duration::from_secs(60);
-
-/// An HTTP/2 client that does not answer pings is dead.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// An idle peer, such as that of a tunnel, is probed after `KEEPALIVE`, and is dead after
-/// `KEEPALIVE_PROBES` unanswered probes.
-const KEEPALIVE: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-const KEEPALIVE_PROBES: u32 = 3;
-
-/// The time for which a new connection may stay silent once no more connections are accepted.
-const LAST_BEGINNING: Duration = Duration::from_secs(2);
 
 /// Connections accepted before the other tasks of the thread run. With a larger number, a crowd of
 /// clients that reconnects as soon as it is disconnected delays each step of each request by as
@@ -82,32 +65,26 @@ const IN_A_ROW: usize = 8;
 /// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The limits for the platform's own processes, each of which sends the requests of many callers on
-/// one connection.
-const INNER_STREAMS: u32 = 4096;
-const INNER_STREAM_WINDOW: u32 = 256 * 1024;
-const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-
 /// A thread's listeners.
-pub(crate) struct Doors<L> {
+pub(crate) struct Listeners<L> {
     pub(crate) clients: L,
-    pub(crate) inner: L,
+    pub(crate) internal: L,
 }
 
-/// The listener that accepted a connection.
+/// Which listener accepted a connection.
 #[derive(Clone, Copy)]
-enum Door {
+enum ListenerKind {
     Clients,
-    Inner,
+    Internal,
 }
 
-impl Doors<TcpListener> {
-    async fn accept(&self) -> io::Result<(Door, TcpStream, SocketAddr)> {
-        let (door, accepted) = tokio::select! {
-            accepted = self.clients.accept() => (Door::Clients, accepted),
-            accepted = self.inner.accept() => (Door::Inner, accepted),
+impl Listeners<TcpListener> {
+    async fn accept(&self) -> io::Result<(ListenerKind, TcpStream, SocketAddr)> {
+        let (kind, accepted) = tokio::select! {
+            accepted = self.clients.accept() => (ListenerKind::Clients, accepted),
+            accepted = self.internal.accept() => (ListenerKind::Internal, accepted),
         };
-        accepted.map(|(stream, peer)| (door, stream, peer))
+        accepted.map(|(stream, peer)| (kind, stream, peer))
     }
 }
 
@@ -125,13 +102,6 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Serving,
-    Leaving,
-    Closing,
-}
-
 /// Serves until the drain is complete.
 ///
 /// # Arguments
@@ -139,28 +109,31 @@ enum Stage {
 /// * `tunnel_grace`: how long tunnels may stay open after `linger`.
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
-    doors: Doors<std::net::TcpListener>,
+    listeners: Listeners<std::net::TcpListener>,
     drain: drain::Watch,
     readiness: Readiness,
     linger: Duration,
     tunnel_grace: Duration,
 ) -> io::Result<()> {
-    let doors = Doors { clients: TcpListener::from_std(doors.clients)?, inner: TcpListener::from_std(doors.inner)? };
+    let listeners = Listeners {
+        clients: TcpListener::from_std(listeners.clients)?,
+        internal: TcpListener::from_std(listeners.internal)?,
+    };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
     let front = Front { thread: thread.clone(), stage_rx };
     let tunnels = &thread.tunnels;
 
     let sweeper = spawn_local(sweep(thread.clone()));
 
-    front.accept_until(&doors, drain.signaled()).await;
+    front.accept_until(&listeners, drain.signaled()).await;
     let leaving = readiness.hold("drain");
     thread.leaving.set(true);
     stage_tx.send_replace(Stage::Leaving);
-    front.accept_until(&doors, tokio::time::sleep(linger)).await;
+    front.accept_until(&listeners, tokio::time::sleep(linger)).await;
     // Connections that the kernel has established are served: closing the listener would reset
     // them.
-    front.admit_all(Door::Clients, doors.clients);
-    front.admit_all(Door::Inner, doors.inner);
+    front.admit_all(ListenerKind::Clients, listeners.clients);
+    front.admit_all(ListenerKind::Internal, listeners.internal);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel a place.
@@ -185,7 +158,7 @@ struct Front {
 }
 
 impl Front {
-    async fn accept_until(&self, doors: &Doors<TcpListener>, end: impl Future<Output = ()>) {
+    async fn accept_until(&self, listeners: &Listeners<TcpListener>, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
         for accepted_so_far in 1_usize.. {
             if accepted_so_far.is_multiple_of(IN_A_ROW) {
@@ -194,10 +167,10 @@ impl Front {
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
-                accepted = doors.accept() => accepted,
+                accepted = listeners.accept() => accepted,
             };
             match accepted {
-                Ok((door, stream, peer)) => self.admit(door, stream, peer),
+                Ok((kind, stream, peer)) => self.admit(kind, stream, peer),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -208,7 +181,7 @@ impl Front {
 
     /// Accepts all established connections. This asks the kernel directly, because the event loop
     /// may not know of all of them yet.
-    fn admit_all(&self, door: Door, listener: TcpListener) {
+    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
         let accept = |listener: &std::net::TcpListener| {
             let (stream, peer) = listener.accept()?;
             stream.set_nonblocking(true)?;
@@ -218,7 +191,7 @@ impl Front {
         // At most the length of the queue.
         for _ in 0..BACKLOG {
             match accept(&listener) {
-                Ok((stream, peer)) => self.admit(door, stream, peer),
+                Ok((stream, peer)) => self.admit(kind, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -227,32 +200,30 @@ impl Front {
         }
     }
 
-    fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
+    fn admit(&self, kind: ListenerKind, stream: TcpStream, peer: SocketAddr) {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         let gauge = Counted::new(&thread);
-        match door {
-            Door::Clients => {
+        match kind {
+            ListenerKind::Clients => {
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
                 let Some(admitted) = thread.clients.admit(peer.ip()) else { return };
                 let accounts = thread.accounts(peer.ip());
                 let caller = Caller { address: peer.ip(), client: admitted.0.clone(), accounts };
                 spawn_local(async move {
-                    tell(peer, serve(thread, stream, caller, stage_rx).await);
+                    tell(peer, connection::serve_client(thread, stream, caller, stage_rx).await);
                     drop((admitted, gauge));
                 });
             }
-            Door::Inner => {
+            ListenerKind::Internal => {
                 spawn_local(async move {
-                    tell(peer, serve_inner(thread, stream, peer.ip(), stage_rx).await);
+                    tell(peer, connection::serve_internal(thread, stream, peer.ip(), stage_rx).await);
                     drop(gauge);
                 });
             }
         }
     }
 }
-
-type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn tell(peer: SocketAddr, served: Served) {
     if let Err(error) = served {
@@ -288,230 +259,4 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.0.gauges.connections.dec();
     }
-}
-
-/// Shuts a connection down gracefully, once its requests in flight are done.
-macro_rules! finish {
-    ($asked:expr, $connection:expr) => {{
-        let mut connection = $connection;
-        connection.as_mut().graceful_shutdown();
-        if !$asked.get() {
-            // hyper would wait for the first request of a connection without limit.
-            match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
-                Ok(ended) => return Ok(ended?),
-                Err(_) if !$asked.get() => return Ok(()),
-                Err(_) => {}
-            }
-        }
-        Ok(connection.await?)
-    }};
-}
-
-/// Drives both kinds of connection. They behave alike but share no trait.
-macro_rules! drive {
-    ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
-        let mut connection = pin!($connection);
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => return Ok(ended?),
-            () = until(&$stage_rx, $last_stage, $asked) => {}
-        }
-        finish!($asked, connection.as_mut())
-    }};
-}
-
-/// Waits until a connection should end: from stage `last` on, and, if it has sent no request yet,
-/// after a short delay in which it may send one.
-async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool>) {
-    // The sender outlives every receiver.
-    let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
-    if !asked.get() {
-        tokio::time::sleep(LAST_BEGINNING).await;
-    }
-}
-
-/// Waits for the start of a connection. Returns `None` if that does not arrive and no more
-/// connections are accepted.
-async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Output = T>) -> Option<T> {
-    let asked = Cell::new(false);
-    tokio::select! {
-        biased;
-        begun = beginning => Some(begun),
-        () = until(stage_rx, Stage::Closing, &asked) => None,
-    }
-}
-
-async fn serve(
-    thread: Rc<RouterThread>,
-    stream: TcpStream,
-    caller: Caller,
-    stage_rx: watch::Receiver<Stage>,
-) -> Served {
-    stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
-    let socket = SockRef::from(&stream);
-    socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
-    socket.set_tcp_user_timeout(Some(GONE))?;
-    // The send buffer does not limit data in flight to a client that reads.
-    socket.set_tcp_notsent_lowat(clients::UNSENT)?;
-    let client = caller.client.clone();
-    let opening = begin(&stage_rx, async {
-        tokio::select! {
-            biased;
-            opening = Opening::read(stream) => Some(opening),
-            () = ended(&client) => None,
-        }
-    });
-    let Some(Some(opening)) = opening.await else { return Ok(()) };
-    let caller = Rc::new(caller);
-    let mut gate = Gate::new(opening?, client.clone());
-    // The state of an active connection is boxed, so that it is no part of an idle one.
-    if gate.speaks() == Speaks::Http2 {
-        return Box::pin(serve_http2(thread, gate, caller, stage_rx)).await;
-    }
-    loop {
-        match Box::pin(serve_http1(thread.clone(), gate, caller.clone(), stage_rx.clone())).await? {
-            Some(resting) => gate = resting,
-            None => return Ok(()),
-        }
-        client.rest(true);
-        // Shrinking a hold always succeeds.
-        let _ = client.hold(clients::RESTING);
-        let asked = Cell::new(true);
-        tokio::select! {
-            biased;
-            readable = gate.readable() => readable?,
-            () = ended(&client) => return Ok(()),
-            () = until(&stage_rx, Stage::Closing, &asked) => return Ok(()),
-        }
-    }
-}
-
-/// Waits until a connection is told to end, because memory is short or it has been idle for too
-/// long.
-async fn ended(client: &clients::Client) {
-    while client.order().await != Order::End {}
-}
-
-/// Serves until the connection ends, or until it is idle and gives up its buffers.
-async fn serve_http1(
-    thread: Rc<RouterThread>,
-    gate: Gate,
-    caller: Rc<Caller>,
-    stage_rx: watch::Receiver<Stage>,
-) -> Result<Option<Gate>, Box<dyn std::error::Error + Send + Sync>> {
-    let client = caller.client.clone();
-    if !client.hold(clients::HTTP1) {
-        return Ok(None);
-    }
-    client.rest(false);
-    let asked = Cell::new(false);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        asked.set(true);
-        if Handshake::is_asked_in_http1(request.method(), request.version(), request.headers()) {
-            client.pass(Passage::Kept);
-        }
-        if let Some(refusal) = gate::refusal(&client, &request) {
-            request.extensions_mut().insert(refusal);
-        }
-        let in_hand = client.take_in_hand();
-        let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| Written::of(response, in_hand)) }
-    });
-    let mut connection = http1::Builder::new()
-        // The sweep enforces the timeout for heads.
-        .header_read_timeout(None)
-        .max_buf_size(HTTP1_BUFFER)
-        .serve_connection(TokioIo::new(gate), service)
-        .with_upgrades();
-    let rests = async {
-        loop {
-            match client.order().await {
-                Order::End => return false,
-                Order::Rest if client.may_rest() => return true,
-                Order::Rest => {}
-            }
-        }
-    };
-    let rests = tokio::select! {
-        biased;
-        ended = &mut connection => return Ok(ended.map(|()| None)?),
-        rests = rests => rests,
-        () = until(&stage_rx, Stage::Closing, &asked) => {
-            let finished = async { finish!(&asked, std::pin::Pin::new(&mut connection)) };
-            return tokio::select! {
-                biased;
-                finished = finished => Served::map(finished, |()| None),
-                () = ended(&client) => Ok(None),
-            };
-        }
-    };
-    Ok(if rests { connection.into_parts().map(|parts| parts.io.into_inner()) } else { None })
-}
-
-async fn serve_http2(
-    thread: Rc<RouterThread>,
-    gate: Gate,
-    caller: Rc<Caller>,
-    stage_rx: watch::Receiver<Stage>,
-) -> Served {
-    let client = caller.client.clone();
-    client.pass(Passage::Free);
-    if !client.hold(clients::HTTP2) {
-        return Ok(());
-    }
-    let asked = Cell::new(false);
-    let service = service_fn(|request| {
-        asked.set(true);
-        let in_hand = client.take_in_hand();
-        let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| Written::of(response, in_hand)) }
-    });
-    let connection = http2::Builder::new(Local)
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .max_header_list_size(HTTP2_HEAD)
-        .max_concurrent_streams(HTTP2_STREAMS)
-        .max_send_buf_size(HTTP2_SEND_BUFFER)
-        .enable_connect_protocol()
-        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-        .serve_connection(TokioIo::new(gate), service);
-    let driven = async { drive!(stage_rx, &asked, connection, Stage::Leaving) };
-    tokio::select! {
-        biased;
-        served = driven => served,
-        () = ended(&client) => Ok(()),
-    }
-}
-
-async fn serve_inner(
-    thread: Rc<RouterThread>,
-    stream: TcpStream,
-    peer: IpAddr,
-    stage_rx: watch::Receiver<Stage>,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    stream.set_nodelay(true)?;
-    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else { return Ok(()) };
-    let stream = stream?;
-    let accounts = Rc::new(thread.accounts(peer));
-    let asked = Cell::new(false);
-    let service = service_fn(|request| {
-        asked.set(true);
-        inner::serve(thread.clone(), peer, accounts.clone(), request)
-    });
-    drive!(
-        stage_rx,
-        &asked,
-        http2::Builder::new(Local)
-            .timer(TokioTimer::new())
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .max_concurrent_streams(INNER_STREAMS)
-            .initial_stream_window_size(INNER_STREAM_WINDOW)
-            .initial_connection_window_size(INNER_CONNECTION_WINDOW)
-            .serve_connection(TokioIo::new(stream), service),
-        Stage::Leaving
-    )
 }

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, Method, Response};
 use tenon_proto::failure::Failure;
+use tenon_proto::invoke::HeadWriter;
 
-use crate::handshake::Handshake;
-use crate::head::{Messages, Step};
-use crate::target::Target;
-use crate::wire::HeadWriter;
-use crate::{error, headers};
+use crate::clients::head::{Messages, Step};
+use crate::front::handshake::Handshake;
+use crate::front::target::Target;
+use crate::front::{error, headers};
 
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;
@@ -38,7 +38,7 @@ pub fn answer(failure: &Failure, asked: &Parts) -> Response<Bytes> {
     error::response(failure, asked, "made-here")
 }
 
-/// Returns the messages that pass the gate of an HTTP/1 connection, if its bytes arrive in pieces
+/// Returns the messages that pass the filter of an HTTP/1 connection, if its bytes arrive in pieces
 /// of this length, in bytes.
 ///
 /// # Errors

@@ -108,7 +108,7 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
     Ok(Config {
         name: format!("router/{name}"),
         listen: args.listen,
-        inner_listen: args.inner_listen,
+        internal_listen: args.inner_listen,
         catalog: args.catalog.clone(),
         tls,
         threads,

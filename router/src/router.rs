@@ -21,10 +21,10 @@ use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
 use crate::catalog;
-use crate::front::{self, Doors};
+use crate::clients::pace::Pace;
+use crate::front::{self, Listeners};
 use crate::metrics::{LOOPS, Metrics};
-use crate::pace::Pace;
-use crate::shares::Shares;
+use crate::table::shares::Shares;
 use crate::table::{Pin, Published, Table};
 use crate::thread::{RouterThread, Settings};
 
@@ -36,7 +36,7 @@ pub struct Config {
     /// The address on which clients connect. Port 0 selects any free port.
     pub listen: SocketAddr,
     /// The address on which nodes and the operator connect. Port 0 selects any free port.
-    pub inner_listen: SocketAddr,
+    pub internal_listen: SocketAddr,
     /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
     /// The mutual TLS between operator, nodes and router. Client connections do not use it.
@@ -73,7 +73,7 @@ pub enum SpawnError {
 /// dropped.
 pub struct Router {
     addr: SocketAddr,
-    inner_addr: SocketAddr,
+    internal_addr: SocketAddr,
     published: Published,
     threads: Vec<JoinHandle<()>>,
 }
@@ -101,16 +101,16 @@ impl Router {
         let client_memory = of_a_thread(config.client_memory);
         let client_connections = of_a_thread(config.client_connections);
         let (addr, clients) = listen(config.listen, threads)?;
-        let (inner_addr, inner) = listen(config.inner_listen, threads)?;
+        let (internal_addr, internal) = listen(config.internal_listen, threads)?;
 
         let mut threads = Vec::new();
         // The catalog is watched until the last serving thread has ended.
         let (threads_tx, threads_rx) = watch::channel(());
-        for (i, (clients, inner)) in clients.into_iter().zip(inner).enumerate() {
+        for (i, (clients, internal)) in clients.into_iter().zip(internal).enumerate() {
             let thread = ThreadParts {
                 name: i.to_string(),
                 loops: loops.clone(),
-                doors: Doors { clients, inner },
+                listeners: Listeners { clients, internal },
                 settings: Settings {
                     access_log: config.access_log,
                     debug_headers: config.debug_headers,
@@ -147,8 +147,8 @@ impl Router {
                 }
             });
         })?);
-        tracing::info!(%addr, %inner_addr, threads = config.threads, "listening");
-        Ok(Self { addr, inner_addr, published, threads })
+        tracing::info!(%addr, %internal_addr, threads = config.threads, "listening");
+        Ok(Self { addr, internal_addr, published, threads })
     }
 
     /// Returns the address for clients, with the actual port if port 0 was configured.
@@ -157,8 +157,8 @@ impl Router {
     }
 
     /// Returns the address for nodes and the operator.
-    pub fn inner_addr(&self) -> SocketAddr {
-        self.inner_addr
+    pub fn internal_addr(&self) -> SocketAddr {
+        self.internal_addr
     }
 
     /// Returns the shard to which a Worker is pinned, which gets its requests while it is
@@ -184,7 +184,7 @@ impl Router {
 struct ThreadParts {
     name: String,
     loops: EventLoops,
-    doors: Doors<TcpListener>,
+    listeners: Listeners<TcpListener>,
     settings: Settings,
     tls: Option<Tls>,
     published: Published,
@@ -201,7 +201,7 @@ impl ThreadParts {
         let thread = RouterThread::new(&self.name, self.settings, self.tls, &self.published, self.metrics);
         let served = async {
             spawn_local(self.loops.watch(&self.name));
-            front::run(thread, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace).await
+            front::run(thread, self.listeners, self.drain, self.readiness, self.linger, self.tunnel_grace).await
         };
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
             tracing::error!(%error, "a router thread failed");

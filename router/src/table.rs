@@ -5,7 +5,15 @@
 //! change among 100,000 Workers costs one change; the ring of a pool is rebuilt only when the
 //! pool's nodes change.
 //!
-//! Pure except for the publication.
+//! - [`route`]: which Worker a host and path belong to.
+//! - [`ring`]: which shards a Worker's requests go to, in order.
+//! - `shares`: how evenly the ring distributes Workers, as metrics.
+//!
+//! Depends on no other module of the crate. Pure except for the publication.
+
+pub mod ring;
+pub mod route;
+pub(crate) mod shares;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,8 +27,8 @@ use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{self, WatchResponse, node};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
-use crate::ring::{Key, Ring, Seed};
-use crate::route::{Route, Routes};
+use crate::table::ring::{Key, Ring, Seed};
+use crate::table::route::{Route, Routes};
 
 /// The ids of lanes begin where those of shards end. No node has that many of either.
 const POSITIONS: u16 = ShardId::lane(0).0;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  Published (shared) ─► View ─┐
-//!  links, by shard ────────────┼─► the path of a request
-//!  retry budget, placements ───┤
+//!  upstream: links, budget ────┼─► the path of a request
+//!  clients, permits, tunnels ──┤
 //!  meters, ids ────────────────┘
 //! ```
 //!
@@ -17,19 +17,19 @@ use std::time::Instant;
 
 use arc_swap::{ArcSwap, Cache};
 use prometheus::IntGauge;
-use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::bulkhead::Bulkhead;
 use crate::clients::Clients;
-use crate::link::Link;
+use crate::clients::pace::Pace;
 use crate::metrics::{Gauges, Meters, Metrics};
-use crate::pace::Pace;
-use crate::placement::Placements;
 use crate::quota::{Account, Hold, Peer, Quota};
-use crate::retry::Budget;
-use crate::table::{Published, Shard, Table};
-use crate::tunnels::Tunnels;
+use crate::table::{Published, Table};
+use crate::tunnel::slots::{TunnelSlot, Tunnels};
+use crate::upstream::Upstream;
+use crate::upstream::links::Links;
+use crate::upstream::placement::Placements;
+use crate::upstream::retry::Budget;
 
 /// The maximum number of requests in hand per thread. Their memory is counted separately.
 const MAX_IN_FLIGHT: usize = 16_384;
@@ -44,14 +44,12 @@ pub(crate) struct RouterThread {
     pub(crate) metrics: Metrics,
     pub(crate) gauges: Gauges,
     pub(crate) meters: Rc<Meters>,
-    pub(crate) budget: RefCell<Budget>,
-    pub(crate) placements: RefCell<Placements>,
+    pub(crate) upstream: Upstream,
     /// Clients are asked to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
     table: RefCell<TableCache>,
-    links: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     permits: Quota,
     random: RefCell<fastrand::Rng>,
 }
@@ -96,19 +94,23 @@ impl RouterThread {
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         let mut random = fastrand::Rng::new();
+        let gauges = metrics.gauges(name);
         Rc::new(Self {
             settings,
+            upstream: Upstream {
+                links: Links::new(MAX_IN_FLIGHT, tls.clone(), metrics.clone(), gauges.clone()),
+                placements: RefCell::new(Placements::new(random.u64(..))),
+                budget: RefCell::new(Budget::new(Instant::now())),
+                metrics: metrics.clone(),
+            },
             tls,
             meters: Meters::new(&metrics, name),
-            gauges: metrics.gauges(name),
+            gauges,
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
             clients: Clients::new(settings.client_memory, settings.client_connections),
-            budget: RefCell::new(Budget::new(Instant::now())),
-            placements: RefCell::new(Placements::new(random.u64(..))),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published.clone()), view }),
-            links: RefCell::default(),
             permits: Quota::new(MAX_IN_FLIGHT),
             random: RefCell::new(random),
         })
@@ -120,27 +122,11 @@ impl RouterThread {
         let current = published.load();
         if !Arc::ptr_eq(current, view) {
             if current.nodes_version() != view.nodes_version() {
-                // Requests in flight keep their link, and the link its connection, until they are
-                // done.
-                self.links.borrow_mut().retain(|shard, _| current.has_shard(shard));
+                self.upstream.links.retain(current);
             }
             *view = Rc::new(current.clone());
         }
         view.clone()
-    }
-
-    pub(crate) fn link(&self, shard: &Arc<Shard>) -> Rc<Link> {
-        let mut links = self.links.borrow_mut();
-        match links.get(shard) {
-            Some(link) => link.clone(),
-            None => {
-                let bulkhead = Bulkhead::new(MAX_IN_FLIGHT);
-                let (metrics, gauges) = (self.metrics.clone(), self.gauges.clone());
-                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges, bulkhead);
-                links.insert(shard.clone(), link.clone());
-                link
-            }
-        }
     }
 
     /// Returns the accounts of an address, which exist as long as any of its connections.
@@ -149,11 +135,23 @@ impl RouterThread {
         Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
     }
 
-    /// Takes a permit for one more request, if this address may have one.
-    pub(crate) fn permit(&self, accounts: &Accounts) -> Option<Permit> {
-        let hold = accounts.permits.take(1)?;
+    /// Takes a permit for one more request.
+    ///
+    /// # Errors
+    /// Fails with `overloaded` if this address may have no more.
+    pub(crate) fn admit(&self, accounts: &Accounts) -> Result<Permit, Failure> {
+        let hold = accounts.permits.take(1).ok_or_else(overloaded)?;
         self.gauges.in_flight.inc();
-        Some(Permit { _hold: hold, gauge: self.gauges.in_flight.clone() })
+        self.upstream.budget.borrow_mut().request(Instant::now());
+        Ok(Permit { _hold: hold, gauge: self.gauges.in_flight.clone() })
+    }
+
+    /// Takes a slot for a tunnel.
+    ///
+    /// # Errors
+    /// Fails with `overloaded` if this address may have no more.
+    pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<TunnelSlot, Failure> {
+        self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }
 
     /// Returns a request id of 128 random bits.
@@ -177,4 +175,9 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.gauge.dec();
     }
+}
+
+/// Returns the failure for a request for which there is no permit or no memory.
+pub(crate) fn overloaded() -> Failure {
+    Failure::new(FailureCode::Overloaded, Phase::Admission, "the router has no capacity for the request; retry later")
 }

@@ -9,7 +9,6 @@ use tenon_proto::id::WorkerId;
 
 use crate::metrics::Outcome;
 use crate::table::Shard;
-use crate::thread::RouterThread;
 
 const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");
 const WORKER: HeaderName = HeaderName::from_static("tenon-worker");
@@ -29,6 +28,11 @@ pub(crate) struct Asked<'a> {
     pub(crate) protocol: Version,
 }
 
+/// Returns whether a client asks for debug headers.
+pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
+    headers.get(DEBUG).is_some_and(|value| value == "1")
+}
+
 /// The record of where a request went, for debug headers and the access log.
 pub(crate) struct Trace {
     pub(crate) for_caller: bool,
@@ -39,15 +43,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(crate) fn new(thread: &RouterThread, headers: &HeaderMap) -> Self {
-        let asked = || headers.get(DEBUG).is_some_and(|value| value == "1");
-        let for_caller = thread.settings.debug_headers || asked();
-        Self { for_caller, ..Self::for_log(thread) }
-    }
-
-    /// Creates a trace for a call that no client made.
-    pub(crate) fn for_log(thread: &RouterThread) -> Self {
-        Self { for_caller: false, for_log: thread.settings.access_log, worker: None, shard: None, attempts: 0 }
+    /// Creates the record of one request.
+    ///
+    /// # Arguments
+    /// * `for_caller`: whether the response has debug headers.
+    /// * `for_log`: whether the access log has a line for the request.
+    pub(crate) fn new(for_caller: bool, for_log: bool) -> Self {
+        Self { for_caller, for_log, worker: None, shard: None, attempts: 0 }
     }
 
     /// Returns whether names must be kept. Their reference counts are shared by all threads, so

@@ -13,7 +13,13 @@
 //! only buffer. Until then the request's body is pending; if the Worker does not accept, it is
 //! empty.
 //!
-//! Belongs to one thread.
+//! - [`slots`]: counts a thread's tunnels, and ends them.
+//! - [`closing`]: the Close frame of a tunnel that ends early.
+//!
+//! Depends on `clients`, `upstream` and what these may use. Belongs to one thread.
+
+pub(crate) mod closing;
+pub(crate) mod slots;
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -26,23 +32,21 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tenon_proto::failure::FailureCode;
+use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
-use crate::answer::BEHIND;
 use crate::clients;
-use crate::closing::{self, Code, Frames};
-use crate::exchange::{Reply, Rest};
-use crate::handshake::Handshake;
 use crate::metrics::{Meters, Way};
 use crate::quota::Hold;
-use crate::retry::Mishap;
-use crate::tunnels::Place;
+use crate::tunnel::closing::{Code, Frames};
+use crate::tunnel::slots::TunnelSlot;
+use crate::upstream::exchange::{BEHIND, Reply, Rest};
+use crate::upstream::retry::AttemptError;
+use crate::upstream::upload::{Source, Upload, broken};
 
 /// The maximum size of one read from a client, in bytes.
 const PIECE: usize = 16 * 1024;
@@ -54,10 +58,9 @@ type Connection = TokioIo<Upgraded>;
 
 /// A tunnel that has been requested.
 pub(crate) struct Tunnel {
-    handshake: Handshake,
     upgrade: OnUpgrade,
     client: Client,
-    place: Place,
+    slot: TunnelSlot,
 }
 
 impl Tunnel {
@@ -65,36 +68,28 @@ impl Tunnel {
     ///
     /// # Arguments
     /// * `upgrade`: resolves to the client's connection, once the answer's head has been sent.
-    /// * `place`: held for as long as the tunnel exists.
-    pub(crate) fn new(handshake: Handshake, upgrade: OnUpgrade, place: Place, meters: Rc<Meters>) -> Self {
+    /// * `slot`: held for as long as the tunnel exists.
+    pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
         let client = Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
-        Self { handshake, upgrade, client, place }
+        Self { upgrade, client, slot }
     }
 
-    pub(crate) fn handshake(&self) -> &Handshake {
-        &self.handshake
-    }
-
-    /// Returns the data from the client, which is empty if the tunnel is dropped without being
-    /// opened.
-    pub(crate) fn upstream(&self) -> FromClient {
-        FromClient(self.client.0.clone())
+    /// Returns the data from the client, as a body without a size limit. It is empty if the tunnel
+    /// is dropped without being opened.
+    pub(crate) fn upload(&self) -> Upload {
+        Upload::new(Box::new(FromClient(self.client.0.clone())), u64::MAX, 0, None)
     }
 
     /// Opens the tunnel after the Worker has accepted. A task of its own carries the data, once the
-    /// client has received the response. Returns the status for the client.
-    ///
-    /// # Arguments
-    /// * `headers`: the headers of the answer, converted into those for the client.
-    pub(crate) fn open(self, reply: Reply, headers: &mut HeaderMap) -> StatusCode {
-        let Self { handshake, upgrade, client, place } = self;
+    /// client has received the response.
+    pub(crate) fn open(self, reply: Reply) {
+        let Self { upgrade, client, slot } = self;
         let Reply { head, mut rest } = reply;
         rest.leave_berth();
         let rest = head.more_body.then_some(rest);
-        let waits = Waits { of: place.client(), memory: None };
+        let waits = Waits { of: slot.client(), memory: None };
         let open = Open { client, first: head.body, rest, frames: Frames::default(), waits };
-        spawn_local(open.run(upgrade, place));
-        handshake.agree(headers)
+        spawn_local(open.run(upgrade, slot));
     }
 }
 
@@ -162,20 +157,16 @@ impl Shared {
 }
 
 /// The data that a client sends, as the body of the request to its node.
-pub(crate) struct FromClient(Rc<Shared>);
+struct FromClient(Rc<Shared>);
 
-impl FromClient {
-    /// Returns the next bytes, or `None` at the end.
-    ///
-    /// # Errors
-    /// Fails if the client's connection has broken.
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+impl Source for FromClient {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         self.0.reader.set(Some(cx.waker().clone()));
         match &mut *self.0.state.borrow_mut() {
             State::Silent => Poll::Pending,
             State::Over => Poll::Ready(None),
             State::Open(connection) => {
-                let piece = ready!(poll_read(connection, cx))?;
+                let Ok(piece) = ready!(poll_read(connection, cx)) else { return Poll::Ready(Some(Err(broken()))) };
                 self.0.meters.carried(Way::FromClient, piece.len());
                 Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
             }
@@ -232,17 +223,17 @@ enum Ended {
     Whole,
     /// The client is unreachable, or there is no memory for data that it does not read.
     Client,
-    Node(Mishap),
+    Node(AttemptError),
     /// The router ends the tunnel.
     Leaving,
 }
 
 impl Open {
-    async fn run(mut self, upgrade: OnUpgrade, mut place: Place) {
+    async fn run(mut self, upgrade: OnUpgrade, mut slot: TunnelSlot) {
         let ended = tokio::select! {
             biased;
             ended = self.carry(upgrade) => ended,
-            () = place.ended() => Ended::Leaving,
+            () = slot.ended() => Ended::Leaving,
         };
         // Further data from the node is discarded. If the node has not ended the stream, this
         // cancels it.
@@ -291,9 +282,9 @@ impl Open {
             });
             piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
-                Ok(Some(Part::Head(_))) => return Ended::Node(Mishap::Nonsense("a second head".into())),
+                Ok(Some(Part::Head(_))) => return Ended::Node(AttemptError::Nonsense("a second head".into())),
                 Ok(None) => return Ended::Whole,
-                Err(mishap) => return Ended::Node(mishap),
+                Err(error) => return Ended::Node(error),
             };
         }
     }
@@ -304,7 +295,7 @@ fn goodbye(ended: &Ended) -> Option<Bytes> {
     match ended {
         Ended::Whole | Ended::Client => None,
         Ended::Leaving => Some(closing::frame(Code::GoingAway, FailureCode::Draining.as_str())),
-        Ended::Node(mishap) => Some(closing::frame(Code::Unexpected, mishap.reason())),
+        Ended::Node(error) => Some(closing::frame(Code::Unexpected, error.reason())),
     }
 }
 

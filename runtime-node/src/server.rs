@@ -11,7 +11,6 @@
 
 mod messages;
 mod reply;
-mod wire;
 
 use std::cell::Cell;
 use std::convert::Infallible;

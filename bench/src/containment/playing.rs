@@ -15,6 +15,7 @@ use tenon_e2e::{Answer, Connection, Namespace, await_condition};
 use tokio::time::sleep;
 
 use super::installation::{Installation, Lost};
+use super::phase::Phase;
 use super::script::{self, Script};
 use crate::traffic::code;
 use crate::unit::human;
@@ -35,15 +36,6 @@ const AFTERMATH: Duration = Duration::from_millis(300);
 /// The wait if a process was lost: requests of victims that wait for the process end within that
 /// time.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
-
-/// The state of a Worker when its hostile requests begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// The first hostile request is the Worker's first.
-    Unknown,
-    /// The Worker has proved light, and runs on a shard.
-    Promoted,
-}
 
 /// The measurements of one play.
 #[derive(Debug)]
@@ -152,19 +144,6 @@ fn end(answer: &Answer) -> String {
     match answer.status {
         200 => "200".to_owned(),
         status => format!("{status} {:.60}", code(&answer.body)),
-    }
-}
-
-impl Phase {
-    pub(super) const ALL: [Self; 2] = [Self::Unknown, Self::Promoted];
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unknown => "unknown",
-            Self::Promoted => "promoted",
-        })
     }
 }
 

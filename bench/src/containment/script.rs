@@ -15,7 +15,7 @@ use tenon_proto::revision::CompatibilityFlag;
 
 pub(super) use suite::Script;
 
-use super::playing::Phase;
+use super::phase::Phase;
 
 /// Responds lightly to `/light`, and passes every other request to the script.
 const PROMOTED: &str = "export default {

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::ensure;
 
+use crate::hello::{ANSWER, HOST};
 use crate::isolates::workerd;
 use crate::load::{Answer, get, get_unix};
-use crate::peers::{ANSWER, HOST, Peers};
+use crate::peers::Peers;
 use crate::tenon::{NODE, ROUTER, Site};
 
 /// The resident memory of a process with one Worker, and with all of them, in bytes.

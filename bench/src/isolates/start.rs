@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use tenon_e2e::Connection;
 
+use crate::hello::ANSWER;
 use crate::isolates::workerd;
-use crate::peers::{ANSWER, Peers};
+use crate::peers::Peers;
 use crate::quantile::{median, quantile};
 use crate::tenon::{NODE, ROUTER, Site, Tenon};
 

@@ -7,8 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::hello::{ANSWER, HOST};
 use crate::load::{await_answer, get, get_unix};
-use crate::peers::{ANSWER, HOST, Peers, free_port};
+use crate::peers::{Peers, free_port};
 use crate::process::Process;
 
 /// Starts a process for the hello Worker, and ends it after its first answer. Returns the time

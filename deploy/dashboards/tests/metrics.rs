@@ -35,7 +35,7 @@ fn told() -> BTreeSet<String> {
         }
     }
     let mut found = BTreeSet::new();
-    for process in ["lifecycle", "operator", "router", "runtime-node"] {
+    for process in ["lifecycle", "operator", "router", "runtime-node", "runtime-node/engine", "runtime-node/egress"] {
         walk(&repository().join(process).join("src"), &mut found);
     }
     // Crate names with that prefix are not metrics.

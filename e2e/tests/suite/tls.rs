@@ -52,7 +52,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let start_node = async |name: &str| Node::start(name, "tls", speaks, address, door, &system, &logs).await;
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", speaks, address, &logs).await?;
-    inner.set_backends(vec![router.inner_address()]);
+    inner.set_backends(vec![router.internal_address()]);
 
     let mut hello = worker("hello", &answering("hello"));
     hello.spec.pool = "tls".to_owned();
@@ -73,7 +73,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
         .await?;
     }
     for (who, address) in
-        [("operator", operator.catalog()), ("router", router.inner_address()), ("node", node.shard(0))]
+        [("operator", operator.catalog()), ("router", router.internal_address()), ("node", node.shard(0))]
     {
         ensure!(is_refused(address).await?, "the {who} lets somebody in who shows nothing");
     }

@@ -4,12 +4,11 @@
 //! address. The sessions that a configuration can resume end with the configuration, and it ends
 //! with its identity: no client can resume a session whose certificate would no longer be accepted.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::{self, Ticketer, cipher_suite};
+use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
@@ -19,6 +18,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
 };
 
+use super::crypto::provider;
 use super::identity::{AUTHORITIES, Identity, IdentityError};
 use super::role::Role;
 
@@ -26,20 +26,6 @@ const ALPN: &[u8] = b"h2";
 
 /// Number of servers whose sessions a client remembers. A forgotten one costs a full handshake.
 const REMEMBERED: usize = 1024;
-
-/// AES-128 comes first, because it is the cheapest cipher on current processors.
-static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
-    let cipher_suites = vec![
-        cipher_suite::TLS13_AES_128_GCM_SHA256,
-        cipher_suite::TLS13_AES_256_GCM_SHA384,
-        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-    ];
-    Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() })
-});
-
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::clone(&PROVIDER)
-}
 
 /// Returns the configuration for clients of a process of this role.
 pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {

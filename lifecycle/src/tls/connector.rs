@@ -10,7 +10,9 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tower_service::Service;
 
-use super::{Role, Stream, Tls};
+use super::endpoint::Tls;
+use super::role::Role;
+use super::stream::Stream;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 

@@ -13,12 +13,16 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
+use prometheus::Registry;
+
+use super::endpoint::{Shared, Tls};
+use super::error::TlsError;
 use super::identity::{AUTHORITIES, Bundle, CERTIFICATE, KEY};
-use super::{Shared, TlsError};
+use super::role::Role;
 use crate::vital;
 
 /// Interval between two polls. The kubelet itself takes up to a minute or two to update a volume.
@@ -46,6 +50,25 @@ pub(super) fn read(directory: &Path) -> Result<Bundle, TlsError> {
         fs::read(place.join(file)).map_err(cannot)
     };
     Ok(Bundle { certificate: read(CERTIFICATE)?, key: read(KEY)?, authorities: read(AUTHORITIES)? })
+}
+
+impl Tls {
+    /// Reads the certificate, and starts a thread that watches it for changes.
+    ///
+    /// # Errors
+    /// Fails if the directory does not contain a valid certificate for this role.
+    pub fn open(directory: PathBuf, role: Role, registry: &Registry) -> Result<Self, TlsError> {
+        let (tls, files) = Self::read(directory, role, registry)?;
+        files.watch(Arc::downgrade(&tls.0)).map_err(TlsError::Thread)?;
+        Ok(tls)
+    }
+
+    pub(super) fn read(directory: PathBuf, role: Role, registry: &Registry) -> Result<(Self, Files), TlsError> {
+        let bundle = read(&directory)?;
+        let tls = Self::to_come(role, registry)?;
+        tls.install(&bundle).map_err(|source| TlsError::Identity { directory: directory.clone(), source })?;
+        Ok((tls, Files::new(directory, bundle)))
+    }
 }
 
 impl Files {

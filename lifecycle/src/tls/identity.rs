@@ -17,7 +17,7 @@ use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore};
 
 pub use rustls::pki_types::UnixTime;
 
-use super::config::provider;
+use super::crypto::provider;
 use super::role::Role;
 
 /// The keys of a Kubernetes TLS Secret, which are also the names of the files in its volume.

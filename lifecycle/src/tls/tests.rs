@@ -4,13 +4,16 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::pki_types::UnixTime;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsConnector;
 
 use super::*;
 
@@ -165,7 +168,7 @@ async fn one_without_a_certificate_is_refused() {
     let authority = Authority::new("one");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority.0.der().clone()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(config::provider())
+    let config = rustls::ClientConfig::builder_with_provider(crypto::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(roots)

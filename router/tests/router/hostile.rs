@@ -47,7 +47,7 @@ async fn a_request_that_can_be_read_in_two_ways_is_refused() {
         (post("content-length: 18446744073709551615", "a"), 413, "Content-Length"),
         (post("content-length: 99999999999999999999", "a"), 413, "Content-Length"),
         (post("content-length: 1\r\ncontent-length: 1", "a"), 400, "Content-Length"),
-        (post("x: y\r\n z", ""), 400, "continued"),
+        (post("x: y\r\n z", ""), 400, "continues"),
         ("GET / HTTP/1.1\nhost: shop\n\n".into(), 400, "carriage return"),
         ("GET / HTTP/1.1\r\nhost: shop\n\r\n".into(), 400, "carriage return"),
         ("GET / HTTP/1.1\r\nhost: shop:99999\r\nconnection: close\r\n\r\n".into(), 400, "port"),

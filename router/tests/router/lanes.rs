@@ -6,7 +6,7 @@ use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 use tokio::task::JoinHandle;
 
-use crate::harness::{Answer, Behaviour, Node, Options, Scenario, eventually, worker};
+use crate::harness::{Behaviour, FullResponse, Node, Options, Scenario, eventually, worker};
 
 const MOVED: Behaviour = Behaviour::Refuse(FailureCode::Moved);
 
@@ -20,7 +20,7 @@ async fn pinned_first() -> (Scenario, Node, Node) {
 }
 
 /// Sends a GET to a shard that hangs, and ends the shard once the request has begun there.
-async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<Answer> {
+async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<FullResponse> {
     node.behave(Behaviour::Hang);
     let mut client = scenario.client().await;
     let asked = tokio::spawn(async move { client.get("/").await });

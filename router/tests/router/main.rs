@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
-mod inner;
+mod internal;
 
 mod bodies;
 mod catalog;

@@ -4,7 +4,9 @@ use futures::stream;
 use tenon_lifecycle::tls::{Role, Tls};
 use tenon_proto::catalog::{self, WatchResponse};
 
-use crate::harness::{Authority, Behaviour, Catalog, Door, Inner, Node, Options, Scenario, eventually, head, worker};
+use crate::harness::{
+    Authority, Behaviour, Catalog, Door, InternalCaller, Node, Options, Scenario, eventually, head, worker,
+};
 
 /// A router whose catalog and nodes are each behind a [`Door`].
 struct Guarded {
@@ -59,18 +61,18 @@ async fn a_request_goes_from_an_operators_catalog_to_a_nodes_shard() {
 }
 
 #[tokio::test]
-async fn nodes_and_operators_come_by_the_inner_door_and_nobody_else() {
+async fn nodes_and_operators_come_by_the_internal_listener_and_nobody_else() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
-    let addr = guarded.scenario.router().inner_addr();
+    let addr = guarded.scenario.router().internal_addr();
     for role in [Role::RuntimeNode, Role::Operator] {
-        let caller = Inner::showing(Some(authority.tls(role)), addr);
+        let caller = InternalCaller::showing(Some(authority.tls(role)), addr);
         let answer = caller.call(head("shop/cart"), stream::empty()).await;
         assert_eq!(answer.unwrap().status, 200, "{role}");
     }
     let strangers = [Some(authority.tls(Role::Router)), Some(Authority::new().tls(Role::RuntimeNode)), None];
     for stranger in strangers {
-        let caller = Inner::showing(stranger, addr);
+        let caller = InternalCaller::showing(stranger, addr);
         assert!(caller.call(head("shop/cart"), stream::empty()).await.is_err());
     }
 }

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    BYE, Behaviour, Client, DEADLINE, Inner, Node, Options, Scenario, WELCOME, eventually, full, head, worker,
+    BYE, Behaviour, Client, DEADLINE, InternalCaller, Node, Options, Scenario, WELCOME, eventually, full, head, worker,
 };
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -281,7 +281,7 @@ async fn a_101_that_nobody_asked_for_is_a_failure() {
     let scenario = Scenario::with(&[&node]).await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (500, "internal".into()));
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let failure = caller.call(head("shop/cart"), futures::stream::empty()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::Internal);
 }
@@ -388,12 +388,12 @@ fn asking() -> InvokeHead {
 }
 
 #[tokio::test]
-async fn a_tunnel_of_a_worker_to_another_goes_by_the_inner_door() {
+async fn a_tunnel_of_a_worker_to_another_goes_by_the_internal_listener() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let mut scenario = Scenario::with(&[&node]).await;
     let limited = Worker { request_body_bytes: 10, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![limited], ..Default::default() });
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
     let (agreed, mut said) = caller.open(asking(), pieces_rx).await.unwrap();
     assert_eq!((agreed.status, &agreed.body[..]), (101, WELCOME));

@@ -105,6 +105,7 @@ use snapshot::Builtins;
 use state::State;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
+pub use flags::FLAGS as V8_FLAGS;
 pub use heap::Headroom;
 pub use invocation::Attachment;
 pub use isolate::Isolate;

@@ -1,19 +1,18 @@
 //! The messages of a request's stream: one head, then the pieces of the body.
 
+use std::future::poll_fn;
+
 use bytes::Bytes;
 use futures::stream;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tenon_engine::{Body, Broken};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::frame::{Decoder, FrameError};
+use tenon_proto::frame::FrameError;
 use tenon_proto::id::RevisionDigest;
+use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
 
-pub(super) struct Messages {
-    incoming: Incoming,
-    decoder: Decoder,
-}
+pub(super) struct Messages(Reader<Incoming>);
 
 /// The reason for which the next message cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +25,7 @@ enum Unread {
 
 impl Messages {
     pub(super) fn new(incoming: Incoming) -> Self {
-        Self { incoming, decoder: Decoder::default() }
+        Self(Reader::new(incoming))
     }
 
     /// Reads the first message, and the digest in it.
@@ -69,24 +68,13 @@ impl Messages {
     /// Returns the next message, or `None` at the end of the stream.
     async fn next(&mut self) -> Result<Option<invoke_request::Part>, Unread> {
         loop {
-            if let Some(message) = self.decoder.next::<InvokeRequest>()? {
+            match poll_fn(|cx| self.0.poll_next::<InvokeRequest>(cx)).await {
                 // A part that a newer router sends and this version does not know is skipped.
-                match message.part {
-                    Some(part) => return Ok(Some(part)),
-                    None => continue,
-                }
-            }
-            match self.incoming.frame().await {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.decoder.push(data);
-                    }
-                }
-                Some(Err(_)) => return Err(Unread::Stream),
-                None => {
-                    self.decoder.finish()?;
-                    return Ok(None);
-                }
+                Ok(Next::Message(InvokeRequest { part: None }) | Next::Trailers(_)) => {}
+                Ok(Next::Message(InvokeRequest { part })) => return Ok(part),
+                Ok(Next::End) => return Ok(self.0.finish().map(|()| None)?),
+                Err(ReadError::Frame(error)) => return Err(error.into()),
+                Err(ReadError::Stream(_)) => return Err(Unread::Stream),
             }
         }
     }

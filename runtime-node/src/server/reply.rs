@@ -14,9 +14,9 @@ use http_body::{Body, Frame};
 use tenon_engine::{FetchResponse, Piece, ResponseBody, Sending};
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::invoke::Prologue;
 use tenon_proto::runtime::ResponseHead;
 
-use super::wire::Prologue;
 use crate::shard::Permits;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -87,7 +87,7 @@ impl From<Trailers> for HeaderMap {
 }
 
 fn message(prologue: &Prologue<'_>, mut body: Piece) -> Message {
-    match body.prepend(prologue.len()) {
+    match body.prepend(prologue.encoded_len()) {
         Some(room) => {
             prologue.write(room);
             Bytes::new().chain(body)

@@ -27,7 +27,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tenon_engine::{Body, Broken, FetchRequest};
 use tenon_lifecycle::tls::{Role, Stream as Transport, Tls};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::frame::{self, Decoder, INLINE_BODY};
+use tenon_proto::frame::{self, INLINE_BODY};
+use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{
     INVOKE_PATH, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
 };
@@ -229,7 +230,7 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
     if let Some(failure) = failure(response.headers()) {
         return Err(failure);
     }
-    let mut download = Download { decoder: Decoder::default(), incoming: response.into_body() };
+    let mut download = Download(Reader::new(response.into_body()));
     let first = std::future::poll_fn(|cx| download.poll_part(cx)).await?;
     let Some(invoke_response::Part::Head(head)) = first else {
         return Err(nonsense("the first message is not the head"));
@@ -247,33 +248,18 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
 }
 
 /// A router's response.
-struct Download {
-    decoder: Decoder,
-    incoming: Incoming,
-}
+struct Download(Reader<Incoming>);
 
 impl Download {
     /// Returns the next part, or `None` at the end of a successful response.
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
-        loop {
-            let message = self.decoder.next::<InvokeResponse>().map_err(|error| nonsense(&error.to_string()))?;
-            if let Some(message) = message {
-                let part = message.part.ok_or_else(|| nonsense("a message without a part"))?;
-                return Poll::Ready(Ok(Some(part)));
-            }
-            let frame = match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Poll::Ready(Err(lost(&error))),
-                None => return Poll::Ready(Err(nonsense("an end without trailers"))),
-            };
-            match frame.into_data() {
-                Ok(data) => self.decoder.push(data),
-                Err(frame) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
-                    return Poll::Ready(failure(&trailers).map_or(Ok(None), Err));
-                }
-            }
-        }
+        Poll::Ready(match ready!(self.0.poll_next::<InvokeResponse>(cx)) {
+            Ok(Next::Message(message)) => message.part.map(Some).ok_or_else(|| nonsense("a message without a part")),
+            Ok(Next::Trailers(trailers)) => failure(&trailers).map_or(Ok(None), Err),
+            Ok(Next::End) => Err(nonsense("an end without trailers")),
+            Err(ReadError::Frame(error)) => Err(nonsense(&error.to_string())),
+            Err(ReadError::Stream(error)) => Err(lost(&error)),
+        })
     }
 }
 

@@ -24,13 +24,13 @@ pub(crate) enum Client {
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct FullResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl FullResponse {
     /// Returns the value of a header that must be present.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {self:?}")).to_str().unwrap()
@@ -81,20 +81,20 @@ impl Client {
         tokio::time::timeout(DEADLINE, response).await.expect("a response in time")
     }
 
-    pub(crate) async fn send(&mut self, request: Request<Body>) -> hyper::Result<Answer> {
+    pub(crate) async fn send(&mut self, request: Request<Body>) -> hyper::Result<FullResponse> {
         let (parts, body) = self.open(request).await?.into_parts();
         let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time")?.to_bytes();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        Ok(FullResponse { status: parts.status, headers: parts.headers, body })
     }
 
     /// Sends a `GET` for a path of the host `shop`.
-    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+    pub(crate) async fn get(&mut self, path: &str) -> FullResponse {
         let request = self.request(Method::GET, path).body(full("")).unwrap();
         self.send(request).await.unwrap()
     }
 
     /// Sends a `POST` to a path of the host `shop`.
-    pub(crate) async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> FullResponse {
         let request = self.request(Method::POST, path).body(full(body)).unwrap();
         self.send(request).await.unwrap()
     }

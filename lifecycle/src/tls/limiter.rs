@@ -1,0 +1,90 @@
+//! A bound on concurrent handshakes. If there are too many, the oldest is closed: honest handshakes
+//! complete within milliseconds, and connections that stay silent displace one another.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// The handshakes in progress. Any thread may add one.
+pub(super) struct HandshakeLimiter {
+    limit: usize,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    /// The handshakes in order of arrival. One whose sender is dropped is displaced.
+    all: BTreeMap<u64, oneshot::Sender<()>>,
+}
+
+/// A handshake in progress; it ends when this is dropped.
+pub(super) struct HandshakeSlot<'a> {
+    limiter: &'a HandshakeLimiter,
+    number: u64,
+    displaced_rx: oneshot::Receiver<()>,
+}
+
+impl HandshakeLimiter {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, waiting: Mutex::default() }
+    }
+
+    pub(super) fn enter(&self) -> HandshakeSlot<'_> {
+        let (displaced_tx, displaced_rx) = oneshot::channel();
+        let mut waiting = self.lock();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.all.insert(number, displaced_tx);
+        if waiting.all.len() > self.limit {
+            waiting.all.pop_first();
+        }
+        HandshakeSlot { limiter: self, number, displaced_rx }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Each change of the map is one call, so a panic cannot leave it half changed.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HandshakeSlot<'_> {
+    /// Resolves when newer handshakes have displaced this one.
+    pub(super) async fn displaced(&mut self) {
+        let _ = (&mut self.displaced_rx).await;
+    }
+}
+
+impl Drop for HandshakeSlot<'_> {
+    fn drop(&mut self) {
+        self.limiter.lock().all.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_test::{assert_pending, assert_ready, task};
+
+    use super::*;
+
+    #[test]
+    fn where_too_many_come_the_one_that_came_first_is_turned_away() {
+        let limiter = HandshakeLimiter::new(2);
+        let (mut first, mut second) = (limiter.enter(), limiter.enter());
+        assert_pending!(task::spawn(first.displaced()).poll());
+        let mut third = limiter.enter();
+        assert_ready!(task::spawn(first.displaced()).poll());
+        assert_pending!(task::spawn(second.displaced()).poll());
+        assert_pending!(task::spawn(third.displaced()).poll());
+    }
+
+    #[test]
+    fn one_that_is_done_leaves_room() {
+        let limiter = HandshakeLimiter::new(2);
+        let (first, mut second) = (limiter.enter(), limiter.enter());
+        drop(first);
+        let _third = limiter.enter();
+        assert_pending!(task::spawn(second.displaced()).poll());
+    }
+}

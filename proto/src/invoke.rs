@@ -1,0 +1,23 @@
+//! The messages of `Runtime.Invoke` as the request path writes and reads them, without copies of
+//! headers and bodies.
+//!
+//! ```text
+//!  router ── InvokeRequest: head, body, body … ──► node
+//!         ◄─ InvokeResponse: head, body, … ──────
+//! ```
+//!
+//! - [`HeadWriter`], [`with_stay`]: the head of a request, written from its parts.
+//! - [`Prologue`]: all of a message except the body at its end.
+//! - [`Reader`]: the messages of a stream.
+//!
+//! The generated types would copy each header into a string of its own, and each body into its
+//! message. The bytes written here are the same; tests decode them with the generated types.
+
+mod field;
+mod reader;
+mod request;
+mod response;
+
+pub use reader::{Next, ReadError, Reader};
+pub use request::{HeadWriter, with_stay};
+pub use response::Prologue;

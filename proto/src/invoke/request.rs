@@ -1,0 +1,156 @@
+//! Encodes an invocation's head directly from the request into one gRPC message.
+//!
+//! The generated types would first copy every header into a string of its own. The encoding is that
+//! of `InvokeRequest`, field by field; a test decodes it with the generated types.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::encoding::{WireType, encode_key, encode_varint};
+
+use super::field::{PART_HEAD, key_len, message_key_len, put, put_key, put_message};
+use crate::frame::HEADER_LEN;
+
+/// The fields of `InvokeHead`, and those of `Header` and `Service`, which share their numbers.
+const WORKER: u32 = 1;
+const DIGEST: u32 = 2;
+const REQUEST_ID: u32 = 3;
+const METHOD: u32 = 4;
+const URL: u32 = 5;
+const HEADERS: u32 = 6;
+const BODY: u32 = 7;
+const MORE_BODY: u32 = 8;
+const SERVICES: u32 = 12;
+const STAY: u32 = 13;
+const NAME: u32 = 1;
+const VALUE: u32 = 2;
+
+/// Space for the bytes before the head that can be written only after it: gRPC's header, the key of
+/// the part, and the part's length in up to five bytes.
+const PROLOGUE: usize = HEADER_LEN + 1 + 5;
+
+/// The initial capacity of a head, in bytes. Typical heads fit without growing.
+const CAPACITY: usize = 1024;
+
+/// Encodes one head.
+pub struct HeadWriter {
+    buffer: BytesMut,
+}
+
+impl HeadWriter {
+    /// Begins a head.
+    ///
+    /// # Arguments
+    /// * `worker`: the Worker's id.
+    /// * `digest`: the digest of its revision.
+    /// * `url`: the parts of the URL, which are joined.
+    pub fn new(worker: &str, digest: &[u8; 32], request_id: &str, method: &str, url: [&str; 3]) -> Self {
+        let mut buffer = BytesMut::with_capacity(CAPACITY);
+        buffer.put_bytes(0, PROLOGUE);
+        put(WORKER, worker.as_bytes(), &mut buffer);
+        put(DIGEST, digest, &mut buffer);
+        put(REQUEST_ID, request_id.as_bytes(), &mut buffer);
+        put(METHOD, method.as_bytes(), &mut buffer);
+        put_key(URL, url.iter().map(|part| part.len()).sum(), &mut buffer);
+        url.iter().for_each(|part| buffer.put_slice(part.as_bytes()));
+        Self { buffer }
+    }
+
+    /// Adds a header of the request.
+    pub fn header(&mut self, name: &str, value: &[u8]) {
+        self.pair(HEADERS, name, value);
+    }
+
+    /// Adds a Worker that this one may call, and the digest of its current revision.
+    pub fn service(&mut self, worker: &str, digest: &[u8; 32]) {
+        self.pair(SERVICES, worker, digest);
+    }
+
+    fn pair(&mut self, field: u32, name: &str, value: &[u8]) {
+        let field_len = |len| key_len(len) + len;
+        put_key(field, field_len(name.len()) + field_len(value.len()), &mut self.buffer);
+        put(NAME, name.as_bytes(), &mut self.buffer);
+        put(VALUE, value, &mut self.buffer);
+    }
+
+    /// Returns the framed message.
+    ///
+    /// # Arguments
+    /// * `body`: the first bytes of the body, or all of them if `more` is false.
+    /// * `more`: whether more of the body follows in further messages.
+    pub fn finish(mut self, body: &[u8], more: bool) -> Bytes {
+        if !body.is_empty() {
+            put(BODY, body, &mut self.buffer);
+        }
+        if more {
+            encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
+            encode_varint(1, &mut self.buffer);
+        }
+        // The length and its size are known only now, so the prologue is right-aligned.
+        let head_len = self.buffer.len() - PROLOGUE;
+        let unused = PROLOGUE - message_key_len(head_len);
+        put_message(PART_HEAD, head_len, &mut &mut self.buffer[unused..PROLOGUE]);
+        self.buffer.freeze().slice(unused..)
+    }
+}
+
+/// Returns the same framed head with `stay` set. Protobuf merges a head that occurs twice in a
+/// message, so the field follows as a head of its own.
+///
+/// # Arguments
+/// * `head`: one framed message that contains a head.
+pub fn with_stay(head: &[u8]) -> Bytes {
+    const MORE: [u8; 4] = [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
+    let mut message = BytesMut::with_capacity(head.len() + MORE.len());
+    message.put_u8(0);
+    message.put_u32((head.len() - HEADER_LEN + MORE.len()) as u32);
+    message.put_slice(&head[HEADER_LEN..]);
+    message.put_slice(&MORE);
+    message.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Decoder;
+    use crate::runtime::{Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+    use proptest::prelude::*;
+
+    fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
+        let mut decoder = Decoder::default();
+        stream.into_iter().for_each(|data| decoder.push(data));
+        let message = decoder.next::<InvokeRequest>().unwrap().unwrap();
+        decoder.finish().unwrap();
+        message.part
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_reads_as_the_generated_type(
+            worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
+            headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
+            services in prop::collection::vec((".*", any::<[u8; 32]>()), 0..5),
+            body in any::<Vec<u8>>(), more: bool,
+        ) {
+            let mut writer = HeadWriter::new(&worker, &digest, &id, &method, ["http://", &host, &path]);
+            headers.iter().for_each(|(name, value)| writer.header(name, value));
+            services.iter().for_each(|(worker, digest)| writer.service(worker, digest));
+            let service = |(worker, digest): (String, [u8; 32])| Service { worker, digest: digest.to_vec().into() };
+            let header = |(name, value): (String, Vec<u8>)| Header { name, value: value.into() };
+            let expected = InvokeHead {
+                worker,
+                digest: digest.to_vec().into(),
+                request_id: id,
+                method,
+                url: format!("http://{host}{path}"),
+                headers: headers.into_iter().map(header).collect(),
+                body: body.clone().into(),
+                more_body: more,
+                services: services.into_iter().map(service).collect(),
+                ..InvokeHead::default()
+            };
+            let head = writer.finish(&body, more);
+            let stays = InvokeHead { stay: true, ..expected.clone() };
+            prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
+            prop_assert_eq!(read([head]), Some(Part::Head(expected)));
+        }
+    }
+}

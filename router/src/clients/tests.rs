@@ -1,0 +1,139 @@
+//! Tests of which connections are admitted, rest and end.
+
+use futures::FutureExt as _;
+
+use super::*;
+
+fn address(last: u8) -> IpAddr {
+    [10, 0, 0, last].into()
+}
+
+fn is_told_to_end(admitted: &Admitted) -> bool {
+    admitted.0.order().now_or_never() == Some(Order::End)
+}
+
+#[test]
+fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
+    let clients = Clients::new(100 * RESTING, 1000);
+    let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
+    let mut crowd = Vec::new();
+    for _ in 0..1000 {
+        crowd.push(clients.admit(address(100)).unwrap());
+        assert!(clients.memory() <= 100 * RESTING);
+        crowd.retain(|client| !is_told_to_end(client));
+    }
+    assert!((60..100).contains(&crowd.len()), "{}", crowd.len());
+    assert!(early.iter().all(|client| !is_told_to_end(client)));
+    drop((early, crowd));
+    assert_eq!(clients.memory(), 0);
+    assert!(lock(&clients.list).clients.is_empty());
+}
+
+#[test]
+fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
+    let clients = Clients::new(1 << 30, 100);
+    let mut crowd = Vec::new();
+    for _ in 0..1000 {
+        crowd.push(clients.admit(address(100)).unwrap());
+        crowd.retain(|client| !is_told_to_end(client));
+        assert!(crowd.len() <= 75, "{}", crowd.len());
+    }
+    let next: Vec<_> = (0..10).map(|_| clients.admit(address(1)).unwrap()).collect();
+    assert!(next.iter().all(|client| !is_told_to_end(client)));
+}
+
+/// Returns as many connections of an address as are admitted, each with a request in hand.
+fn all_in_hand(clients: &Clients, last: u8) -> Vec<(Admitted, InHand)> {
+    let admit = || {
+        let admitted = clients.admit(address(last))?;
+        let in_hand = admitted.0.take_in_hand();
+        Some((admitted, in_hand))
+    };
+    std::iter::from_fn(admit).take(1000).collect()
+}
+
+#[test]
+fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
+    let clients = Clients::new(10 * RESTING, 1000);
+    let working = all_in_hand(&clients, 1);
+    assert!((7..=10).contains(&working.len()), "{}", working.len());
+    assert!(clients.admit(address(1)).is_none());
+    assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
+    assert!(working[0].0.0.memory(RESTING).is_none());
+    assert!(clients.shed() > 0);
+}
+
+#[test]
+fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unread() {
+    let clients = Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
+    let mut crowd = all_in_hand(&clients, 1);
+    let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
+    let mut more = first.take_in_hand();
+    for (_, in_hand) in &mut crowd[..2] {
+        in_hand.unread(true);
+    }
+    assert!(clients.admit(address(1)).is_none(), "they have been behind for a moment");
+    for client in [first, second] {
+        client.since.store(0, Relaxed);
+    }
+    // The sample is taken at random.
+    assert!((0..1000).any(|_| clients.admit(address(1)).is_some()));
+    assert_eq!([first, second].map(|client| client.can_end()), [false, false], "one works, and one has ended");
+    assert!(is_told_to_end(&crowd[1].0) && !is_told_to_end(&crowd[0].0));
+    more.unread(true);
+    first.since.store(0, Relaxed);
+    assert!(first.can_end());
+    more.unread(false);
+    assert!(!first.can_end(), "its client reads on");
+    drop((more, crowd));
+    assert_eq!([first, second].map(|client| client.unread.load(Relaxed)), [0, 0]);
+}
+
+#[test]
+fn for_what_a_crowd_adds_others_end_only_so_often() {
+    let clients = Clients::new(100 * RESTING, 1000);
+    let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
+    crowd.retain(|client| !is_told_to_end(client));
+    let grown = crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
+    let ended = crowd.iter().filter(|client| is_told_to_end(client)).count();
+    // Two are ended for one that doubles, since with less free an address may have less.
+    assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
+    assert!(grown + ended < crowd.len());
+    assert!(clients.admit(address(100)).is_some(), "a newcomer still finds room");
+    assert!(clients.admit(address(1)).unwrap().0.grow(2 * RESTING), "it is no concern of others");
+}
+
+#[test]
+fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
+    let clients = Clients::new(100 * RESTING, 1000);
+    let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
+    let crowd = all_in_hand(&clients, 2);
+    assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
+    assert!(waiting.iter().all(|client| !is_told_to_end(client)));
+}
+
+#[test]
+fn one_that_has_nothing_to_do_rests() {
+    let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
+    let admitted = clients.admit(address(1)).unwrap();
+    let client = &admitted.0;
+    client.rest(false);
+    client.since.store(0, Relaxed);
+    clients.sweep();
+    assert_eq!(client.order().now_or_never(), Some(Order::Rest));
+    client.rest(true);
+    clients.sweep();
+    assert_eq!(client.order().now_or_never(), None);
+}
+
+#[test]
+fn one_that_keeps_its_request_back_for_too_long_ends() {
+    let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
+    let admitted = clients.admit(address(1)).unwrap();
+    clients.sweep();
+    assert_eq!(admitted.0.order().now_or_never(), None);
+    admitted.0.begins();
+    admitted.0.since.store(0, Relaxed);
+    clients.sweep();
+    assert!(is_told_to_end(&admitted));
+}

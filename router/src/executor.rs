@@ -1,0 +1,16 @@
+//! Where hyper runs its tasks: on the thread whose connection they serve.
+
+use tokio::task::spawn_local;
+
+/// Runs hyper's tasks on the thread that spawns them.
+#[derive(Clone, Copy)]
+pub(crate) struct Local;
+
+impl<F> hyper::rt::Executor<F> for Local
+where
+    F: Future<Output: 'static> + 'static,
+{
+    fn execute(&self, task: F) {
+        spawn_local(task);
+    }
+}

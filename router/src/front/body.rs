@@ -1,0 +1,112 @@
+//! The body of a client's request: small bodies of known length are read first and travel inside
+//! the head, others stream as an [`upload`](crate::upstream::upload).
+//!
+//! Belongs to one thread.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::INLINE_BODY;
+
+use crate::clients::pace::{Pace, Patience};
+use crate::quota::Hold;
+use crate::upstream::upload::{Source, Upload, broken, too_large};
+
+/// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
+/// the client's window plus the node's.
+const STREAMED: usize = 192 * 1024;
+
+/// A body as the path of a request sees it.
+pub(crate) enum RequestBody {
+    /// The whole body, and the memory that it takes.
+    Inline {
+        bytes: Bytes,
+        _memory: Hold,
+    },
+    Streaming(Rc<Upload>),
+}
+
+/// Returns the memory that a body needs, in bytes.
+///
+/// # Errors
+/// Fails if the body is known to exceed `limit`, in bytes.
+pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
+    let size = body.size_hint();
+    if size.lower() > limit {
+        return Err(too_large(limit));
+    }
+    Ok(match size.exact() {
+        _ if body.is_end_stream() => 0,
+        Some(size) if size <= INLINE_BODY as u64 => INLINE_BODY.min(size as usize),
+        _ => STREAMED,
+    })
+}
+
+/// Reads the body, or prepares to stream it.
+///
+/// # Arguments
+/// * `pace`: the minimum pace of the client.
+/// * `memory`: the memory that the body needs.
+///
+/// # Errors
+/// Fails if the body breaks off or comes too slowly.
+pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) -> Result<RequestBody, Failure> {
+    let size = body.size_hint();
+    if body.is_end_stream() {
+        return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
+    }
+    let body = FromClient { body, patience: Patience::new(pace) };
+    match size.exact() {
+        Some(size) if size <= INLINE_BODY as u64 => {
+            Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
+        }
+        _ => Ok(RequestBody::Streaming(Rc::new(Upload::new(Box::new(body), limit, 0, Some(memory))))),
+    }
+}
+
+/// A body from a client, which is waited for no longer than its pace allows.
+struct FromClient {
+    body: Incoming,
+    patience: Patience,
+}
+
+impl FromClient {
+    /// Reads the whole body. A body that arrives in a single piece is not copied.
+    async fn read(mut self, size: usize) -> Result<Bytes, Failure> {
+        let mut pieces = BytesMut::new();
+        while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
+            if pieces.is_empty() && self.body.is_end_stream() {
+                return Ok(piece);
+            }
+            if pieces.is_empty() {
+                pieces.reserve(size);
+            }
+            pieces.extend_from_slice(&piece);
+        }
+        Ok(pieces.freeze())
+    }
+}
+
+impl Source for FromClient {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            return self.patience.poll_end(cx).map(|()| Some(Err(too_slow())));
+        };
+        // Trailers are not passed to Workers.
+        let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
+        if let Some(Ok(piece)) = &piece {
+            self.patience.came(piece.len());
+        }
+        Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
+    }
+}
+
+fn too_slow() -> Failure {
+    let message = "the client sends the request's body too slowly";
+    Failure::new(FailureCode::RequestTimeout, Phase::Admission, message)
+}

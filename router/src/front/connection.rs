@@ -1,0 +1,304 @@
+//! Serves one connection, in HTTP/1 or HTTP/2, until it ends: by itself, because the router leaves,
+//! or because memory is short.
+//!
+//! ```text
+//!  a client ─► HTTP/1 or HTTP/2? ─┬─► HTTP/1 ◄──► rests without buffers
+//!                                 └─► HTTP/2
+//! ```
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
+use tenon_lifecycle::tls;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::clients::filter::{self, HeadFilter};
+use crate::clients::preface::{Opening, Speaks};
+use crate::clients::{self, Order, Passage};
+use crate::executor::Local;
+use crate::front::handshake::Handshake;
+use crate::front::internal;
+use crate::front::path::{self, Caller};
+use crate::front::response::WrittenResponse;
+use crate::thread::RouterThread;
+
+/// The maximum size of a request's head, and of each read of a body, in bytes.
+const HTTP1_BUFFER: usize = 64 * 1024;
+const HTTP2_HEAD: u32 = 64 * 1024;
+const HTTP2_STREAMS: u32 = 128;
+/// The flow-control windows of one stream and of the connection, in bytes: how much body may be
+/// buffered unread. The first is charged to each request.
+const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
+const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// The maximum part of a response that is buffered in the connection, in bytes.
+const HTTP2_SEND_BUFFER: usize = 64 * 1024;
+
+/// A client that accepts no data for this long is dead.
+const GONE: Duration = Duration::from_secs(60);
+
+/// An HTTP/2 client that does not answer pings is dead.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// An idle peer, such as that of a tunnel, is probed after `KEEPALIVE`, and is dead after
+/// `KEEPALIVE_PROBES` unanswered probes.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// The time for which a new connection may stay silent once no more connections are accepted.
+const LAST_BEGINNING: Duration = Duration::from_secs(2);
+
+/// The limits for the platform's own processes, each of which sends the requests of many callers on
+/// one connection.
+const INTERNAL_STREAMS: u32 = 4096;
+const INTERNAL_STREAM_WINDOW: u32 = 256 * 1024;
+const INTERNAL_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
+/// The stage of a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Serving,
+    Leaving,
+    Closing,
+}
+
+pub(super) type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Shuts a connection down gracefully, once its requests in flight are done.
+macro_rules! finish {
+    ($asked:expr, $connection:expr) => {{
+        let mut connection = $connection;
+        connection.as_mut().graceful_shutdown();
+        if !$asked.get() {
+            // hyper would wait for the first request of a connection without limit.
+            match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
+                Ok(ended) => return Ok(ended?),
+                Err(_) if !$asked.get() => return Ok(()),
+                Err(_) => {}
+            }
+        }
+        Ok(connection.await?)
+    }};
+}
+
+/// Drives both kinds of connection. They behave alike but share no trait.
+macro_rules! drive {
+    ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
+        let mut connection = pin!($connection);
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return Ok(ended?),
+            () = until(&$stage_rx, $last_stage, $asked) => {}
+        }
+        finish!($asked, connection.as_mut())
+    }};
+}
+
+/// Waits until a connection should end: from stage `last` on, and, if it has sent no request yet,
+/// after a short delay in which it may send one.
+async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool>) {
+    // The sender outlives every receiver.
+    let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
+    if !asked.get() {
+        tokio::time::sleep(LAST_BEGINNING).await;
+    }
+}
+
+/// Waits for the start of a connection. Returns `None` if that does not arrive and no more
+/// connections are accepted.
+async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Output = T>) -> Option<T> {
+    let asked = Cell::new(false);
+    tokio::select! {
+        biased;
+        begun = beginning => Some(begun),
+        () = until(stage_rx, Stage::Closing, &asked) => None,
+    }
+}
+
+/// Serves a client's connection until it ends.
+pub(super) async fn serve_client(
+    thread: Rc<RouterThread>,
+    stream: TcpStream,
+    caller: Caller,
+    stage_rx: watch::Receiver<Stage>,
+) -> Served {
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
+    socket.set_tcp_user_timeout(Some(GONE))?;
+    // The send buffer does not limit data in flight to a client that reads.
+    socket.set_tcp_notsent_lowat(clients::UNSENT)?;
+    let client = caller.client.clone();
+    let opening = begin(&stage_rx, async {
+        tokio::select! {
+            biased;
+            opening = Opening::read(stream) => Some(opening),
+            () = ended(&client) => None,
+        }
+    });
+    let Some(Some(opening)) = opening.await else { return Ok(()) };
+    let caller = Rc::new(caller);
+    let mut filter = HeadFilter::new(opening?, client.clone());
+    // The state of an active connection is boxed, so that it is no part of an idle one.
+    if filter.speaks() == Speaks::Http2 {
+        return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
+    }
+    loop {
+        match Box::pin(serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone())).await? {
+            Some(resting) => filter = resting,
+            None => return Ok(()),
+        }
+        client.rest(true);
+        // Shrinking a hold always succeeds.
+        let _ = client.hold(clients::RESTING);
+        let asked = Cell::new(true);
+        tokio::select! {
+            biased;
+            readable = filter.readable() => readable?,
+            () = ended(&client) => return Ok(()),
+            () = until(&stage_rx, Stage::Closing, &asked) => return Ok(()),
+        }
+    }
+}
+
+/// Waits until a connection is told to end, because memory is short or it has been idle for too
+/// long.
+async fn ended(client: &clients::Client) {
+    while client.order().await != Order::End {}
+}
+
+/// Serves until the connection ends, or until it is idle and gives up its buffers.
+async fn serve_http1(
+    thread: Rc<RouterThread>,
+    filter: HeadFilter,
+    caller: Rc<Caller>,
+    stage_rx: watch::Receiver<Stage>,
+) -> Result<Option<HeadFilter>, Box<dyn std::error::Error + Send + Sync>> {
+    let client = caller.client.clone();
+    if !client.hold(clients::HTTP1) {
+        return Ok(None);
+    }
+    client.rest(false);
+    let asked = Cell::new(false);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        asked.set(true);
+        if Handshake::is_asked_in_http1(request.method(), request.version(), request.headers()) {
+            client.pass(Passage::Kept);
+        }
+        if let Some(refusal) = filter::refusal(&client, &request) {
+            request.extensions_mut().insert(refusal);
+        }
+        let in_hand = client.take_in_hand();
+        let served = path::serve(thread.clone(), caller.clone(), request);
+        async { served.await.map(|response| WrittenResponse::of(response, in_hand)) }
+    });
+    let mut connection = http1::Builder::new()
+        // The sweep enforces the timeout for heads.
+        .header_read_timeout(None)
+        .max_buf_size(HTTP1_BUFFER)
+        .serve_connection(TokioIo::new(filter), service)
+        .with_upgrades();
+    let rests = async {
+        loop {
+            match client.order().await {
+                Order::End => return false,
+                Order::Rest if client.may_rest() => return true,
+                Order::Rest => {}
+            }
+        }
+    };
+    let rests = tokio::select! {
+        biased;
+        ended = &mut connection => return Ok(ended.map(|()| None)?),
+        rests = rests => rests,
+        () = until(&stage_rx, Stage::Closing, &asked) => {
+            let finished = async { finish!(&asked, std::pin::Pin::new(&mut connection)) };
+            return tokio::select! {
+                biased;
+                finished = finished => Served::map(finished, |()| None),
+                () = ended(&client) => Ok(None),
+            };
+        }
+    };
+    Ok(if rests { connection.into_parts().map(|parts| parts.io.into_inner()) } else { None })
+}
+
+async fn serve_http2(
+    thread: Rc<RouterThread>,
+    filter: HeadFilter,
+    caller: Rc<Caller>,
+    stage_rx: watch::Receiver<Stage>,
+) -> Served {
+    let client = caller.client.clone();
+    client.pass(Passage::Free);
+    if !client.hold(clients::HTTP2) {
+        return Ok(());
+    }
+    let asked = Cell::new(false);
+    let service = service_fn(|request| {
+        asked.set(true);
+        let in_hand = client.take_in_hand();
+        let served = path::serve(thread.clone(), caller.clone(), request);
+        async { served.await.map(|response| WrittenResponse::of(response, in_hand)) }
+    });
+    let connection = http2::Builder::new(Local)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .max_header_list_size(HTTP2_HEAD)
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .max_send_buf_size(HTTP2_SEND_BUFFER)
+        .enable_connect_protocol()
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+        .serve_connection(TokioIo::new(filter), service);
+    let driven = async { drive!(stage_rx, &asked, connection, Stage::Leaving) };
+    tokio::select! {
+        biased;
+        served = driven => served,
+        () = ended(&client) => Ok(()),
+    }
+}
+
+/// Serves the connection of a process of the platform until it ends.
+pub(super) async fn serve_internal(
+    thread: Rc<RouterThread>,
+    stream: TcpStream,
+    peer: IpAddr,
+    stage_rx: watch::Receiver<Stage>,
+) -> Served {
+    stream.set_nodelay(true)?;
+    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else { return Ok(()) };
+    let stream = stream?;
+    let accounts = Rc::new(thread.accounts(peer));
+    let asked = Cell::new(false);
+    let service = service_fn(|request| {
+        asked.set(true);
+        internal::serve(thread.clone(), peer, accounts.clone(), request)
+    });
+    drive!(
+        stage_rx,
+        &asked,
+        http2::Builder::new(Local)
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .max_concurrent_streams(INTERNAL_STREAMS)
+            .initial_stream_window_size(INTERNAL_STREAM_WINDOW)
+            .initial_connection_window_size(INTERNAL_CONNECTION_WINDOW)
+            .serve_connection(TokioIo::new(stream), service),
+        Stage::Leaving
+    )
+}

@@ -1,0 +1,142 @@
+//! Converts a failure into a response: a stable code, a message and the request's id.
+//!
+//! The body is JSON if the client accepts it, and plain text otherwise. Pure.
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header};
+use serde_json::json;
+use tenon_proto::failure::{Failure, FailureCode};
+
+use crate::front::handshake;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// Returns the response to a request that failed.
+///
+/// # Arguments
+/// * `asked`: the request's head.
+pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Response<Bytes> {
+    let Failure { code, message, .. } = failure;
+    let (content_type, body) = if prefers_json(&asked.headers) {
+        let error = json!({ "code": code.as_str(), "message": message, "requestId": request_id });
+        (JSON, format!("{}\n", json!({ "error": error })))
+    } else {
+        (TEXT, format!("{code}: {message}\n"))
+    };
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(code.http_status()).expect("every failure code has a valid HTTP status");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(seconds) = retry_after(*code) {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    // The rest of a body that does not arrive is not waited for (RFC 9110, section 15.5.9).
+    if *code == FailureCode::RequestTimeout && asked.version < Version::HTTP_2 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if *code == FailureCode::UpgradeRequired {
+        response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, handshake::VERSION);
+        // HTTP/2 has no such headers.
+        if asked.version < Version::HTTP_2 {
+            response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+    }
+    response
+}
+
+/// Returns the Retry-After of a transient failure, in seconds.
+fn retry_after(code: FailureCode) -> Option<u32> {
+    match code {
+        FailureCode::Overloaded | FailureCode::Draining => Some(1),
+        FailureCode::NoNode | FailureCode::RevisionUnavailable | FailureCode::Moved => Some(2),
+        FailureCode::WorkerQuarantined => Some(10),
+        _ => None,
+    }
+}
+
+/// Returns whether the client prefers JSON to plain text, or accepts both equally. Without `accept`
+/// any type is acceptable.
+fn prefers_json(headers: &HeaderMap) -> bool {
+    let mut accept = headers.get_all(header::ACCEPT).into_iter().peekable();
+    if accept.peek().is_none() {
+        return true;
+    }
+    let ranges: Vec<(&str, f32)> = accept
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            let quality = parts.find_map(|parameter| parameter.strip_prefix("q=").or(parameter.strip_prefix("Q=")));
+            (name, quality.and_then(|quality| quality.parse().ok()).unwrap_or(1.0))
+        })
+        .collect();
+    // The most specific matching range sets the quality of a type (RFC 9110, section 12.5.1).
+    let quality = |names: [&str; 3]| {
+        let of = |name: &str| ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name)).map(|(_, q)| *q);
+        names.into_iter().find_map(of).unwrap_or(0.0)
+    };
+    let json = quality(["application/json", "application/*", "*/*"]);
+    json > 0.0 && json >= quality(["text/plain", "text/*", "*/*"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_proto::failure::Phase;
+
+    fn answer(code: FailureCode, accept: Option<&str>) -> (Response<Bytes>, String) {
+        let mut asked = http::Request::new(()).into_parts().0;
+        accept.map(|accept| asked.headers.insert(header::ACCEPT, accept.parse().unwrap()));
+        let failure = Failure::new(code, Phase::Admission, "A \"sentence\".");
+        let response = response(&failure, &asked, "r-1");
+        let body = String::from_utf8(response.body().to_vec()).unwrap();
+        (response, body)
+    }
+
+    #[test]
+    fn a_caller_that_takes_json_gets_json() {
+        for accept in [None, Some("*/*"), Some("application/json"), Some("text/plain;q=0.5, application/*")] {
+            let (response, body) = answer(FailureCode::WorkerNotFound, accept);
+            assert_eq!(response.status(), 404);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json", "{accept:?}");
+            let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+            let expected = json!({"code": "worker_not_found", "message": "A \"sentence\".", "requestId": "r-1"});
+            assert_eq!(body, json!({ "error": expected }));
+        }
+    }
+
+    #[test]
+    fn any_other_gets_plain_text() {
+        for accept in ["text/plain", "text/html", "application/json;q=0, */*", "text/*, */*;q=0.1", "nonsense"] {
+            let (response, body) = answer(FailureCode::NodeLost, Some(accept));
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8", "{accept}");
+            assert_eq!(body, "node_lost: A \"sentence\".\n");
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_says_when_to_come_again() {
+        assert!(answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER));
+        assert!(!answer(FailureCode::CpuLimitExceeded, None).0.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    #[test]
+    fn who_speaks_no_known_version_is_told_which_is() {
+        let (response, _) = answer(FailureCode::UpgradeRequired, None);
+        assert_eq!(response.status(), 426);
+        let told = ["upgrade", "connection", "sec-websocket-version"].map(|name| response.headers()[name].to_owned());
+        assert_eq!(told, ["websocket", "upgrade", "13"]);
+    }
+
+    #[test]
+    fn every_code_has_an_answer() {
+        for code in FailureCode::ALL {
+            assert_eq!(answer(*code, None).0.status().as_u16(), code.http_status());
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Selects the headers that are forwarded with a request, and adds those of the router.
+//!
+//! Pure.
+
+use std::net::IpAddr;
+
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue};
+use tenon_proto::invoke::HeadWriter;
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// The maximum length of a client's request id, in bytes. Longer ones are replaced.
+const MAX_REQUEST_ID: usize = 128;
+
+/// Returns whether a header is meant for the next hop only (RFC 9110, section 7.6.1, and what
+/// predates it).
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    [header::CONNECTION, header::TE, header::TRANSFER_ENCODING, header::UPGRADE].contains(name)
+        || matches!(name.as_str(), "keep-alive" | "proxy-connection")
+}
+
+/// Returns whether only the router may set a header: a Worker or a client could forge it.
+pub(crate) fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("tenon-")
+}
+
+/// Writes the request headers that the Worker sees.
+///
+/// The router is the edge: `x-forwarded-proto` and `-host` describe its own connection, and the
+/// peer's address is appended to `x-forwarded-for`, where it cannot be forged.
+///
+/// # Arguments
+/// * `replaced`: returns whether a header of the client's is dropped because it is written
+///   elsewhere.
+pub(crate) fn write(
+    writer: &mut HeadWriter,
+    headers: &HeaderMap,
+    replaced: impl Fn(&HeaderName) -> bool,
+    host: &str,
+    peer: IpAddr,
+    request_id: &str,
+) {
+    let named = headers.contains_key(header::CONNECTION);
+    // The headers that the sender declares to concern this connection only.
+    let named: Option<Vec<&str>> = named.then(|| members(headers, &header::CONNECTION).collect());
+    let mut forwarded_for = String::new();
+    for (name, value) in headers {
+        let dropped = is_hop_by_hop(name)
+            || is_ours(name)
+            // hyper has answered it.
+            || *name == header::EXPECT
+            || *name == header::HOST
+            || *name == REQUEST_ID
+            || *name == FORWARDED_PROTO
+            || *name == FORWARDED_HOST
+            || replaced(name)
+            || named.as_ref().is_some_and(|named| named.iter().any(|n| n.eq_ignore_ascii_case(name.as_str())));
+        if *name == FORWARDED_FOR {
+            if let Ok(value) = value.to_str() {
+                forwarded_for.push_str(value);
+                forwarded_for.push_str(", ");
+            }
+        } else if !dropped {
+            writer.header(name.as_str(), value.as_bytes());
+        }
+    }
+    use std::fmt::Write as _;
+    write!(forwarded_for, "{}", peer.to_canonical()).expect("a string takes all that is written");
+    writer.header(header::HOST.as_str(), host.as_bytes());
+    writer.header(REQUEST_ID.as_str(), request_id.as_bytes());
+    writer.header(FORWARDED_FOR.as_str(), forwarded_for.as_bytes());
+    writer.header(FORWARDED_PROTO.as_str(), b"http");
+    writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
+}
+
+/// Returns the memory that headers take, in bytes: as received, and in the message that is made of
+/// them.
+pub(crate) fn size(headers: &HeaderMap) -> usize {
+    2 * headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+}
+
+/// Returns the members of a header whose value is a list (RFC 9110, section 5.6.1).
+pub(crate) fn members<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+/// Returns the client's request id, if it can be used in logs and headers unchanged.
+pub(crate) fn sane_request_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get(REQUEST_ID).map(HeaderValue::as_bytes)?;
+    let sane = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
+    let sane = !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.iter().all(sane);
+    std::str::from_utf8(id).ok().filter(|_| sane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_proto::frame::Decoder;
+    use tenon_proto::runtime::{InvokeRequest, invoke_request::Part};
+
+    fn seen_by_the_worker(sent: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in sent {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        let mut writer = HeadWriter::new("a/b", &[0; 32], "id", "GET", ["http://", "shop", "/"]);
+        write(&mut writer, &headers, |_| false, "shop", "10.0.0.9".parse().unwrap(), "id");
+        let mut decoder = Decoder::default();
+        decoder.push(writer.finish(&[], false));
+        match decoder.next::<InvokeRequest>().unwrap().unwrap().part.unwrap() {
+            Part::Head(head) => {
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                head.headers.into_iter().map(|header| (text(header.name.as_bytes()), text(&header.value))).collect()
+            }
+            Part::Body(_) => unreachable!(),
+        }
+    }
+
+    fn value<'a>(seen: &'a [(String, String)], name: &str) -> Vec<&'a str> {
+        seen.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_meant_for_the_connection_ends_here() {
+        let sent = [
+            ("connection", "keep-alive, X-Private"),
+            ("keep-alive", "timeout=5"),
+            ("x-private", "1"),
+            ("te", "trailers"),
+            ("upgrade", "h2c"),
+            ("expect", "100-continue"),
+            ("accept", "*/*"),
+        ];
+        let seen = seen_by_the_worker(&sent);
+        let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();
+        let added = ["host", "x-request-id", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+        assert_eq!(names, [&["accept"], &added[..]].concat());
+    }
+
+    #[test]
+    fn the_peer_is_the_last_of_those_forwarded_for() {
+        let seen = seen_by_the_worker(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
+        assert_eq!(value(&seen, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
+    }
+
+    #[test]
+    fn what_only_the_router_can_know_cannot_be_claimed() {
+        let sent = [("x-forwarded-proto", "https"), ("x-forwarded-host", "bank"), ("host", "x"), ("tenon-node", "n")];
+        let seen = seen_by_the_worker(&sent);
+        assert!(value(&seen, "tenon-node").is_empty());
+        assert_eq!(value(&seen, "x-forwarded-proto"), ["http"]);
+        assert_eq!(value(&seen, "x-forwarded-host"), ["shop"]);
+        assert_eq!(value(&seen, "host"), ["shop"]);
+    }
+
+    #[test]
+    fn a_request_id_is_taken_over_only_if_it_is_sane() {
+        let id = |value: &str| {
+            let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(value).unwrap())]);
+            sane_request_id(&headers).map(str::to_owned)
+        };
+        assert_eq!(id("4bf92f35-77b3"), Some("4bf92f35-77b3".into()));
+        for bad in ["", "a b", "{\"a\"}", &"x".repeat(200)] {
+            assert_eq!(id(bad), None, "{bad}");
+        }
+    }
+}

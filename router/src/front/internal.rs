@@ -1,0 +1,188 @@
+//! The internal listener: `Runtime.Invoke` for processes of the platform, which name a Worker but
+//! not its revision.
+//!
+//! ```text
+//! node ── a Worker calls another ──┐
+//! operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
+//! ```
+//!
+//! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
+//! Any caller that is let in here can call any Worker: with TLS these are nodes and operators with
+//! a certificate, without it any process that can reach the port. The caller's node enforces that a
+//! Worker calls only Workers that its object binds.
+
+mod messages;
+mod relay;
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame;
+use tenon_proto::id::WorkerId;
+use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+use tonic::Status;
+
+use crate::front::internal::messages::Messages;
+use crate::front::internal::relay::{Held, Relay};
+use crate::front::response;
+use crate::metrics::Outcome;
+use crate::thread::{Accounts, RouterThread};
+use crate::trace::{Asked, Trace};
+use crate::upstream::exchange::Reply;
+use crate::upstream::forward::{self, Again, Call};
+use crate::upstream::retry::AttemptError;
+use crate::upstream::upload::{Source, Upload, broken, too_large};
+
+/// Serves one call.
+pub(crate) async fn serve(
+    thread: Rc<RouterThread>,
+    peer: IpAddr,
+    accounts: Rc<Accounts>,
+    request: Request<Incoming>,
+) -> Result<Response<Relay>, Infallible> {
+    let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|is| is.as_bytes().starts_with(b"application/grpc"));
+    if !is_grpc {
+        let mut response = Response::new(Relay::default());
+        *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Ok(response);
+    }
+    if request.uri().path() != INVOKE_PATH {
+        return Ok(Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http());
+    }
+    let mut messages = Messages::new(request.into_body());
+    Ok(match messages.head().await {
+        Ok(head) => answer(&thread, peer, &accounts, head, messages).await,
+        Err(failure) => relay::failure(&failure),
+    })
+}
+
+async fn answer(
+    thread: &Rc<RouterThread>,
+    peer: IpAddr,
+    accounts: &Accounts,
+    mut head: InvokeHead,
+    messages: Messages,
+) -> Response<Relay> {
+    let started = Instant::now();
+    if head.request_id.is_empty() {
+        head.request_id = thread.request_id();
+    }
+    let mut trace = Trace::new(false, thread.settings.access_log);
+    let line = trace.for_log.then(|| Line::of(&head));
+    let result = invoke(thread, accounts, head, messages, &mut trace).await;
+    let outcome = match &result {
+        // Nodes answer with valid HTTP statuses.
+        Ok((reply, _)) => Outcome::Answered(status(reply)),
+        Err(failure) => Outcome::Failed(failure.code),
+    };
+    let took = started.elapsed();
+    thread.meters.observe(outcome, took);
+    if let Some(line) = line {
+        trace.log(&line.asked(peer), outcome, took);
+    }
+    match result {
+        Ok((reply, held)) => relay::reply(reply, held),
+        Err(failure) => relay::failure(&failure),
+    }
+}
+
+async fn invoke(
+    thread: &Rc<RouterThread>,
+    accounts: &Accounts,
+    mut head: InvokeHead,
+    messages: Messages,
+    trace: &mut Trace,
+) -> Result<(Reply, Held), Failure> {
+    head.check_depth()?;
+    let view = thread.view();
+    let id: Option<WorkerId> = head.worker.parse().ok();
+    let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
+    trace.worker(&worker.id);
+
+    let permit = thread.admit(accounts)?;
+    if head.body.len() as u64 > worker.body_limit {
+        return Err(too_large(worker.body_limit));
+    }
+    let slot = if head.asks_for_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
+    let limit = if slot.is_some() { u64::MAX } else { worker.body_limit };
+    let upload = head.more_body.then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
+
+    let again = again(&head);
+    let service =
+        |(id, digest): (&WorkerId, &[u8; 32])| Service { worker: id.to_string(), digest: digest.to_vec().into() };
+    head.services = view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
+    head.digest = worker.digest.as_bytes().to_vec().into();
+    let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
+    let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
+    let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
+    let held = match (response::switches_protocols(&reply), slot) {
+        (true, Some(slot)) => Held::tunnel(slot),
+        (true, None) => {
+            return Err(AttemptError::Nonsense("a WebSocket that the call did not request".into()).into_failure());
+        }
+        (false, _) => Held::request(permit),
+    };
+    Ok((reply, held))
+}
+
+impl Source for Messages {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        self.poll_body(cx).map(|piece| piece.map_err(|_| broken()).transpose())
+    }
+}
+
+/// Returns whether a call may run again. A scheduled event is never repeated.
+fn again(head: &InvokeHead) -> Again {
+    match &head.scheduled {
+        Some(_) => Again::Never,
+        None => Method::from_bytes(head.method.as_bytes()).map_or(Again::Never, |method| Again::of(&method)),
+    }
+}
+
+fn status(reply: &Reply) -> StatusCode {
+    let status = u16::try_from(reply.head.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn no_worker(id: &str) -> Failure {
+    let message = format!("the Worker {id} does not exist, or has no ready revision");
+    Failure::new(FailureCode::WorkerNotFound, Phase::Admission, message)
+}
+
+/// The parts of a call's head that the access log needs after the head has been forwarded.
+struct Line {
+    request_id: String,
+    caller: String,
+    method: String,
+    url: String,
+}
+
+impl Line {
+    fn of(head: &InvokeHead) -> Self {
+        let event = || "SCHEDULED".to_owned();
+        let method = if head.scheduled.is_some() { event() } else { head.method.clone() };
+        Self { request_id: head.request_id.clone(), caller: head.caller.clone(), method, url: head.url.clone() }
+    }
+
+    fn asked(&self, peer: IpAddr) -> Asked<'_> {
+        let after_scheme = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let (host, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
+        Asked {
+            request_id: &self.request_id,
+            peer,
+            caller: Some(self.caller.as_str()).filter(|caller| !caller.is_empty()),
+            method: &self.method,
+            host: Some(host).filter(|host| !host.is_empty()),
+            path: path.split(['?', '#']).next().unwrap_or_default(),
+            protocol: Version::HTTP_2,
+        }
+    }
+}

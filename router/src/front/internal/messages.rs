@@ -1,0 +1,73 @@
+//! The messages of a caller's stream at the internal listener: one head, then the pieces of the
+//! body.
+//!
+//! Belongs to one thread.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::FrameError;
+use tenon_proto::invoke::{Next, ReadError, Reader};
+use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request::Part};
+
+/// The timeout for the head. Callers are processes of the platform, and have the head when they
+/// open the stream.
+const STALLED: Duration = Duration::from_secs(5);
+
+pub(crate) struct Messages(Reader<Incoming>);
+
+/// The reason why there is no next message.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("the stream was reset")]
+    Reset,
+    #[error("the stream has an unexpected message")]
+    Misplaced,
+}
+
+impl Messages {
+    pub(crate) fn new(incoming: Incoming) -> Self {
+        Self(Reader::new(incoming))
+    }
+
+    /// Reads the first message.
+    ///
+    /// # Errors
+    /// Fails if the message is not a head, or does not arrive in time.
+    pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
+        let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
+        match tokio::time::timeout(STALLED, poll_fn(|cx| self.poll_next(cx))).await {
+            Ok(Ok(Some(Part::Head(head)))) => Ok(head),
+            Ok(Ok(_)) => Err(refused(Unread::Misplaced.to_string())),
+            Ok(Err(unread)) => Err(refused(unread.to_string())),
+            Err(_) => Err(refused("the head did not arrive in time".to_owned())),
+        }
+    }
+
+    /// Returns the next piece of the body, or `None` at its end.
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Unread>> {
+        Poll::Ready(match ready!(self.poll_next(cx))? {
+            Some(Part::Body(piece)) => Ok(Some(piece)),
+            Some(Part::Head(_)) => Err(Unread::Misplaced),
+            None => Ok(None),
+        })
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Unread>> {
+        loop {
+            return Poll::Ready(match ready!(self.0.poll_next::<InvokeRequest>(cx)) {
+                Ok(Next::Message(message)) => message.part.map(Some).ok_or(Unread::Misplaced),
+                Ok(Next::Trailers(_)) => continue,
+                Ok(Next::End) => Ok(self.0.finish().map(|()| None)?),
+                Err(ReadError::Frame(error)) => Err(error.into()),
+                Err(ReadError::Stream(_)) => Err(Unread::Reset),
+            });
+        }
+    }
+}

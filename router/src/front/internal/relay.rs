@@ -1,0 +1,133 @@
+//! Relays a node's reply to a caller at the internal listener: the same messages and trailers. The
+//! reply of a tunnel is relayed as well, but is broken off when the drain ends it.
+//!
+//! Belongs to one thread.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::future::{FutureExt as _, LocalBoxFuture};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
+use http_body::{Body, Frame};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame;
+use tenon_proto::invoke::Prologue;
+use tenon_proto::runtime::InvokeResponse;
+use tenon_proto::runtime::invoke_response::Part;
+use tonic::Status;
+
+use crate::thread::Permit;
+use crate::tunnel::slots::TunnelSlot;
+use crate::upstream::exchange::{Reply, Rest};
+use crate::upstream::retry::AttemptError;
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// The default is an answer that consists of headers only.
+#[derive(Default)]
+pub(crate) struct Relay {
+    /// The message to send next.
+    message: Option<Bytes>,
+    /// A piece of body whose prologue has been sent.
+    piece: Option<Bytes>,
+    rest: Option<Rest>,
+    trailers: Option<HeaderMap>,
+    held: Option<Held>,
+}
+
+/// The resources that a reply holds until its last byte has been sent.
+pub(crate) enum Held {
+    Request {
+        _permit: Permit,
+    },
+    /// Resolves when the tunnel must end, and holds its slot until dropped.
+    Tunnel(LocalBoxFuture<'static, TunnelSlot>),
+}
+
+impl Held {
+    pub(crate) fn request(permit: Permit) -> Self {
+        Self::Request { _permit: permit }
+    }
+
+    pub(crate) fn tunnel(mut slot: TunnelSlot) -> Self {
+        let ended = async move {
+            slot.ended().await;
+            slot
+        };
+        Self::Tunnel(ended.boxed_local())
+    }
+
+    /// Returns whether the tunnel must end.
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Self::Request { .. } => false,
+            Self::Tunnel(ended) => ended.poll_unpin(cx).is_ready(),
+        }
+    }
+}
+
+/// Returns the response to a call that a node has begun to answer.
+pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
+    let Reply { head, mut rest } = reply;
+    if let Held::Tunnel(_) = held {
+        rest.leave_berth();
+    }
+    let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
+    let relay = Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
+    let mut response = Response::new(relay);
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// Returns the response to a call that failed.
+pub(crate) fn failure(failure: &Failure) -> Response<Relay> {
+    Status::from(failure).into_http()
+}
+
+fn trailers(failure: Option<Failure>) -> HeaderMap {
+    let status = failure.map_or_else(|| Status::ok(""), |failure| Status::from(&failure));
+    let mut trailers = HeaderMap::new();
+    // A message that is not valid in a header is left out; the code still reports the failure.
+    if status.add_header(&mut trailers).is_err() {
+        trailers.insert(GRPC_STATUS, i32::from(status.code()).into());
+    }
+    trailers
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        if let Some(data) = this.message.take().or_else(|| this.piece.take()) {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if this.rest.is_some() && this.held.as_mut().is_some_and(|held| held.is_over(cx)) {
+            let failure = Failure::new(FailureCode::Draining, Phase::Response, "the router drains");
+            (this.rest, this.held, this.trailers) = (None, None, Some(trailers(Some(failure))));
+        }
+        if let Some(rest) = &mut this.rest {
+            let ended = match ready!(rest.poll_next(cx)) {
+                Ok(Some(Part::Body(piece))) => {
+                    let prologue = Prologue::of_piece(piece.len()).to_bytes();
+                    this.piece = Some(piece);
+                    return Poll::Ready(Some(Ok(Frame::data(prologue))));
+                }
+                Ok(None) => None,
+                Ok(Some(Part::Head(_))) => Some(AttemptError::Nonsense("a second head".into()).into_failure()),
+                Err(error) => Some(error.into_failure()),
+            };
+            this.rest = None;
+            this.trailers = Some(trailers(ended));
+        }
+        Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.message.is_none() && self.piece.is_none() && self.rest.is_none() && self.trailers.is_none()
+    }
+}

@@ -1,0 +1,188 @@
+//! The path of a client's request, in the order in which it happens:
+//!
+//! ```text
+//!  match ─► admit ─► pick ─► forward ─► answer
+//!                     ▲         │
+//!                     └─ retry ◄┘
+//! ```
+//!
+//! Between admit and answer the path is the same for calls from inside the platform: see
+//! [`forward`](mod@forward) and [`crate::front::internal`]. It runs entirely on the thread that
+//! read the request, takes no lock and wakes no other thread. A WebSocket request takes the same
+//! path and, if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of an answer.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use hyper::body::{Body as _, Incoming};
+use hyper::upgrade::{self, OnUpgrade};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke::HeadWriter;
+
+use crate::clients::head::Refusal;
+use crate::clients::{Client, Passage, REQUEST};
+use crate::front::body::{self, RequestBody};
+use crate::front::error;
+use crate::front::handshake::Handshake;
+use crate::front::headers;
+use crate::front::response::{self, ResponseBody};
+use crate::front::target::Target;
+use crate::metrics::Outcome;
+use crate::table::Worker;
+use crate::thread::{self, Accounts, RouterThread};
+use crate::trace::{self, Asked, Trace};
+use crate::tunnel::Tunnel;
+use crate::upstream::forward::{self, Again, Call};
+
+/// The client that a connection belongs to.
+pub(crate) struct Caller {
+    pub(crate) address: IpAddr,
+    pub(crate) client: Arc<Client>,
+    pub(crate) accounts: Accounts,
+}
+
+/// Serves one request of one client.
+pub(crate) async fn serve(
+    thread: Rc<RouterThread>,
+    caller: Rc<Caller>,
+    mut request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Infallible> {
+    let started = Instant::now();
+    let peer = caller.address;
+    let upgrade = upgrade::on(&mut request);
+    let (parts, body) = request.into_parts();
+    let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
+    let settings = &thread.settings;
+    let for_caller = settings.debug_headers || trace::is_asked_for(&parts.headers);
+    let mut trace = Trace::new(for_caller, settings.access_log);
+
+    let (mut response, outcome) = match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
+        Ok(response) => {
+            let outcome = Outcome::Answered(response.status());
+            (response, outcome)
+        }
+        Err(failure) => {
+            let mut response = error::response(&failure, &parts, &request_id);
+            if parts.extensions.get() == Some(&Refusal::TooLong) {
+                *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            }
+            let bodiless = parts.method == Method::HEAD;
+            let body = |body: Bytes| ResponseBody::Full((!bodiless).then_some(body));
+            (response.map(body), Outcome::Failed(failure.code))
+        }
+    };
+
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if caller.client.passage() == Passage::Kept {
+        caller.client.pass(if switches { Passage::Free } else { Passage::Judged });
+    }
+    if thread.leaving.get() && parts.version < Version::HTTP_2 && !switches {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if trace.for_caller {
+        trace.write(response.headers_mut(), &request_id);
+    }
+    let took = started.elapsed();
+    thread.meters.observe(outcome, took);
+    if thread.settings.access_log {
+        let host = parts.uri.authority().map(|authority| authority.as_str());
+        let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
+        let asked = Asked {
+            request_id: &request_id,
+            peer,
+            caller: None,
+            method: parts.method.as_str(),
+            host,
+            path: parts.uri.path(),
+            protocol: parts.version,
+        };
+        trace.log(&asked, outcome, took);
+    }
+    Ok(response)
+}
+
+async fn answer(
+    thread: &Rc<RouterThread>,
+    caller: &Caller,
+    parts: &Parts,
+    body: Incoming,
+    upgrade: OnUpgrade,
+    request_id: &str,
+    trace: &mut Trace,
+) -> Result<Response<ResponseBody>, Failure> {
+    let Caller { address, client, accounts } = caller;
+    if let Some(refusal) = parts.extensions.get() {
+        return Err(refused(*refusal));
+    }
+    // Match. To the Worker a WebSocket request is a GET, however the client made it.
+    let handshake = Handshake::of(parts, !body.is_end_stream())?;
+    let method = if handshake.is_some() { &Method::GET } else { &parts.method };
+    let target = Target::of(parts, method)?;
+    let view = thread.view();
+    let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
+    trace.worker(&worker.id);
+
+    // Admit. A small body is read before the request takes a permit, so that no permit waits for a
+    // client.
+    let tunnel = match handshake {
+        Some(handshake) => {
+            let slot = thread.admit_tunnel(accounts)?.on(client.take_in_hand());
+            Some((handshake, Tunnel::new(upgrade, slot, thread.meters.clone())))
+        }
+        None => None,
+    };
+    let body = match &tunnel {
+        Some((_, tunnel)) => RequestBody::Streaming(Rc::new(tunnel.upload())),
+        None => {
+            let needed = REQUEST + headers::size(&parts.headers) + body::needs(&body, worker.body_limit)?;
+            let memory = client.memory(needed).ok_or_else(thread::overloaded)?;
+            body::admit(body, worker.body_limit, thread.settings.pace, memory).await?
+        }
+    };
+    let permit = thread.admit(accounts)?;
+
+    // Encode the head.
+    let (inline, upload) = match &body {
+        RequestBody::Inline { bytes, .. } => (bytes.as_ref(), None),
+        RequestBody::Streaming(upload) => (&[][..], Some(upload)),
+    };
+    let url = ["http://", target.authority(), target.path_and_query()];
+    let mut head = HeadWriter::new(worker.id.as_str(), worker.digest.as_bytes(), request_id, method.as_str(), url);
+    let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
+    let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
+    headers::write(&mut head, &parts.headers, replaced, target.authority(), *address, request_id);
+    handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
+    view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
+    let head = head.finish(inline, upload.is_some());
+
+    // Pick and forward, and repeat if that may help.
+    let call = Call { peer: accounts.peer, head: &head, upload, again: Again::of(method) };
+    let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
+
+    // Answer.
+    let Some((handshake, tunnel)) = tunnel else { return response::of(method, reply, permit, client) };
+    if response::switches_protocols(&reply) {
+        return Ok(response::tunnel(&handshake, tunnel, reply));
+    }
+    let response = response::of(method, reply, permit, client)?;
+    if handshake.mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    let code = if refusal == Refusal::Huge { FailureCode::RequestTooLarge } else { FailureCode::BadRequest };
+    Failure::new(code, Phase::Admission, refusal.to_string())
+}
+
+fn no_websocket() -> Failure {
+    Failure::new(FailureCode::BadRequest, Phase::Response, "the Worker responded without accepting the WebSocket")
+}
+
+fn no_worker() -> Failure {
+    Failure::new(FailureCode::WorkerNotFound, Phase::Admission, "no Worker has a route for this host and path")
+}

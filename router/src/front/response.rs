@@ -1,0 +1,245 @@
+//! Converts a node's reply into an HTTP response.
+//!
+//! Belongs to one thread.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::runtime::invoke_response::Part;
+use tenon_proto::runtime::{Header, ResponseHead};
+use tokio::task::spawn_local;
+
+use crate::clients::{Client, InHand};
+use crate::front::handshake::Handshake;
+use crate::front::headers;
+use crate::quota::Hold;
+use crate::thread::Permit;
+use crate::tunnel::Tunnel;
+use crate::upstream::exchange::{BEHIND, Reply, Rest};
+use crate::upstream::retry::AttemptError;
+
+/// The maximum size of a complete answer that is charged with its connection, in bytes.
+const SMALL: usize = 4 * 1024;
+
+/// The body of an answer.
+pub(crate) enum ResponseBody {
+    Full(Option<Bytes>),
+    Streaming(Streaming),
+}
+
+/// A body that has not completely arrived from the node. Dropping this ends the node's stream.
+pub(crate) struct Streaming {
+    first: Option<Bytes>,
+    rest: Rest,
+    client: Arc<Client>,
+    /// The memory for data that waits for the client.
+    memory: Option<Hold>,
+    /// The request counts as in flight until its last byte has been sent.
+    _permit: Permit,
+}
+
+/// Builds the response from a reply.
+///
+/// # Errors
+/// Fails if the node's head is not a valid HTTP response.
+pub(crate) fn of(
+    method: &Method,
+    reply: Reply,
+    permit: Permit,
+    client: &Arc<Client>,
+) -> Result<Response<ResponseBody>, Failure> {
+    let Reply { head, rest } = reply;
+    let ResponseHead { status, headers, body, more_body } = head;
+    let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.filter(|status| !status.is_informational()).ok_or_else(|| {
+        Failure::new(FailureCode::Internal, Phase::Response, "the node's response has no valid status")
+    })?;
+    let bodiless = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let mut map = header_map(headers);
+    if !more_body {
+        end(rest);
+        if bodiless {
+            describe(&mut map, method, body.len());
+        } else {
+            // hyper sets the length of the actual body.
+            map.remove(header::CONTENT_LENGTH);
+        }
+        return Ok(built(status, map, ResponseBody::Full((!bodiless && !body.is_empty()).then_some(body))));
+    }
+    if bodiless {
+        return Ok(built(status, map, ResponseBody::Full(None)));
+    }
+    let first = (!body.is_empty()).then_some(body);
+    let streaming = Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
+    Ok(built(status, map, ResponseBody::Streaming(streaming)))
+}
+
+/// Returns whether the Worker accepts the upgrade that the request asked for.
+pub(crate) fn switches_protocols(reply: &Reply) -> bool {
+    reply.head.status == u32::from(StatusCode::SWITCHING_PROTOCOLS.as_u16())
+}
+
+/// Returns the answer that opens a tunnel.
+pub(crate) fn tunnel(handshake: &Handshake, tunnel: Tunnel, mut reply: Reply) -> Response<ResponseBody> {
+    let mut map = header_map(std::mem::take(&mut reply.head.headers));
+    tunnel.open(reply);
+    let status = handshake.agree(&mut map);
+    built(status, map, ResponseBody::Full(None))
+}
+
+fn built(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn header_map(headers: Vec<Header>) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(headers.len() + 2);
+    for Header { name, value } in headers {
+        // The node has checked the headers already; an invalid one is dropped, not worth failing
+        // the response.
+        let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) else {
+            continue;
+        };
+        if !headers::is_hop_by_hop(&name) && !headers::is_ours(&name) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+/// Sets the length that GET would have had in the answer to HEAD (RFC 9110, section 9.3.2).
+fn describe(headers: &mut HeaderMap, method: &Method, len: usize) {
+    if *method == Method::HEAD && len > 0 && !headers.contains_key(header::CONTENT_LENGTH) {
+        headers.insert(header::CONTENT_LENGTH, len.into());
+    }
+}
+
+/// Finishes a reply that is complete except for the end of its stream, which has mostly arrived
+/// with it. If not, a task waits for it: dropping the stream earlier would tell the node that the
+/// client has disconnected.
+fn end(mut rest: Rest) {
+    let over = rest.is_over() || poll_fn(|cx| rest.poll_next(cx)).now_or_never().is_some();
+    if !over {
+        spawn_local(async move { poll_fn(|cx| rest.poll_next(cx)).await.is_ok() });
+    }
+}
+
+/// Makes hyper reset the client's stream, so that a partial body is not taken for a complete one.
+#[derive(Debug, thiserror::Error)]
+#[error("the node's response broke off: {0:?}")]
+pub(crate) struct BrokeOff(AttemptError);
+
+impl Streaming {
+    /// Returns the next piece. While pieces are available, the client is behind: data from its node
+    /// waits here, up to two windows.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokeOff>>> {
+        let part = match self.rest.poll_next(cx) {
+            Poll::Ready(part) => part,
+            Poll::Pending => {
+                self.memory = None;
+                return Poll::Pending;
+            }
+        };
+        Poll::Ready(match part {
+            Ok(Some(Part::Body(piece))) => {
+                if self.memory.is_none() {
+                    self.memory = self.client.memory(BEHIND);
+                }
+                let without_memory =
+                    || BrokeOff(AttemptError::Nonsense("no memory for a client that reads slowly".into()));
+                Some(if self.memory.is_some() { Ok(piece) } else { Err(without_memory()) })
+            }
+            Ok(None) => None,
+            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(AttemptError::Nonsense("a second head".into())))),
+            Err(error) => Some(Err(BrokeOff(error))),
+        })
+    }
+}
+
+/// An answer that keeps its connection in hand until it has been written.
+pub(crate) struct WrittenResponse {
+    body: ResponseBody,
+    _memory: Option<Hold>,
+    in_hand: InHand,
+}
+
+impl WrittenResponse {
+    /// Takes memory for a complete answer that waits for its client. Without that memory, the
+    /// answer is replaced by an empty 503.
+    pub(crate) fn of(response: Response<ResponseBody>, in_hand: InHand) -> Response<Self> {
+        let (mut parts, mut body) = response.into_parts();
+        let len = match &body {
+            ResponseBody::Full(Some(whole)) => whole.len(),
+            ResponseBody::Full(None) | ResponseBody::Streaming(_) => 0,
+        };
+        let memory = if len > SMALL { in_hand.client().memory(len) } else { None };
+        if len > SMALL && memory.is_none() {
+            body = ResponseBody::Full(None);
+            parts = Response::new(()).into_parts().0;
+            parts.status = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        Response::from_parts(parts, Self { body, _memory: memory, in_hand })
+    }
+}
+
+impl Body for WrittenResponse {
+    type Data = Bytes;
+    type Error = BrokeOff;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+        // hyper asks for more once the client has taken what there was.
+        let Self { body, in_hand, .. } = &mut *self;
+        in_hand.unread(false);
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        in_hand.unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BrokeOff;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+        let streaming = match &mut *self {
+            Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+            Self::Streaming(streaming) => streaming,
+        };
+        if let Some(first) = streaming.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let frame = ready!(streaming.poll_piece(cx)).map(|piece| piece.map(Frame::data));
+        if !matches!(frame, Some(Ok(_))) {
+            *self = Self::Full(None);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Full(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Full(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Streaming(_) => SizeHint::default(),
+        }
+    }
+}

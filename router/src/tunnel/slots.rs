@@ -1,0 +1,88 @@
+//! Counts a thread's tunnels, and ends them.
+//!
+//! Tunnels are counted separately from requests: a request's permit is free again within its
+//! Worker's wall limit, while an idle tunnel may be open for days, and a thread full of idle
+//! tunnels would serve no requests.
+//!
+//! Belongs to one thread.
+
+use std::sync::Arc;
+
+use prometheus::IntGauge;
+use tokio::sync::watch;
+
+use crate::clients::{Client, InHand};
+use crate::quota::{Account, Hold, Peer, Quota};
+
+/// The maximum number of tunnels per thread. An idle tunnel has a socket, a stream and a few KiB,
+/// which are charged with its connection.
+const MAX: usize = 16_384;
+
+pub(crate) struct Tunnels {
+    open: Quota,
+    gauge: IntGauge,
+    /// Becomes true when all tunnels must end.
+    end_tx: watch::Sender<bool>,
+}
+
+/// The slot of one tunnel.
+pub(crate) struct TunnelSlot {
+    _hold: Hold,
+    /// The connection that the tunnel is on.
+    in_hand: Option<InHand>,
+    gauge: IntGauge,
+    end_rx: watch::Receiver<bool>,
+}
+
+impl Tunnels {
+    pub(crate) fn new(gauge: IntGauge) -> Self {
+        Self { open: Quota::new(MAX), gauge, end_tx: watch::Sender::new(false) }
+    }
+
+    /// Returns the share of an address.
+    pub(crate) fn account(&self, peer: Peer) -> Account {
+        self.open.account(peer)
+    }
+
+    /// Takes a slot for one more tunnel, if the address of this account may have one.
+    pub(crate) fn take(&self, account: &Account) -> Option<TunnelSlot> {
+        let hold = account.take(1)?;
+        self.gauge.inc();
+        Some(TunnelSlot { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
+    }
+
+    /// Ends all tunnels, including those opened later.
+    pub(crate) fn end(&self) {
+        self.end_tx.send_replace(true);
+    }
+
+    /// Waits until there are no tunnels.
+    pub(crate) async fn ended(&self) {
+        self.end_tx.closed().await;
+    }
+}
+
+impl TunnelSlot {
+    /// Keeps the connection in hand, which may have no other request than this tunnel.
+    pub(crate) fn on(mut self, in_hand: InHand) -> Self {
+        self.in_hand = Some(in_hand);
+        self
+    }
+
+    /// Returns the client whose connection the tunnel is on.
+    pub(crate) fn client(&self) -> Option<Arc<Client>> {
+        self.in_hand.as_ref().map(|in_hand| in_hand.client().clone())
+    }
+
+    /// Waits until the tunnel must end.
+    pub(crate) async fn ended(&mut self) {
+        // The thread outlives its tunnels; a dropped sender would mean the end as well.
+        let _ = self.end_rx.wait_for(|ended| *ended).await;
+    }
+}
+
+impl Drop for TunnelSlot {
+    fn drop(&mut self) {
+        self.gauge.dec();
+    }
+}

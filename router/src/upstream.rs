@@ -1,0 +1,48 @@
+//! The way to a shard: picks one, sends the request, and decides what a failure means.
+//!
+//! ```text
+//!  forward ─► pick: placement ─► exchange: upload ─► link: bulkhead, heard ─► shard
+//!     ▲                              │                 │
+//!     └──────── retry ◄──────────────┘                 └─► health, pulse, silence
+//! ```
+//!
+//! - [`forward`]: one invocation, with all its attempts.
+//! - [`pick`], [`placement`]: the shard or lane that an attempt goes to.
+//! - [`exchange`], [`upload`]: one attempt, and the request's body in it.
+//! - [`links`], [`link`], [`heard`], [`bulkhead`]: the connections to shards, and the requests that
+//!   they carry.
+//! - [`health`], [`pulse`], [`silence`], [`inquiry`]: whether a shard takes requests.
+//! - [`retry`]: whether a failed attempt may be repeated.
+//!
+//! Depends on `table`, `quota`, `metrics` and `trace`, and on no other group. Belongs to one
+//! thread.
+
+pub(crate) mod bulkhead;
+pub(crate) mod exchange;
+pub(crate) mod forward;
+pub(crate) mod health;
+pub(crate) mod heard;
+pub(crate) mod inquiry;
+pub(crate) mod link;
+pub(crate) mod links;
+pub(crate) mod pick;
+pub(crate) mod placement;
+pub(crate) mod pulse;
+pub(crate) mod retry;
+pub(crate) mod silence;
+pub(crate) mod upload;
+
+use std::cell::RefCell;
+
+use crate::metrics::Metrics;
+use crate::upstream::links::Links;
+use crate::upstream::placement::Placements;
+use crate::upstream::retry::Budget;
+
+/// What a thread knows of its shards, and shares among its requests.
+pub(crate) struct Upstream {
+    pub(crate) links: Links,
+    pub(crate) placements: RefCell<Placements>,
+    pub(crate) budget: RefCell<Budget>,
+    pub(crate) metrics: Metrics,
+}

@@ -1,0 +1,170 @@
+//! One attempt: sends a request to a shard over its link and returns the head of the reply, or the
+//! error.
+//!
+//! Belongs to one thread.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use tenon_proto::failure::Failure;
+use tenon_proto::frame::FrameError;
+use tenon_proto::invoke::{Next, ReadError, Reader};
+use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
+use tonic::{Code, Status};
+
+use crate::quota::Peer;
+use crate::upstream::bulkhead::Berth;
+use crate::upstream::link::{Link, STREAM_WINDOW, Unreachable};
+use crate::upstream::retry::AttemptError;
+use crate::upstream::upload::{AttemptBody, Upload};
+
+/// The memory that the rest of a reply takes while its client is behind, in bytes: a window of data
+/// from its node, and as much that is being written.
+pub(crate) const BEHIND: usize = 2 * STREAM_WINDOW as usize;
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
+
+/// A reply whose head has arrived.
+pub(crate) struct Reply {
+    pub(crate) head: ResponseHead,
+    /// The rest of the reply. Without `head.more_body` it is only the end of the stream.
+    pub(crate) rest: Rest,
+}
+
+pub(crate) struct Rest {
+    stream: Reader<Incoming>,
+    /// The request counts among the shard's until the last byte.
+    berth: Option<Berth>,
+}
+
+/// Sends the head and the body, and waits for the reply's head without a timeout.
+///
+/// # Arguments
+/// * `peer`: the client address whose share of the bulkhead the request takes.
+/// * `head`: the framed head message.
+/// * `patience`: the timeout that the node is told, rounded up to seconds.
+/// * `sent`: set to true as soon as the request may have been sent.
+pub(crate) async fn invoke(
+    link: &Rc<Link>,
+    peer: Peer,
+    head: &Bytes,
+    upload: Option<&Rc<Upload>>,
+    patience: Duration,
+    sent: &Cell<bool>,
+) -> Result<Reply, AttemptError> {
+    let berth = link.berth(peer).ok_or(AttemptError::Full)?;
+    let _waiting = link.wait();
+    let mut sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
+    sent.set(true);
+    let mut request = Request::new(AttemptBody::new(head.clone(), upload));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = link.uri().clone();
+    let headers = request.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    headers.insert(header::TE, TRAILERS);
+    headers.insert("grpc-timeout", grpc_timeout(patience));
+
+    let writes = link.writes();
+    let exchange = async {
+        let response = sender.try_send_request(request).await.map_err(|mut error| {
+            // The shard may have ended just before, so that the request was not sent.
+            let was_sent = error.take_message().is_none() && link.writes() != writes;
+            if was_sent { broken(&error.into_error()) } else { AttemptError::NotBegun }
+        })?;
+        first_message(response, berth).await
+    };
+    let reply = exchange.await;
+    // A failed body breaks the stream too; the body is the cause.
+    reply.map_err(|error| upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload))
+}
+
+/// Returns the timeout in whole seconds: nearly all requests have the same value, so that header
+/// compression reduces it to one byte.
+fn grpc_timeout(patience: Duration) -> HeaderValue {
+    let seconds = patience.as_secs() + u64::from(patience.subsec_nanos() > 0);
+    // The specification allows eight digits.
+    HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
+}
+
+async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, AttemptError> {
+    if response.status() != StatusCode::OK {
+        return Err(AttemptError::Nonsense(format!("HTTP status {}", response.status())));
+    }
+    // A failure without a message arrives as headers only (Trailers-Only in gRPC).
+    if let Some(failure) = failure(response.headers()) {
+        return Err(AttemptError::Said(failure));
+    }
+    let mut rest = Rest { stream: Reader::new(response.into_body()), berth: Some(berth) };
+    match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
+        Some(Part::Head(head)) => Ok(Reply { head, rest }),
+        Some(Part::Body(_)) => Err(AttemptError::Nonsense("a body before its head".into())),
+        None => Err(AttemptError::Nonsense("an end before the head".into())),
+    }
+}
+
+impl Rest {
+    /// Returns the next part, or `None` at an end with status OK.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, AttemptError>> {
+        Poll::Ready(match ready!(self.stream.poll_next::<InvokeResponse>(cx)) {
+            Ok(Next::Message(message)) => {
+                message.part.map(Some).ok_or_else(|| AttemptError::Nonsense("a message without a part".into()))
+            }
+            Ok(Next::Trailers(trailers)) => {
+                self.stream.finish().map_err(nonsense)?;
+                failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Said(failure)))
+            }
+            Ok(Next::End) => Err(AttemptError::Lost),
+            Err(ReadError::Frame(error)) => Err(nonsense(error)),
+            Err(ReadError::Stream(error)) => Err(broken(&error)),
+        })
+    }
+
+    /// Releases the berth: the request has become a tunnel, which is bounded elsewhere.
+    pub(crate) fn leave_berth(&mut self) {
+        self.berth = None;
+    }
+
+    /// Returns whether the end of the stream has arrived already.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+}
+
+fn nonsense(error: FrameError) -> AttemptError {
+    AttemptError::Nonsense(error.to_string())
+}
+
+/// Returns the failure that a status in headers or trailers describes, or `None` if it is OK or
+/// missing.
+fn failure(headers: &HeaderMap) -> Option<Failure> {
+    let status = Status::from_header_map(headers)?;
+    (status.code() != Code::Ok).then(|| Failure::from(&status))
+}
+
+/// Returns the error for a broken stream or connection.
+fn broken(error: &hyper::Error) -> AttemptError {
+    if error.is_canceled() {
+        return AttemptError::NotBegun;
+    }
+    let reason = std::iter::successors(error.source(), |error| (*error).source())
+        .find_map(|error| error.downcast_ref::<h2::Error>());
+    match reason {
+        // RFC 9113, section 8.7: a refused stream has not been processed at all.
+        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => {
+            AttemptError::NotBegun
+        }
+        // Section 6.8: streams above the last one that a GOAWAY names have not been processed
+        // either.
+        Some(error) if error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR) => {
+            AttemptError::NotBegun
+        }
+        _ => AttemptError::Lost,
+    }
+}

@@ -1,0 +1,255 @@
+//! Forwards an invocation that has been matched and admitted, from a client, or from a node or the
+//! operator by the internal listener.
+//!
+//! ```text
+//!  pick ─► attempt ─► reply
+//!   ▲ ▲       │
+//!   │ └ moved ┤        the node runs the Worker on another of its processes
+//!   └─ retry ◄┘        another node may do better
+//! ```
+
+use std::cell::{Cell, OnceCell};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke;
+
+use crate::quota::Peer;
+use crate::table::{Table, Worker};
+use crate::trace::Trace;
+use crate::upstream::Upstream;
+use crate::upstream::exchange::{self, Reply};
+use crate::upstream::health::ConnectFailure;
+use crate::upstream::pick::{Picker, Target, Wish};
+use crate::upstream::placement::{Move, Moves};
+pub(crate) use crate::upstream::retry::Again;
+use crate::upstream::retry::{AttemptError, Attempts};
+use crate::upstream::silence;
+use crate::upstream::upload::Upload;
+
+/// The time for which the router waits after the node, which enforces the Worker's wall limit,
+/// should have answered. It covers a cold start.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// If an answer takes longer than this, the router watches whether its shard is silent. The time is
+/// shorter than the detection of silence.
+const BRISK: Duration = Duration::from_secs(1);
+
+/// The request for a Worker, and the address that sends it.
+pub(crate) struct Call<'a> {
+    /// The client address whose share of a shard the request takes.
+    pub(crate) peer: Peer,
+    /// The framed head message, which includes the body unless that streams.
+    pub(crate) head: &'a Bytes,
+    pub(crate) upload: Option<&'a Rc<Upload>>,
+    pub(crate) again: Again,
+}
+
+/// Forwards a call to a shard, with retries, and returns its reply.
+///
+/// # Errors
+/// Fails if no node takes the request, or if the node that took it fails.
+pub(crate) async fn forward(
+    upstream: &Upstream,
+    view: &Table,
+    worker: &Worker,
+    call: Call<'_>,
+    trace: &mut Trace,
+) -> Result<Reply, Failure> {
+    let Call { peer, head, upload, again } = call;
+    let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
+    let patience = worker.wall + SLACK;
+    let mut journey = Journey {
+        upstream,
+        view,
+        worker,
+        peer,
+        upload,
+        patience,
+        deadline: tokio::time::Instant::now() + patience,
+        heads: Heads { head, stay: OnceCell::new() },
+        picker: Picker::new(upstream, pool, worker, view.nodes_version()),
+        attempts: Attempts::new(again),
+        moves: Moves::default(),
+        stays: false,
+    };
+    let mut target = journey.picker.next(Wish::Home).ok_or_else(no_node)?;
+    loop {
+        trace.shard(target.link.shard());
+        let next = match journey.attempt(&target).await {
+            Ok(reply) => {
+                if let Some(upload) = upload {
+                    upload.settle();
+                }
+                return Ok(reply);
+            }
+            Err(Ended::Left(next)) => next,
+            Err(Ended::Failed(error)) => {
+                let error = journey.examine(&target, error).await;
+                match journey.after(&target, &error) {
+                    Some(next) => next,
+                    None => return Err(error.into_failure()),
+                }
+            }
+        };
+        target = next;
+    }
+}
+
+/// The state of one request on its way to a shard.
+struct Journey<'a> {
+    upstream: &'a Upstream,
+    view: &'a Table,
+    worker: &'a Worker,
+    peer: Peer,
+    upload: Option<&'a Rc<Upload>>,
+    patience: Duration,
+    deadline: tokio::time::Instant,
+    heads: Heads<'a>,
+    picker: Picker<'a>,
+    attempts: Attempts,
+    moves: Moves,
+    /// A lane that receives the request must run it.
+    stays: bool,
+}
+
+/// The way in which an attempt ended without a reply.
+enum Ended {
+    Failed(AttemptError),
+    /// The shard is silent, and this target is better.
+    Left(Target),
+}
+
+impl Journey<'_> {
+    async fn attempt(&mut self, target: &Target) -> Result<Reply, Ended> {
+        let sent = Cell::new(false);
+        let head = self.heads.get(target.stays || self.stays && target.is_lane());
+        let mut exchange = pin!(exchange::invoke(&target.link, self.peer, &head, self.upload, self.patience, &sent));
+        // Nearly every answer arrives within this time.
+        let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
+        if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
+            return ended.map_err(Ended::Failed);
+        }
+        let mut may_leave = true;
+        loop {
+            tokio::select! {
+                biased;
+                ended = exchange.as_mut() => return ended.map_err(Ended::Failed),
+                () = tokio::time::sleep_until(self.deadline) => return Err(Ended::Failed(self.too_late(sent.get()))),
+                () = silence::lost(&self.upstream.links, self.view, target), if may_leave => {}
+            }
+            if let Some(next) = self.leave(target, sent.get()) {
+                return Err(Ended::Left(next));
+            }
+            may_leave = false;
+        }
+    }
+
+    /// Returns the error for a deadline that has passed without a reply.
+    fn too_late(&self, sent: bool) -> AttemptError {
+        // A failed body breaks the stream too; the body is the cause.
+        let body = self.upload.and_then(|upload| upload.failure()).map(AttemptError::Upload);
+        body.unwrap_or(if sent { AttemptError::Silent } else { AttemptError::Unreachable(ConnectFailure::Silent) })
+    }
+
+    /// Returns the next target after a silent shard, if the request may be repeated and there is
+    /// another target.
+    fn leave(&mut self, from: &Target, sent: bool) -> Option<Target> {
+        let lost_another = sent && from.is_lane() && self.depends_on_node(from, &AttemptError::Lost);
+        let error = if lost_another { AttemptError::NodeLost } else { AttemptError::Unresponsive { sent } };
+        if !self.attempts.may_be_made_again(&error) {
+            return None;
+        }
+        self.picker.failed(from, &error);
+        let next = self.picker.next_sound(self.wish(&error))?;
+        self.may_go_on(&error).then(|| self.again(&error, next))
+    }
+
+    /// Converts a request's second loss on one node into the loss of that node, unless another
+    /// process of the node answers: the processes of a node do not all end at once.
+    async fn examine(&self, target: &Target, error: AttemptError) -> AttemptError {
+        let node_is_there = async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
+        if self.depends_on_node(target, &error) && !node_is_there().await { AttemptError::NodeLost } else { error }
+    }
+
+    fn depends_on_node(&self, target: &Target, error: &AttemptError) -> bool {
+        self.attempts.depends_on_node(error) && self.picker.has_lost_another(target)
+    }
+
+    /// Returns the next target after an error, if there is one.
+    fn after(&mut self, target: &Target, error: &AttemptError) -> Option<Target> {
+        if error.is_moved()
+            && self.is_replayable()
+            && let Some(to) = self.moves.follow(target.is_lane())
+        {
+            return self.follow(target, to);
+        }
+        self.picker.failed(target, error);
+        if !self.may_go_on(error) {
+            return None;
+        }
+        let wish = self.wish(error);
+        let next = match error {
+            // The rest of that node is not tried.
+            AttemptError::NodeLost => self.picker.next_sound(wish),
+            _ => self.picker.next(wish),
+        };
+        next.map(|next| self.again(error, next))
+    }
+
+    /// Remembers where the node says that the Worker runs, and returns a target there. This is
+    /// neither an attempt nor a retry: nothing has begun.
+    fn follow(&mut self, target: &Target, to: Move) -> Option<Target> {
+        let (mut placements, now) = (self.upstream.placements.borrow_mut(), Instant::now());
+        match target.is_lane() {
+            true => placements.moved_to_shard(&self.worker.digest, now),
+            false => placements.moved_to_lane(&self.worker.digest, now),
+        }
+        drop(placements);
+        self.upstream.metrics.moved(to.to());
+        self.stays |= to == Move::Stay;
+        self.picker.moved(target, to)
+    }
+
+    fn may_go_on(&mut self, after: &AttemptError) -> bool {
+        let replayable = self.is_replayable();
+        let budget = &mut self.upstream.budget.borrow_mut();
+        tokio::time::Instant::now() < self.deadline
+            && self.attempts.may_go_on(after, replayable, budget, Instant::now())
+    }
+
+    fn again(&mut self, after: &AttemptError, next: Target) -> Target {
+        self.upstream.metrics.retry(after.reason());
+        self.stays |= after.may_be_its_own_fault();
+        next
+    }
+
+    /// Sends a request that may have ended a shard to a lane, so that it ends no second shard.
+    fn wish(&self, after: &AttemptError) -> Wish {
+        if self.stays || after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
+    }
+
+    fn is_replayable(&self) -> bool {
+        self.upload.is_none_or(|upload| upload.is_replayable())
+    }
+}
+
+/// The framed head, and a variant for a lane that must run the request, which is encoded on first
+/// use.
+struct Heads<'a> {
+    head: &'a Bytes,
+    stay: OnceCell<Bytes>,
+}
+
+impl Heads<'_> {
+    fn get(&self, stays: bool) -> Bytes {
+        if stays { self.stay.get_or_init(|| invoke::with_stay(self.head)).clone() } else { self.head.clone() }
+    }
+}
+
+fn no_node() -> Failure {
+    Failure::new(FailureCode::NoNode, Phase::Admission, "no node that can run the Worker is reachable")
+}

@@ -1,0 +1,238 @@
+//! Judges from a shard's failures whether it should get requests.
+//!
+//! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that
+//! ejected it tries to connect in the background, at growing intervals, until that succeeds. No
+//! request serves as the probe of an ejected shard. A shard that says that it drains is passed by
+//! until the catalog announces a change of its nodes, or its process has gone and another one
+//! answers. A shard that falls silent while requests wait ([`pulse`](super::pulse)) is passed by
+//! until data arrives on its connection again. If a process breaks its connection off, it has
+//! ended, and requests wait for its *successor*, which the node's supervisor starts. The supervisor
+//! knows whose code ended the process and refuses that code; another node would run it and lose a
+//! process too. A new connection to a successor, or to a shard that was passed by, counts only
+//! after an answer has arrived on it: the kernel accepts connections for a process that is stopped,
+//! or not yet started.
+//!
+//! Pure.
+
+use std::time::Duration;
+
+use crate::metrics::Ejection;
+
+/// The number of consecutive refusals after which a shard is ejected. A single one may come from a
+/// listener that is just starting.
+const STRIKES: u8 = 2;
+
+/// The pause before the first probe, and the longest pause.
+const PROBE_MIN: Duration = Duration::from_millis(50);
+const PROBE_MAX: Duration = Duration::from_secs(5);
+
+/// The timeout for a shard that has been unavailable to answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The timeout for a process to start in place of one that ended. Most take less than a tenth of a
+/// second.
+const SUCCESSION: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    Sound {
+        /// The number of failed connections since the last that succeeded.
+        strikes: u8,
+    },
+    /// The shard has said that it drains, when the nodes had this version.
+    Draining { nodes_version: u64 },
+    /// The shard has a connection and requests, and sends nothing.
+    Silent {
+        /// The shard had said that it drains.
+        drains: bool,
+    },
+    /// The process has ended, and its successor is expected.
+    AwaitsSuccessor,
+    Ejected {
+        /// The number of failed probes.
+        probes: u8,
+    },
+}
+
+/// The way in which a connect failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectFailure {
+    /// The connection was refused.
+    Refused,
+    /// Nothing answered in time. A second try would delay the waiting requests too much.
+    Silent,
+}
+
+/// The way in which a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// The connection ended in order.
+    Closed,
+    /// The peer broke it off.
+    HungUp,
+    /// The peer has sent nothing for too long.
+    Vanished,
+}
+
+impl Health {
+    /// Returns whether requests should go to the shard, given the current version of the nodes.
+    pub(crate) fn takes_requests(self, version: u64) -> bool {
+        match self {
+            Self::Sound { .. } | Self::AwaitsSuccessor => true,
+            Self::Draining { nodes_version } => nodes_version != version,
+            Self::Silent { .. } | Self::Ejected { .. } => false,
+        }
+    }
+
+    pub(crate) fn connected() -> Self {
+        Self::Sound { strikes: 0 }
+    }
+
+    pub(crate) fn failed_to_connect(self, how: ConnectFailure) -> Self {
+        match (self, how) {
+            (Self::Ejected { probes }, _) => Self::Ejected { probes: probes.saturating_add(1) },
+            (Self::Sound { strikes }, ConnectFailure::Refused) if strikes + 1 < STRIKES => {
+                Self::Sound { strikes: strikes + 1 }
+            }
+            _ => Self::Ejected { probes: 0 },
+        }
+    }
+
+    /// Returns the state after the connection has ended.
+    pub(crate) fn disconnected(self, how: Disconnect) -> Self {
+        match (self, how) {
+            (Self::Sound { .. }, Disconnect::HungUp)
+            | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => Self::AwaitsSuccessor,
+            // A process that was draining has ended, and its node may follow.
+            (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
+            (other, _) => other,
+        }
+    }
+
+    /// Returns the state after nothing has arrived on the connection for too long.
+    pub(crate) fn fell_silent(self) -> Self {
+        match self {
+            Self::Sound { .. } => Self::Silent { drains: false },
+            Self::Draining { .. } => Self::Silent { drains: true },
+            other => other,
+        }
+    }
+
+    /// Returns the state after data has arrived on the connection.
+    pub(crate) fn heard(self) -> Self {
+        match self {
+            Self::Silent { .. } => Self::connected(),
+            other => other,
+        }
+    }
+
+    /// Returns why requests pass the shard by, if it is out of order and they do.
+    pub(crate) fn ejection(self) -> Option<Ejection> {
+        match self {
+            Self::Silent { .. } => Some(Ejection::Silent),
+            Self::Ejected { .. } => Some(Ejection::Unreachable),
+            Self::Sound { .. } | Self::Draining { .. } | Self::AwaitsSuccessor => None,
+        }
+    }
+
+    pub(crate) fn is_silent(self) -> bool {
+        matches!(self, Self::Silent { .. })
+    }
+
+    pub(crate) fn is_ejected(self) -> bool {
+        matches!(self, Self::Ejected { .. })
+    }
+
+    /// Returns how long a new connection may take to be answered on before it counts, or `None` if
+    /// it counts at once.
+    pub(crate) fn proof(self) -> Option<Duration> {
+        match self {
+            Self::Ejected { .. } => Some(PROBE_TIMEOUT),
+            Self::AwaitsSuccessor => Some(SUCCESSION),
+            Self::Sound { .. } | Self::Draining { .. } | Self::Silent { .. } => None,
+        }
+    }
+
+    /// Returns how long to wait before the next probe of an ejected shard.
+    ///
+    /// # Arguments
+    /// * `jitter`: a value in 0..1 that keeps the threads of many routers from probing at the same
+    ///   time.
+    pub(crate) fn probe_pause(self, jitter: f64) -> Option<Duration> {
+        let Self::Ejected { probes } = self else { return None };
+        let pause = PROBE_MIN.saturating_mul(1 << probes.min(16)).min(PROBE_MAX);
+        Some(pause.mul_f64(0.5 + jitter / 2.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_refusal_is_forgiven_and_a_second_is_not() {
+        let once = Health::connected().failed_to_connect(ConnectFailure::Refused);
+        assert!(once.takes_requests(0));
+        assert!(!once.failed_to_connect(ConnectFailure::Refused).takes_requests(0));
+    }
+
+    #[test]
+    fn silence_is_not_listened_to_twice() {
+        assert!(Health::connected().failed_to_connect(ConnectFailure::Silent).is_ejected());
+    }
+
+    #[test]
+    fn probes_come_ever_more_seldom_and_never_stop() {
+        let mut health = Health::Ejected { probes: 0 };
+        let mut last = Duration::ZERO;
+        for _ in 0..1000 {
+            let pause = health.probe_pause(1.0).unwrap();
+            assert!(pause >= last && pause <= PROBE_MAX);
+            (last, health) = (pause, health.failed_to_connect(ConnectFailure::Refused));
+        }
+        assert_eq!(last, PROBE_MAX);
+        assert_eq!(Health::connected().probe_pause(1.0), None);
+    }
+
+    #[test]
+    fn a_draining_shard_is_asked_again_when_the_catalog_has_news() {
+        let draining = Health::Draining { nodes_version: 7 };
+        assert!(!draining.takes_requests(7));
+        assert!(draining.takes_requests(8));
+    }
+
+    #[test]
+    fn a_silent_shard_is_used_again_when_it_is_heard() {
+        let silent = Health::connected().fell_silent();
+        assert!(silent.ejection().is_some() && !silent.is_ejected() && !silent.takes_requests(0));
+        assert_eq!(silent.probe_pause(1.0), None, "its connection is there, and is listened to");
+        assert_eq!(silent.heard(), Health::connected());
+        assert!(silent.disconnected(Disconnect::Vanished).is_ejected());
+        let ejected = Health::Ejected { probes: 3 };
+        assert_eq!((ejected.fell_silent(), ejected.heard()), (ejected, ejected));
+    }
+
+    #[test]
+    fn the_successor_of_a_process_that_has_ended_is_waited_for_and_must_answer() {
+        let awaits = Health::connected().disconnected(Disconnect::HungUp);
+        for how in [Disconnect::HungUp, Disconnect::Closed] {
+            assert_eq!(Health::connected().fell_silent().disconnected(how), awaits);
+        }
+        assert_eq!(Health::connected().disconnected(Disconnect::Closed), Health::connected(), "it had nothing to do");
+        assert!(awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some());
+        assert_eq!(awaits.fell_silent(), awaits, "its connection is a new one");
+        for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
+            assert!(awaits.failed_to_connect(how).is_ejected());
+        }
+        assert_eq!(Health::connected().proof(), None);
+    }
+
+    #[test]
+    fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
+        for how in [Disconnect::Closed, Disconnect::HungUp, Disconnect::Vanished] {
+            let draining = Health::Draining { nodes_version: 7 };
+            assert!(draining.disconnected(how).is_ejected() && draining.fell_silent().disconnected(how).is_ejected());
+            assert!(!Health::connected().disconnected(how).is_ejected());
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The links of a thread, one for each shard that it has sent a request to.
+//!
+//! Belongs to one thread.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tenon_lifecycle::tls::Tls;
+
+use crate::metrics::{Gauges, Metrics};
+use crate::table::{Shard, Table};
+use crate::upstream::bulkhead::Bulkhead;
+use crate::upstream::link::Link;
+
+pub(crate) struct Links {
+    by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
+    in_flight: usize,
+    tls: Option<Tls>,
+    metrics: Metrics,
+    gauges: Gauges,
+}
+
+impl Links {
+    /// Creates an empty collection.
+    ///
+    /// # Arguments
+    /// * `in_flight`: the number of requests that the thread may have in hand.
+    pub(crate) fn new(in_flight: usize, tls: Option<Tls>, metrics: Metrics, gauges: Gauges) -> Self {
+        Self { by_shard: RefCell::default(), in_flight, tls, metrics, gauges }
+    }
+
+    /// Returns the link to a shard, which is created on first use.
+    pub(crate) fn to(&self, shard: &Arc<Shard>) -> Rc<Link> {
+        let mut links = self.by_shard.borrow_mut();
+        match links.get(shard) {
+            Some(link) => link.clone(),
+            None => {
+                let bulkhead = Bulkhead::new(self.in_flight);
+                let (metrics, gauges) = (self.metrics.clone(), self.gauges.clone());
+                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges, bulkhead);
+                links.insert(shard.clone(), link.clone());
+                link
+            }
+        }
+    }
+
+    /// Forgets the links to shards that are gone. Requests in flight keep their link, and the link
+    /// its connection, until they are done.
+    pub(crate) fn retain(&self, current: &Table) {
+        self.by_shard.borrow_mut().retain(|shard, _| current.has_shard(shard));
+    }
+}

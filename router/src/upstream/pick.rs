@@ -1,0 +1,287 @@
+//! Picks the shard for a request: the first candidate that takes requests, on a node that has not
+//! failed this request yet, or a lane of that candidate's node.
+//!
+//! ```text
+//!  candidates of the ring:   node b, shard 2     node a, shard 0     …
+//!  the request goes to       that shard, or a lane of node b; then the same of the next
+//! ```
+//!
+//! A request goes to a lane if the Worker is known to run there or is new
+//! ([`placement`](super::placement)), if a shard says so, or if the request may have ended a shard.
+//! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
+//! that lane is not available, another one of the same node is used.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tenon_proto::failure::FailureCode;
+
+use crate::metrics::Spill;
+use crate::table::ring::{Candidates, Key, SlotIndex};
+use crate::table::{Pool, Worker};
+use crate::upstream::Upstream;
+use crate::upstream::health::ConnectFailure;
+use crate::upstream::link::Link;
+use crate::upstream::placement::Move;
+use crate::upstream::retry::AttemptError;
+
+/// The maximum number of candidates examined per request. If all of them are unavailable, so is the
+/// pool.
+const MAX_CANDIDATES: usize = 64;
+
+/// A shard or a lane that a request goes to.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) link: Rc<Link>,
+    /// The candidate that this target belongs to.
+    slot: SlotIndex,
+    /// It is a pinned shard, and its node has lanes for long turns.
+    pub(crate) turns_are_short: bool,
+    /// It is a lane that must run the request, because there is no alternative.
+    pub(crate) stays: bool,
+}
+
+impl Target {
+    pub(crate) fn is_lane(&self) -> bool {
+        self.link.shard().id.is_lane()
+    }
+}
+
+/// The preferred kind of target on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The Worker's home, as far as it is known.
+    Home,
+    /// A lane, if the node has any.
+    Lane,
+}
+
+/// One request's walk through its candidates.
+pub(crate) struct Picker<'a> {
+    upstream: &'a Upstream,
+    pool: &'a Pool,
+    key: Key,
+    worker: &'a Worker,
+    nodes_version: u64,
+    candidates: Candidates,
+    left: usize,
+    /// Nodes that have failed this request, and nodes of which one process refused the connection.
+    avoided: Vec<Arc<str>>,
+    refused: Vec<Arc<str>>,
+    /// The node that lost a process first, with this request.
+    lost: Option<Arc<str>>,
+    /// Some shard is unavailable.
+    lost_some: bool,
+    /// Lanes that failed the request, and lanes whose processes ended while they had it.
+    failed: Vec<Rc<Link>>,
+    ended: Vec<Rc<Link>>,
+    /// The candidate that the request went to last.
+    last: Option<SlotIndex>,
+    /// A shard that may be unavailable, used if there is no other.
+    last_resort: Option<Target>,
+    /// The reason why the first candidate, the Worker's pin, was passed by.
+    passed: Option<Spill>,
+    spilled: bool,
+}
+
+impl<'a> Picker<'a> {
+    pub(crate) fn new(upstream: &'a Upstream, pool: &'a Pool, worker: &'a Worker, nodes_version: u64) -> Self {
+        Self {
+            upstream,
+            pool,
+            key: worker.key,
+            worker,
+            nodes_version,
+            candidates: Candidates::new(worker.key),
+            left: MAX_CANDIDATES,
+            avoided: Vec::new(),
+            refused: Vec::new(),
+            lost: None,
+            lost_some: false,
+            failed: Vec::new(),
+            ended: Vec::new(),
+            last: None,
+            last_resort: None,
+            passed: None,
+            spilled: false,
+        }
+    }
+
+    /// Records that a target has failed the request.
+    pub(crate) fn failed(&mut self, target: &Target, error: &AttemptError) {
+        let why = match error {
+            AttemptError::Full => Spill::Overloaded,
+            AttemptError::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
+            AttemptError::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
+            _ => Spill::Failed,
+        };
+        self.passed.get_or_insert(why);
+        if target.is_lane() {
+            let lanes = if matches!(error, AttemptError::Lost) { &mut self.ended } else { &mut self.failed };
+            lanes.push(target.link.clone());
+        }
+        self.lost_some |= matches!(
+            error,
+            AttemptError::Unreachable(_)
+                | AttemptError::NotBegun
+                | AttemptError::Lost
+                | AttemptError::NodeLost
+                | AttemptError::Unresponsive { .. }
+        );
+        let node = &target.link.shard().node;
+        if matches!(error, AttemptError::NotBegun | AttemptError::Lost) {
+            // The shard's next connection may well work.
+            self.last_resort.get_or_insert_with(|| target.clone());
+        }
+        match error {
+            AttemptError::Said(failure) if failure.code == FailureCode::Draining => {
+                target.link.drains(self.nodes_version)
+            }
+            // One missing process says little about the node; two say more.
+            AttemptError::Unreachable(ConnectFailure::Refused) | AttemptError::NotBegun
+                if !self.refused.contains(node) =>
+            {
+                return self.refused.push(node.clone());
+            }
+            // The node's supervisor knows which revision was running, and its lanes refuse that
+            // revision.
+            AttemptError::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
+                return self.lost = Some(node.clone());
+            }
+            AttemptError::Unreachable(_)
+            | AttemptError::NotBegun
+            | AttemptError::Lost
+            | AttemptError::NodeLost
+            | AttemptError::Unresponsive { .. } => {}
+            // A request that has lost a process already does not spend its last attempts on the
+            // same node.
+            _ if self.has_lost_another(target) => {}
+            // The failure is not the node's fault, or does not concern its other shards.
+            _ => return,
+        }
+        self.avoided.push(node.clone());
+    }
+
+    /// Returns whether the request was lost with another process of the same node before.
+    pub(crate) fn has_lost_another(&self, target: &Target) -> bool {
+        self.lost.as_ref() == Some(&target.link.shard().node)
+    }
+
+    /// Returns the next target. Each candidate comes at most once, except for one as a last resort.
+    pub(crate) fn next(&mut self, wish: Wish) -> Option<Target> {
+        self.next_sound(wish).or_else(|| {
+            // The only node may have lost a shard but no lane. Overload alone is no reason to use
+            // its lanes.
+            let lane = if self.lost_some { self.any_lane() } else { None };
+            lane.map(|lane| Target { stays: true, ..lane }).or_else(|| self.last_resort.take())
+        })
+    }
+
+    /// Returns the next target that takes requests.
+    pub(crate) fn next_sound(&mut self, wish: Wish) -> Option<Target> {
+        let wish = match wish {
+            Wish::Home if self.asks_lane_first() => Wish::Lane,
+            wish => wish,
+        };
+        // Another lane of the node that the request was sent to is preferred to any other node.
+        let near = self.last.filter(|slot| wish == Wish::Lane && !self.avoids(*slot));
+        if let Some(target) = near.and_then(|slot| self.lane(slot)) {
+            return Some(target);
+        }
+        while self.left > 0 {
+            self.left -= 1;
+            let Some(slot) = self.candidates.next(&self.pool.ring) else { break };
+            if self.avoids(slot) {
+                continue;
+            }
+            let found = match wish {
+                Wish::Lane if self.has_lanes(slot) => self.lane(slot),
+                _ => self.pinned(slot),
+            };
+            let Some(target) = found else { continue };
+            // Each request counts once.
+            self.passed.filter(|_| !self.spilled).inspect(|why| self.upstream.metrics.spill(*why));
+            self.spilled = self.passed.is_some();
+            self.last = Some(slot);
+            return Some(target);
+        }
+        self.left = 0;
+        None
+    }
+
+    /// Returns the target of a request that a process has redirected: on the same node, or else the
+    /// next one.
+    pub(crate) fn moved(&mut self, from: &Target, to: Move) -> Option<Target> {
+        let there = match to {
+            Move::Lane => self.lane(from.slot),
+            Move::Shard => self.pinned(from.slot),
+            // The lane that sent the redirect may be the only one.
+            Move::Stay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
+        };
+        there.or_else(|| self.next(if to == Move::Shard { Wish::Home } else { Wish::Lane }))
+    }
+
+    fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {
+        let link = self.upstream.links.to(&self.pool.shards[slot.get()]);
+        let target = Target { link, slot, turns_are_short: self.has_lanes(slot), stays: false };
+        self.sound(target)
+    }
+
+    /// Returns a lane of a candidate's node: the Worker's own, or the first after it that takes
+    /// requests. If there is none, returns the successor of a lane whose process ended while it had
+    /// the request: this node's supervisor refuses the code that ended the process, and no other
+    /// supervisor knows of it.
+    fn lane(&mut self, slot: SlotIndex) -> Option<Target> {
+        let lanes = &self.pool.lanes[slot.get()];
+        let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
+        let (before, from) = lanes.split_at(own);
+        for has_ended in [false, true] {
+            for lane in from.iter().chain(before) {
+                let link = self.upstream.links.to(lane);
+                let is_among = |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
+                if is_among(&self.failed) || is_among(&self.ended) != has_ended {
+                    continue;
+                }
+                let found = self.sound(Target { link, slot, turns_are_short: false, stays: false });
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns a lane of any node, preferably of one that has not failed the request.
+    fn any_lane(&mut self) -> Option<Target> {
+        let mut slots: Vec<_> = self.pool.ring.candidates(self.key).take(MAX_CANDIDATES).collect();
+        slots.sort_by_key(|slot| self.avoids(*slot));
+        slots.into_iter().find_map(|slot| self.lane(slot))
+    }
+
+    fn sound(&mut self, target: Target) -> Option<Target> {
+        let Some(why) = target.link.refuses(self.nodes_version) else { return Some(target) };
+        self.lost_some |= why == Spill::Ejected;
+        if !target.is_lane() {
+            self.passed.get_or_insert(why);
+        }
+        self.last_resort.get_or_insert(target);
+        None
+    }
+
+    fn avoids(&self, slot: SlotIndex) -> bool {
+        self.avoided.contains(&self.pool.shards[slot.get()].node)
+    }
+
+    fn has_lanes(&self, slot: SlotIndex) -> bool {
+        !self.pool.lanes[slot.get()].is_empty()
+    }
+
+    /// Returns whether the Worker is believed to run in a lane. The first call for a new revision
+    /// also marks it as seen by this thread.
+    fn asks_lane_first(&self) -> bool {
+        let (Worker { digest, .. }, now) = (self.worker, Instant::now());
+        let mut placements = self.upstream.placements.borrow_mut();
+        placements.is_in_lane(digest, now) || self.worker.is_news(now) && placements.is_first_sight(digest, now)
+    }
+}

@@ -1,0 +1,393 @@
+//! Decides whether a failed attempt may be repeated elsewhere.
+//!
+//! | what happened | may the request have run? | so |
+//! | --- | --- | --- |
+//! | no connection; never sent; the node refused the stream | no | repeat, for free |
+//! | the node says that it drains | no | repeat, for free |
+//! | the node says that it is overloaded, or cannot get the code | no | repeat, within the budget |
+//! | the shard has its share of this thread's requests already | no | repeat, within the budget |
+//! | the process was lost on the way | yes | repeat (*), in a lane, preferably of its node |
+//! | after that, its whole node was lost | yes | repeat (*), in a lane of another node |
+//! | the shard is silent ([`silence`](super::silence)) | yes | repeat (*), in another node's lane |
+//! | after that, the lane was lost | yes | repeat (*), in a lane of the same node |
+//! | anything else, including a revision in quarantine | yes | return it to the caller |
+//!
+//! (*) Once, within the budget, and only if the method is idempotent.
+//!
+//! Redirects between the processes of a node ("moved") are not retries:
+//! [`placement`](super::placement) bounds them. A request that may have ended its shard is repeated
+//! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
+//! because the supervisor of that node knows which revision was running and refuses it: requests
+//! for other Workers, which were lost with it and are repeated there too, do not meet it again. The
+//! node to which requests leave from a silent shard does not know the revision yet: if a lane is
+//! lost there, the revision may have come with them, and they are repeated on that node, which
+//! knows it by then. A request is repeated only while its body can be sent once more. The budget
+//! keeps retries from doubling the load of overloaded nodes; repeats that cost no node any work do
+//! not count against it.
+//!
+//! Pure.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+
+use crate::upstream::health::ConnectFailure;
+
+/// The maximum number of attempts that reach a node, per request.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// The number of processes that a request may lose and still be repeated: if the request ended
+/// them, it cannot end a third.
+const MAX_LOST: u32 = 1;
+
+/// The number of nodes that a request may lose and still be repeated: no request ends all processes
+/// of a node.
+const MAX_NODES_LOST: u32 = 1;
+
+/// The maximum number of attempts that reach no node. They cost next to nothing, but must end.
+const MAX_UNREACHABLE: u32 = 16;
+
+/// Retries may be this share of the requests of the last one to two windows, plus the floor.
+const BUDGET_SHARE: f64 = 0.2;
+const BUDGET_FLOOR: f64 = 256.0;
+const BUDGET_WINDOW: Duration = Duration::from_secs(5);
+
+/// The reason why an attempt has no reply.
+#[derive(Debug)]
+pub(crate) enum AttemptError {
+    /// There is no connection to the shard.
+    Unreachable(ConnectFailure),
+    /// The shard has its maximum of this thread's requests.
+    Full,
+    /// The request was not sent, or the node has said that it did not process it.
+    NotBegun,
+    /// The node returned a failure.
+    Said(Failure),
+    /// The connection or the stream broke, and the progress of the request is unknown.
+    Lost,
+    /// Like `Lost`, for the second time on one node, of which no other process answers.
+    NodeLost,
+    /// The shard is silent, and the request has left it.
+    Unresponsive {
+        /// The request had been sent.
+        sent: bool,
+    },
+    /// No reply arrived by the deadline.
+    Silent,
+    /// The request's own body failed.
+    Upload(Failure),
+    /// The node's answer violates the protocol.
+    Nonsense(String),
+}
+
+impl AttemptError {
+    /// Returns the label for metrics.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::Full => FailureCode::Overloaded.as_str(),
+            Self::NotBegun => "not_begun",
+            Self::Said(failure) => failure.code.as_str(),
+            Self::Lost | Self::NodeLost => "node_lost",
+            Self::Unresponsive { .. } => "unresponsive",
+            Self::Silent => "silent",
+            Self::Upload(_) => "upload",
+            Self::Nonsense(_) => "nonsense",
+        }
+    }
+
+    /// Returns the failure for the caller, if the request is not repeated.
+    pub(crate) fn into_failure(self) -> Failure {
+        let failure = |code, phase, message: &str| Failure::new(code, phase, message);
+        match self {
+            Self::Unreachable(_) | Self::NotBegun | Self::Unresponsive { sent: false } => {
+                failure(FailureCode::NoNode, Phase::Admission, "no node that can run the Worker is reachable")
+            }
+            Self::Full => {
+                let message = "the Worker's shard has its maximum of requests from this router; retry later";
+                failure(FailureCode::Overloaded, Phase::Admission, message)
+            }
+            // "moved" is internal to routers and nodes.
+            Self::Said(Failure { code: FailureCode::Moved, .. }) => {
+                failure(FailureCode::NoNode, Phase::Admission, "no process of the node runs the Worker")
+            }
+            Self::Said(failure) | Self::Upload(failure) => failure,
+            Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true } => {
+                failure(FailureCode::NodeLost, Phase::Handler, "the node was lost while it ran the invocation")
+            }
+            Self::Silent => {
+                failure(FailureCode::WallLimitExceeded, Phase::Handler, "the Worker did not respond in time")
+            }
+            Self::Nonsense(what) => {
+                tracing::error!(%what, "a node's response violates the protocol");
+                failure(FailureCode::Internal, Phase::Handler, "the node's response violates the protocol")
+            }
+        }
+    }
+
+    /// Returns whether the request may have ended its shard, or may be blocking it.
+    pub(crate) fn may_be_its_own_fault(&self) -> bool {
+        matches!(self, Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true })
+    }
+
+    /// Returns whether the node says that another of its processes runs the Worker.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(self, Self::Said(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. }))
+    }
+}
+
+/// The permission to repeat a request that may have run already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// The request is idempotent.
+    Harmless,
+    Never,
+}
+
+impl Again {
+    pub(crate) fn of(method: &Method) -> Self {
+        // RFC 9110, section 9.2.2. Unknown methods may have any effect.
+        if method.is_idempotent() { Self::Harmless } else { Self::Never }
+    }
+}
+
+/// The attempts of one request so far.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    again: Again,
+    reached: u32,
+    unreachable: u32,
+    lost: u32,
+    nodes_lost: u32,
+    /// It has left a silent shard.
+    has_left: bool,
+}
+
+impl Attempts {
+    pub(crate) fn new(again: Again) -> Self {
+        Self { again, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0, has_left: false }
+    }
+
+    /// Returns whether this loss would be the first one too many, unless the whole node is lost.
+    pub(crate) fn depends_on_node(&self, error: &AttemptError) -> bool {
+        matches!(error, AttemptError::Lost) && self.again == Again::Harmless && self.lost == MAX_LOST
+    }
+
+    /// Returns whether the request may be repeated after this error, by its method and the number
+    /// of previous losses.
+    pub(crate) fn may_be_made_again(&self, after: &AttemptError) -> bool {
+        match after {
+            AttemptError::Lost => self.again == Again::Harmless && self.lost < MAX_LOST,
+            AttemptError::Unresponsive { sent: true } => {
+                self.again == Again::Harmless && self.lost < MAX_LOST && !self.has_left
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns whether the request may be repeated after this error, and counts the attempt.
+    ///
+    /// # Arguments
+    /// * `replayable`: whether the request's body can be sent once more.
+    pub(crate) fn may_go_on(
+        &mut self,
+        after: &AttemptError,
+        replayable: bool,
+        budget: &mut Budget,
+        now: Instant,
+    ) -> bool {
+        match after {
+            AttemptError::Unreachable(_) | AttemptError::Unresponsive { sent: false } => self.unreachable += 1,
+            _ => self.reached += 1,
+        }
+        let (safe, free) = match after {
+            AttemptError::Unreachable(_) | AttemptError::NotBegun | AttemptError::Unresponsive { sent: false } => {
+                (true, true)
+            }
+            AttemptError::Full => (true, false),
+            // The answer of a node that has no process to run it.
+            moved if moved.is_moved() => (true, true),
+            AttemptError::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
+            AttemptError::Lost | AttemptError::Unresponsive { sent: true } => {
+                let again = self.may_be_made_again(after);
+                match after {
+                    AttemptError::Lost => self.lost += 1,
+                    _ => self.has_left = true,
+                }
+                (again, false)
+            }
+            AttemptError::NodeLost => {
+                self.nodes_lost += 1;
+                (self.again == Again::Harmless && self.nodes_lost <= MAX_NODES_LOST, false)
+            }
+            AttemptError::Silent | AttemptError::Upload(_) | AttemptError::Nonsense(_) => (false, false),
+        };
+        safe && replayable
+            && self.reached < MAX_ATTEMPTS
+            && self.unreachable < MAX_UNREACHABLE
+            && (free || budget.take(now))
+    }
+}
+
+/// The retries that a thread has left.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    began: Instant,
+    current: Window,
+    last: Window,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    requests: u64,
+    retries: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { began: now, current: Window::default(), last: Window::default() }
+    }
+
+    /// Counts a request.
+    pub(crate) fn request(&mut self, now: Instant) {
+        self.turn(now);
+        self.current.requests += 1;
+    }
+
+    /// Takes a retry, if there is one left.
+    fn take(&mut self, now: Instant) -> bool {
+        self.turn(now);
+        let requests = (self.current.requests + self.last.requests) as f64;
+        let retries = (self.current.retries + self.last.retries) as f64;
+        let left = retries < BUDGET_FLOOR + BUDGET_SHARE * requests;
+        self.current.retries += u64::from(left);
+        left
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let age = now.saturating_duration_since(self.began);
+        if age >= BUDGET_WINDOW {
+            self.last = if age < 2 * BUDGET_WINDOW { self.current } else { Window::default() };
+            self.current = Window::default();
+            self.began = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn retried(error: AttemptError, method: Method, replayable: bool) -> bool {
+        let now = Instant::now();
+        Attempts::new(Again::of(&method)).may_go_on(&error, replayable, &mut Budget::new(now), now)
+    }
+
+    fn said(code: FailureCode) -> AttemptError {
+        AttemptError::Said(Failure::new(code, Phase::Admission, ""))
+    }
+
+    #[test]
+    fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
+        assert!(retried(AttemptError::Unreachable(ConnectFailure::Refused), Method::POST, true));
+        assert!(retried(AttemptError::Unresponsive { sent: false }, Method::POST, true));
+        assert!(retried(AttemptError::Full, Method::POST, true));
+        assert!(retried(said(FailureCode::Moved), Method::POST, true));
+        assert!(retried(AttemptError::NotBegun, Method::POST, true));
+        assert!(retried(said(FailureCode::Draining), Method::POST, true));
+        assert!(retried(said(FailureCode::Overloaded), Method::POST, true));
+    }
+
+    #[test]
+    fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
+        for (method, expected) in
+            [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
+        {
+            assert_eq!(retried(AttemptError::Lost, method.clone(), true), expected, "{method}");
+            assert_eq!(retried(AttemptError::Unresponsive { sent: true }, method.clone(), true), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_gone_cannot_be_sent_again() {
+        assert!(!retried(AttemptError::NotBegun, Method::GET, false));
+        assert!(!retried(said(FailureCode::Draining), Method::GET, false));
+    }
+
+    #[test]
+    fn the_workers_own_failures_are_the_answer() {
+        for code in [
+            FailureCode::WorkerException,
+            FailureCode::CpuLimitExceeded,
+            FailureCode::NoResponse,
+            FailureCode::WorkerQuarantined,
+        ] {
+            assert!(!retried(said(code), Method::GET, true));
+            assert_eq!(said(code).into_failure().code, code);
+        }
+        assert!(!retried(AttemptError::Silent, Method::GET, true));
+    }
+
+    #[test]
+    fn the_third_attempt_that_reaches_a_node_is_the_last() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        let mut after = |error| attempts.may_go_on(&error, true, &mut budget, now);
+        assert!(after(AttemptError::Lost));
+        assert!(after(AttemptError::Unreachable(ConnectFailure::Silent)));
+        assert!(after(AttemptError::NotBegun));
+        assert!(!after(AttemptError::NotBegun));
+    }
+
+    #[test]
+    fn a_request_that_has_lost_two_nodes_gets_no_third() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+    }
+
+    #[test]
+    fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        let left = || AttemptError::Unresponsive { sent: true };
+        assert!(attempts.may_go_on(&left(), true, &mut budget, now));
+        assert!(!attempts.may_be_made_again(&left()), "it leaves one");
+        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        for error in [left(), AttemptError::Lost] {
+            assert!(!attempts.may_be_made_again(&error));
+        }
+        assert!(!Attempts::new(Again::Never).may_go_on(&left(), true, &mut budget, now));
+    }
+
+    #[test]
+    fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        assert!(!attempts.depends_on_node(&AttemptError::Lost));
+        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        assert!(attempts.depends_on_node(&AttemptError::Lost));
+        assert!(attempts.may_go_on(&AttemptError::NodeLost, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        assert!(!Attempts::new(Again::Never).depends_on_node(&AttemptError::Lost));
+        assert!(!retried(AttemptError::NodeLost, Method::POST, true));
+    }
+
+    #[test]
+    fn no_caller_hears_that_a_worker_has_moved() {
+        assert_eq!(said(FailureCode::Moved).into_failure().code, FailureCode::NoNode);
+    }
+
+    #[test]
+    fn the_budget_is_a_share_of_recent_requests_and_a_floor() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        (0..1000).for_each(|_| budget.request(now));
+        let taken = |budget: &mut Budget, now| (0..10_000).take_while(|_| budget.take(now)).count();
+        assert_eq!(taken(&mut budget, now), 256 + 200);
+        assert_eq!(taken(&mut budget, now + BUDGET_WINDOW), 0, "the last window still counts");
+        assert_eq!(taken(&mut budget, now + 3 * BUDGET_WINDOW), 256);
+    }
+}

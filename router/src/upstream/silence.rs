@@ -1,0 +1,75 @@
+//! Decides what the silence of a shard means for the requests that wait for it.
+//!
+//! A silent shard ([`pulse`](super::pulse)) gets no new requests in any case. The requests that it
+//! has are a different matter: a shard answers nothing during a turn, so a stopped shard and a
+//! computing one look the same. Therefore:
+//!
+//! * A **pinned shard of a node with lanes** has short turns only, because heavy Workers run in the
+//!   lanes. Its silence suffices: its requests leave it.
+//! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed. To
+//!   leave it because of its silence would discard a computation and repeat it elsewhere; a request
+//!   that always takes that long would never be answered by the first process. So the router probes
+//!   the node's other processes ([`Link::answers`]), which costs them no JavaScript: if one sends
+//!   anything, the node is alive, and the requests wait. Its supervisor ends a turn that does not
+//!   end, and that breaks the connection. If none does, the node is stopped or cut off, and its
+//!   requests leave it.
+//!
+//! ```text
+//!  silent ─┬─ pinned, and the node has lanes ──────────────────► leave
+//!          └─ else: probe the others ─────┬─ no answer ─────────► leave
+//!                   ▲                     └─ an answer ─► wait ─┐
+//!                   └──────────── after a second ───────────────┘
+//! ```
+//!
+//! A request that leaves is repeated elsewhere. This is allowed only if it is idempotent or has not
+//! been sent, and only if another node takes it. Any other request keeps waiting on its stream
+//! until its deadline: a node that was stopped and resumes answers it.
+//!
+//! Belongs to one thread.
+
+use std::rc::Rc;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+
+use crate::table::Table;
+use crate::upstream::inquiry::ANSWER_LASTS;
+use crate::upstream::link::Link;
+use crate::upstream::links::Links;
+use crate::upstream::pick::Target;
+
+/// The maximum number of a node's processes that are probed. Shards come first: their turns are
+/// short.
+const ASKED: usize = 4;
+
+/// Waits until the requests that wait for this target should leave it.
+pub(crate) async fn lost(links: &Links, view: &Table, target: &Target) {
+    loop {
+        target.link.silence().await;
+        if target.turns_are_short || !node_answers(links, view, &target.link).await {
+            return;
+        }
+        tokio::time::sleep(ANSWER_LASTS).await;
+    }
+}
+
+/// Returns whether any other process of the node answers.
+pub(crate) async fn node_answers(links: &Links, view: &Table, silent: &Link) -> bool {
+    silent.inquiry.answer(|| any_answers(others(links, view, silent))).await
+}
+
+fn others(links: &Links, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
+    let node = &silent.shard().node;
+    let others = view.processes_of(node).filter(|shard| *shard != silent.shard());
+    others.map(|shard| links.to(shard)).filter(|link| !link.is_passed_by()).take(ASKED).collect()
+}
+
+async fn any_answers(links: Vec<Rc<Link>>) -> bool {
+    let mut answers: FuturesUnordered<_> = links.iter().map(Link::answers).collect();
+    while let Some(answers) = answers.next().await {
+        if answers {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,229 @@
+//! A request's body on its way to a node, and once more to the next one if necessary.
+//!
+//! A piece is read from the source when the node's flow control has room for it, and is never
+//! copied. The first pieces are kept (also without a copy) until the node answers, so that a node
+//! that takes nothing new does not cost the request its body.
+//!
+//! ```text
+//!  client ──► Source ────► Upload ─┬─► Attempt 1   (refused: superseded)
+//!                          kept[ ] └─► Attempt 2   kept pieces first, then new ones
+//! ```
+//!
+//! Belongs to one thread.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke::Prologue;
+
+use crate::quota::Hold;
+
+/// The maximum part of a streamed body that is kept for another attempt, in bytes. A node refuses
+/// before it has taken much.
+const KEPT: usize = 256 * 1024;
+
+/// Returns the failure for a body that is too large.
+///
+/// # Arguments
+/// * `limit`: the limit, in bytes.
+pub(crate) fn too_large(limit: u64) -> Failure {
+    let message = format!("the request's body exceeds the limit of {limit} bytes");
+    Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
+}
+
+/// Returns the failure for a body whose sender is gone.
+pub(crate) fn broken() -> Failure {
+    Failure::new(FailureCode::BadRequest, Phase::Admission, "the request's body ended before it was complete")
+}
+
+/// The source of a streamed body.
+pub(crate) trait Source {
+    /// Returns the next piece, which may be empty, or `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the body breaks off, or must not go on.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>>;
+}
+
+/// A streamed body.
+pub(crate) struct Upload {
+    state: RefCell<State>,
+}
+
+struct State {
+    source: Box<dyn Source>,
+    limit: u64,
+    seen: u64,
+    ended: bool,
+    /// There will be no further attempt.
+    settled: bool,
+    /// The pieces that have been sent, or `None` if they are too large or no longer needed.
+    kept: Option<Vec<Bytes>>,
+    /// The memory charged to the client: for data in transit, and for kept pieces.
+    memory: Option<Hold>,
+    /// The attempt that may read now.
+    attempt: u32,
+    /// The failure of the body itself.
+    failure: Option<Failure>,
+}
+
+impl Upload {
+    /// Creates an upload.
+    ///
+    /// # Arguments
+    /// * `limit`: the maximum size, in bytes.
+    /// * `seen`: the size of what has arrived already, in bytes.
+    /// * `memory`: the memory that a client's body needs in transit.
+    pub(crate) fn new(source: Box<dyn Source>, limit: u64, seen: u64, memory: Option<Hold>) -> Self {
+        let state = State {
+            source,
+            limit,
+            seen,
+            ended: false,
+            settled: false,
+            kept: Some(Vec::new()),
+            memory,
+            attempt: 0,
+            failure: None,
+        };
+        Self { state: RefCell::new(state) }
+    }
+
+    /// Returns whether another attempt could send the whole body.
+    pub(crate) fn is_replayable(&self) -> bool {
+        let state = self.state.borrow();
+        state.kept.is_some() && state.failure.is_none()
+    }
+
+    /// Returns the failure of the body itself, if there is one.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.state.borrow().failure.clone()
+    }
+
+    /// Records that a node has answered, so that there is no further attempt. Kept pieces stay
+    /// until the current attempt has sent them.
+    pub(crate) fn settle(&self) {
+        self.state.borrow_mut().settled = true;
+    }
+
+    fn begin(self: &Rc<Self>) -> Streaming {
+        let mut state = self.state.borrow_mut();
+        state.attempt += 1;
+        Streaming { upload: self.clone(), attempt: state.attempt, position: 0, piece: None }
+    }
+}
+
+impl State {
+    fn poll_piece(&mut self, position: &mut usize, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        if let Some(piece) = self.kept.as_ref().and_then(|kept| kept.get(*position)) {
+            *position += 1;
+            return Poll::Ready(Some(Ok(piece.clone())));
+        }
+        if self.settled {
+            self.kept = None;
+        }
+        while !self.ended {
+            let piece = match ready!(self.source.poll_piece(cx)) {
+                Some(Ok(piece)) if piece.is_empty() => continue,
+                Some(Ok(piece)) => piece,
+                Some(Err(failure)) => return Poll::Ready(Some(Err(self.fail(failure)))),
+                None => {
+                    self.ended = true;
+                    break;
+                }
+            };
+            self.seen += piece.len() as u64;
+            if self.seen > self.limit {
+                return Poll::Ready(Some(Err(self.fail(too_large(self.limit)))));
+            }
+            if self.seen > KEPT as u64 || !self.has_room_for(piece.len()) {
+                self.kept = None;
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.push(piece.clone());
+                *position += 1;
+            }
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        Poll::Ready(None)
+    }
+
+    /// Takes memory for a kept piece. Without it the request continues, but cannot be repeated.
+    fn has_room_for(&mut self, kept: usize) -> bool {
+        self.kept.is_none() || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))
+    }
+
+    fn fail(&mut self, failure: Failure) -> Failure {
+        self.ended = true;
+        self.failure.insert(failure).clone()
+    }
+}
+
+/// The body that one attempt sends: the head, and the body's pieces as messages.
+pub(crate) struct AttemptBody {
+    head: Option<Bytes>,
+    streaming: Option<Streaming>,
+}
+
+struct Streaming {
+    upload: Rc<Upload>,
+    attempt: u32,
+    position: usize,
+    /// A piece whose prologue has been sent.
+    piece: Option<Bytes>,
+}
+
+impl AttemptBody {
+    /// Starts an attempt.
+    ///
+    /// # Arguments
+    /// * `head`: the framed head message, which includes the body unless that streams.
+    pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
+        Self { head: Some(head), streaming: body.map(Upload::begin) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    #[error(transparent)]
+    Body(#[from] Failure),
+    #[error("superseded by another attempt")]
+    Superseded,
+}
+
+impl Body for AttemptBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Some(Ok(Frame::data(head))));
+        }
+        let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
+        if let Some(piece) = streaming.piece.take() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        let mut state = streaming.upload.state.borrow_mut();
+        if state.attempt != streaming.attempt {
+            return Poll::Ready(Some(Err(BodyError::Superseded)));
+        }
+        let piece = match ready!(state.poll_piece(&mut streaming.position, cx)) {
+            Some(piece) => piece?,
+            None => return Poll::Ready(None),
+        };
+        // Pieces are as large as one read of the client's connection, far below the limit of a
+        // message.
+        let prologue = Prologue::of_piece(piece.len()).to_bytes();
+        streaming.piece = Some(piece);
+        Poll::Ready(Some(Ok(Frame::data(prologue))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.head.is_none() && self.streaming.is_none()
+    }
+}

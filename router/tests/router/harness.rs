@@ -1,0 +1,168 @@
+//! The building blocks of the scenarios. Nothing here sleeps to wait: [`eventually`] awaits a
+//! condition with a deadline.
+
+mod catalog;
+mod client;
+mod internal;
+mod node;
+mod tls;
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use prometheus::Registry;
+use tenon_lifecycle::drain;
+use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Tls, scheme};
+use tenon_proto::catalog::{Route, WatchResponse, Worker};
+use tenon_router::{Config, Pace, Router};
+
+pub(crate) use catalog::Catalog;
+pub(crate) use client::{Client, FullResponse, full, raw, streamed};
+pub(crate) use internal::{InternalCaller, head};
+pub(crate) use node::{BYE, Behaviour, Node, Process, WELCOME};
+pub(crate) use tls::{Authority, Door};
+
+/// No operation here takes this long unless it is broken.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Waits until a condition is true.
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < DEADLINE, "{what} did not come about");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// A router with its catalog.
+pub(crate) struct Scenario {
+    pub(crate) catalog: Catalog,
+    pub(crate) registry: Registry,
+    pub(crate) readiness: Readiness,
+    signal: Option<drain::Signal>,
+    router: Router,
+    tls: Option<Tls>,
+}
+
+pub(crate) struct Options {
+    pub(crate) debug_headers: bool,
+    pub(crate) client_memory: u64,
+    pub(crate) client_connections: u64,
+    pub(crate) pace: Pace,
+    pub(crate) linger: Duration,
+    pub(crate) tunnel_grace: Duration,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) threads: NonZeroUsize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            debug_headers: true,
+            client_memory: 256 << 20,
+            client_connections: 10_000,
+            pace: Pace::default(),
+            linger: Duration::ZERO,
+            tunnel_grace: Duration::ZERO,
+            tls: None,
+            threads: NonZeroUsize::new(2).unwrap(),
+        }
+    }
+}
+
+impl Scenario {
+    /// Starts a router that serves the Worker `shop/cart` at the host `shop` on these nodes, and
+    /// waits until it knows the Worker.
+    pub(crate) async fn with(nodes: &[&Node]) -> Self {
+        Self::with_options(nodes, Options::default()).await
+    }
+
+    pub(crate) async fn with_options(nodes: &[&Node], options: Options) -> Self {
+        let catalog = Catalog::start().await;
+        catalog.change(WatchResponse {
+            workers: vec![worker("shop/cart", "shop")],
+            nodes: nodes.iter().map(|node| node.entry()).collect(),
+            ..Default::default()
+        });
+        let scenario = Self::start(catalog.addr(), catalog, options);
+        eventually("readiness", || scenario.readiness.is_ready()).await;
+        scenario
+    }
+
+    /// Starts a router that connects to the catalog at this address.
+    pub(crate) fn start(watches: SocketAddr, catalog: Catalog, options: Options) -> Self {
+        let (signal, watch) = drain::channel();
+        let (registry, readiness) = (Registry::new(), Readiness::new());
+        let config = Config {
+            name: "router/test".into(),
+            listen: ([127, 0, 0, 1], 0).into(),
+            internal_listen: ([127, 0, 0, 1], 0).into(),
+            catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
+            tls: options.tls.clone(),
+            threads: options.threads,
+            access_log: true,
+            debug_headers: options.debug_headers,
+            client_memory: options.client_memory,
+            client_connections: options.client_connections,
+            pace: options.pace,
+            drain_linger: options.linger,
+            tunnel_grace: options.tunnel_grace,
+        };
+        let router = Router::spawn(config, watch, &registry, &readiness).unwrap();
+        Self { catalog, registry, readiness, signal: Some(signal), router, tls: options.tls }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.router.addr()
+    }
+
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// Returns the router's certificate and trust.
+    pub(crate) fn tls(&self) -> &Tls {
+        self.tls.as_ref().unwrap()
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::http1(self.addr()).await
+    }
+
+    /// Returns the drain's signal, which the test triggers.
+    pub(crate) fn signal(&mut self) -> drain::Signal {
+        self.signal.take().unwrap()
+    }
+
+    /// Waits for the threads of a drained router.
+    pub(crate) async fn join(self) {
+        let Self { router, catalog, .. } = self;
+        tokio::time::timeout(DEADLINE, tokio::task::spawn_blocking(|| router.join())).await.unwrap().unwrap();
+        drop(catalog);
+    }
+
+    /// Returns the value of a metric with these labels.
+    pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
+        let wanted = metrics
+            .iter()
+            .filter(|metric| label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label)));
+        wanted.map(|metric| metric.get_counter().get_value() + metric.get_gauge().get_value()).sum()
+    }
+}
+
+pub(crate) fn worker(id: &str, host: &str) -> Worker {
+    Worker {
+        id: id.into(),
+        pool: "default".into(),
+        digest: vec![7; 32],
+        routes: vec![Route { host: host.into(), path: "/".into() }],
+        wall_ms: 10_000,
+        request_body_bytes: 64 << 20,
+        services: Vec::new(),
+    }
+}

@@ -1,0 +1,181 @@
+//! Calls at the internal listener, from Workers and from schedules.
+
+use bytes::Bytes;
+use futures::stream;
+use tenon_proto::catalog::{WatchResponse, Worker};
+use tenon_proto::failure::FailureCode;
+use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, ResponseHead, Scheduled, Service};
+
+use crate::harness::{Behaviour, InternalCaller, Node, Scenario, eventually, head, worker};
+
+fn told(answer: &ResponseHead, name: &str) -> String {
+    let header = answer.headers.iter().find(|header| header.name == name);
+    String::from_utf8(header.unwrap_or_else(|| panic!("no {name}: {answer:?}")).value.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_is_called_by_its_name_and_the_router_knows_what_serves_it() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let called = InvokeHead { method: "POST".into(), body: "small".into(), ..head("shop/cart") };
+    let answer = caller.call(called, stream::empty()).await.unwrap();
+    assert_eq!((answer.status, &answer.body[..]), (200, &b"small"[..]));
+    assert_eq!(told(&answer, "told-worker"), "shop/cart");
+    assert_eq!(told(&answer, "told-request-id"), "call-1");
+    assert_eq!(told(&answer, "told-depth"), "1");
+    assert_eq!(node.last_head().digest, vec![7; 32]);
+    eventually("the count", || scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0).await;
+}
+
+#[tokio::test]
+async fn a_body_of_many_pieces_goes_through_both_ways() {
+    let node = Node::start("n1", Behaviour::EchoStream);
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let called = InvokeHead { method: "POST".into(), body: "first ".into(), more_body: true, ..head("shop/cart") };
+    let pieces = (0..40).map(|i| Bytes::from(vec![b'a' + i % 26; 50_000]));
+    let answer = caller.call(called, stream::iter(pieces.clone().collect::<Vec<_>>())).await.unwrap();
+    let expected: Vec<u8> = b"first ".iter().copied().chain(pieces.flatten()).collect();
+    assert!(answer.body == expected, "{} bytes came back of {}", answer.body.len(), expected.len());
+}
+
+#[tokio::test]
+async fn a_body_over_the_workers_limit_is_refused_here_too() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let small = Worker { request_body_bytes: 1_000, ..worker("shop/cart", "shop") };
+    scenario.catalog.change(WatchResponse { workers: vec![small], ..Default::default() });
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    loop {
+        let called = InvokeHead { more_body: true, body: vec![0; 600].into(), ..head("shop/cart") };
+        let answer = caller.call(called, stream::iter([Bytes::from(vec![0; 600])])).await;
+        match answer {
+            Ok(_) => tokio::task::yield_now().await,
+            Err(failure) => break assert_eq!(failure.code, FailureCode::RequestTooLarge),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_tried_elsewhere_as_a_request_is() {
+    let nodes = [Node::start("n1", Behaviour::Refuse(FailureCode::Draining)), Node::start("n2", Behaviour::Echo)];
+    let scenario = Scenario::with(&nodes.each_ref()).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    for _ in 0..5 {
+        let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
+        assert_eq!(told(&caller.call(called, stream::empty()).await.unwrap(), "told-node"), "n2");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_told_as_the_node_told_it() {
+    let node = Node::start("n1", Behaviour::Fail(FailureCode::CpuLimitExceeded));
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let failure = caller.call(head("shop/cart"), stream::empty()).await.unwrap_err();
+    assert_eq!((failure.code, failure.message.as_str()), (FailureCode::CpuLimitExceeded, "The Worker failed."));
+    eventually("the count", || scenario.metric("tenon_router_requests_total", Some("cpu_limit_exceeded")) == 1.0).await;
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_is_no_whole_reply() {
+    let mut node = Node::start("n1", Behaviour::HalfAnswer);
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    // A POST is not repeated, however much of its answer has arrived.
+    let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
+    let call = tokio::spawn(async move { caller.call(called, stream::empty()).await });
+    eventually("the half of an answer", || node.invocations() == 1).await;
+    node.kill();
+    assert_eq!(call.await.unwrap().unwrap_err().code, FailureCode::NodeLost);
+}
+
+#[tokio::test]
+async fn a_worker_that_there_is_not_is_named() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    for unknown in ["shop/none", "none", ""] {
+        let failure = caller.call(head(unknown), stream::empty()).await.unwrap_err();
+        assert_eq!(failure.code, FailureCode::WorkerNotFound);
+        assert!(failure.message.contains(unknown), "{}", failure.message);
+    }
+}
+
+#[tokio::test]
+async fn a_loop_ends_here_and_is_named() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let at = |depth| InvokeHead { depth, ..head("shop/cart") };
+    assert!(caller.call(at(MAX_DEPTH), stream::empty()).await.is_ok());
+    let failure = caller.call(at(MAX_DEPTH + 1), stream::empty()).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::LoopDetected);
+    assert!(failure.message.contains("shop/front calls shop/cart"), "{}", failure.message);
+    assert_eq!(node.invocations(), 1);
+}
+
+#[tokio::test]
+async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_lost() {
+    let mut node = Node::start("n1", Behaviour::Echo);
+    let other_node = Node::start("n2", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node, &other_node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let scheduled = Some(Scheduled { cron: "*/5 * * * *".into(), time_ms: 1_700_000_000_000 });
+    let event = || InvokeHead { worker: "shop/cart".into(), scheduled: scheduled.clone(), ..InvokeHead::default() };
+    let other = loop {
+        let answer = caller.call(event(), stream::empty()).await.unwrap();
+        if told(&answer, "told-node") == "n1" {
+            break node.invocations();
+        }
+        // The Worker is pinned to the other node, so this one becomes the only one.
+        let gone = WatchResponse { removed_nodes: vec!["n2".into()], ..Default::default() };
+        scenario.catalog.change(gone);
+    };
+    assert_eq!(other, 1);
+    assert_eq!(node.last_head().scheduled, scheduled);
+    assert!(!node.last_head().request_id.is_empty(), "it can be found in logs");
+
+    node.behave(Behaviour::Hang);
+    let call = tokio::spawn({
+        let event = event();
+        async move { caller.call(event, stream::empty()).await }
+    });
+    eventually("the second", || node.invocations() == 2).await;
+    node.kill();
+    assert_eq!(call.await.unwrap().unwrap_err().code, FailureCode::NodeLost);
+}
+
+#[tokio::test]
+async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let calling = Worker { services: vec!["shop/auth".into(), "shop/none".into()], ..worker("shop/cart", "shop") };
+    let auth = Worker { digest: vec![9; 32], ..worker("shop/auth", "auth") };
+    scenario.catalog.change(WatchResponse { workers: vec![calling, auth], ..Default::default() });
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let mut client = scenario.client().await;
+    let expected = [Service { worker: "shop/auth".into(), digest: vec![9; 32].into() }];
+    while node.invocations() == 0 || node.last_head().services.is_empty() {
+        client.get("/").await;
+    }
+    assert_eq!(node.last_head().services, expected, "from outside");
+    caller.call(InvokeHead { services: Vec::new(), ..head("shop/cart") }, stream::empty()).await.unwrap();
+    assert_eq!(node.last_head().services, expected, "from inside");
+}
+
+#[tokio::test]
+async fn a_router_that_leaves_finishes_the_calls_that_it_has() {
+    let node = Node::start("n1", Behaviour::Hang);
+    let mut scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let call = tokio::spawn(async move { caller.call(head("shop/cart"), stream::empty()).await });
+    eventually("the call", || node.invocations() == 1).await;
+    let draining = tokio::spawn(scenario.signal().drain());
+    tokio::task::yield_now().await;
+    assert!(!draining.is_finished(), "a call is under way");
+    call.abort();
+    draining.await.unwrap();
+    scenario.join().await;
+}
