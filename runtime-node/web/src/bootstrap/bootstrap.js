@@ -1,7 +1,7 @@
 // The first of the scripts that define a Worker's global scope.
 //
-// Every file of this directory is a classic script that holds one function expression. `order.txt`
-// lists the files in the order in which the build evaluates them into the start-up snapshot. Each
+// Every file of this crate is a classic script that holds one function expression. A line `//:` in a
+// file names those that the build evaluates before it into the start-up snapshot. Each
 // function is called once with the same `internal` object, through which the files and native code
 // share functions. A Worker never sees it.
 //

@@ -2,7 +2,7 @@
 // the number of functions in the snapshot, and on the objects that they close over.
 //
 // A snapshot holds only the names that a file declares with `internal.later`, and how to request
-// them. If `order.txt` marks the file as late, the snapshot holds nothing else of it: `build.rs`
+// them. If the file marks itself as late (`//:`), the snapshot holds nothing else of it: `build.rs`
 // calls the function to collect its declarations and discards the result. An isolate compiles the
 // file and calls its function on the first use of a declared name, possibly after a Worker's code
 // has run. So a late file's function only takes what it needs from `internal` and declares.

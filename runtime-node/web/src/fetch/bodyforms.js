@@ -1,5 +1,5 @@
 // `blob()` and `formData()` of bodies (Fetch §5.3).
-//: after formdata.js
+//: after formdata.js request.js response.js
 (function (internal) {
   "use strict";
 

@@ -3,7 +3,7 @@
 // Native code sends the request, follows redirects, decodes content codings and reports when the
 // head of a response has arrived (`ops/fetch.rs`). A native request body is sent there, and a
 // response body stays there until it is read. JavaScript never sees a body that is only forwarded.
-//: late, after body.js request.js response.js
+//: late, after request.js response.js
 (function (internal) {
   "use strict";
 

@@ -1,6 +1,6 @@
 // Request (Fetch §5.4). An incoming request costs one record; its URL is parsed, and its Headers
 // and signal are made, on first use.
-//: eager, after abort.js url.js
+//: eager, after body.js
 (function (internal) {
   "use strict";
 

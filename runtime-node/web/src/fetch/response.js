@@ -1,5 +1,5 @@
 // Response (Fetch §5.5), and its conversion to the parts that native code sends.
-//: eager, after url.js
+//: eager, after body.js
 (function (internal) {
   "use strict";
 

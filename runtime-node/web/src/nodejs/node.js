@@ -1,8 +1,8 @@
 // Built-in modules: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
 // `cloudflare:workers`.
 //
-// The snapshot contains nothing of their files, `node-*.js` and `workers.js`, which `order.txt`
-// marks as modules: an isolate compiles and runs a file when its Worker first needs it. The
+// The snapshot contains nothing of their files, `node-*.js` and `workers.js`, which mark themselves
+// as modules: an isolate compiles and runs a file when its Worker first needs it. The
 // primordials and the platform's functions that the files use are captured before a Worker can
 // change them, as for late files (see later.js).
 //
@@ -20,7 +20,7 @@
 // A Worker that changes the language's built-in objects may change the behaviour of these modules,
 // as in Node.js. It still cannot reach `ops` or the identity of the running code (see
 // bootstrap.js).
-//: after webidl.js
+//: after base64.js navigator.js url.js
 (function (internal) {
   "use strict";
 
