@@ -571,5 +571,5 @@ check("bounds of a module are said", () => {
   const parameters = new Array(256).fill(i32);
   throws("CompileError", () => new WebAssembly.Module(assemble({ types: [[parameters, []]] })), "255 parameters");
   throws("CompileError", () => new WebAssembly.Module(assemble({ tables: [[funcref, 0, 2 ** 20 + 1]] })), "elements");
-  throws("CompileError", () => new WebAssembly.Module(new Uint8Array(2 ** 24 + 1)), "more than 16777216");
+  throws("CompileError", () => new WebAssembly.Module(new Uint8Array(2 ** 24 + 1)), "at most 16777216");
 });
