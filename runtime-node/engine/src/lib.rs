@@ -1,5 +1,5 @@
-//! Everything that touches V8: revisions as isolates, requests as invocations, and the limits on
-//! both.
+//! Revisions as V8 isolates, requests as invocations, and the limits on both. The engine knows no
+//! Web interface: it is given them as [`Interfaces`].
 //!
 //! ```text
 //!                       Engine (one per shard thread)      Watchdog (one thread for all)
@@ -7,7 +7,7 @@
 //!   FetchRequest ──► Isolate::fetch ──► turn ───────────────────┘
 //!                          ▲             │ JavaScript: snapshot + modules
 //!        FetchResponse ────┘             ▼
-//!                         event loop ◄── ops: timers, bodies, log, respond
+//!                         event loop ◄── native functions of the interfaces
 //! ```
 //!
 //! JavaScript runs in [`turn`] and nowhere else, on the one thread that owns its isolate. The
@@ -27,14 +27,16 @@
 //!   [`heap`]: the limits on CPU time and memory; [`collection`]: the garbage collections that we
 //!   force; [`stretches`]: how long an isolate has kept its thread at a stretch.
 //! - [`fence`]: the functions that V8 calls, and the handling of a panic in one.
-//! - [`sockets`]: WebSockets, which keep an invocation alive for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
 //! - [`offload`]: threads beside the shards' for long computations; [`background`]: V8's own
 //!   threads, for optimising compilation.
-//! - [`clock`]: the time that JavaScript sees; [`ops`]: the native functions that it calls;
-//!   [`exception`], [`rejections`] and [`report`]: what reaches the log; [`source_maps`]: positions
-//!   in the author's source; [`log_rate`]: how much may be logged; [`outbound`]: outgoing requests;
-//!   and [`services`]: calls to other Workers.
+//! - [`operations`] and [`promise`]: what native functions begin and JavaScript awaits; [`string`]
+//!   and [`bytes`](mod@bytes): values across the border; [`buffers`]: blocks for response bodies.
+//! - [`clock`]: the time that JavaScript sees; [`exception`], [`rejections`] and [`report`]: what
+//!   reaches the log; [`source_maps`]: positions in the author's source; [`log_rate`]: how much may
+//!   be logged.
+//! - [`origin`]: an invocation's place among calls between Workers; [`share`]: a tenant's part of a
+//!   bounded resource; [`page`]: the memory shared with the supervisor.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that exceeds a limit fails with that
 //! limit's code, and its isolate is condemned if its remaining state cannot be trusted. The
