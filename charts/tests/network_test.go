@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,43 +19,33 @@ func podsByComponent(t *testing.T, all objects) map[string]pod {
 	return pods
 }
 
-// nodePod returns the part of a node's Pod that the chart depends on, as operator/src/pool/plan.rs
-// creates it.
+// nodePod returns the part of a node's Pod that the chart depends on. The operator creates the Pod,
+// and a test of operator/src/pool/plan.rs compares the golden file with it.
 func nodePod(t *testing.T) pod {
 	t.Helper()
-	plan := read(t, "../../operator/src/pool/plan.rs")
-	for _, line := range []string{
-		`("app.kubernetes.io/name".to_owned(), "tenon-runtime-node".to_owned())`,
-		`"app.kubernetes.io/component".to_owned(), "runtime-node".to_owned()`,
-		`const FIRST_SHARD_PORT: i32 = 7100;`,
-		`.chain([("admin".to_owned(), ADMIN_PORT)])`,
-		`let lane = move |i| (format!("lane-{i}"), FIRST_SHARD_PORT + shards + i);`,
-	} {
-		if !strings.Contains(plan, line) {
-			t.Fatalf("plan.rs has no line %s; adapt nodePod to the new Pod", line)
+	labels, ports := map[string]any{}, []any{}
+	for line := range strings.Lines(read(t, "testdata/node-pod.txt")) {
+		var kind, name, value string
+		if _, err := fmt.Sscan(line, &kind, &name, &value); err != nil {
+			t.Fatalf("node-pod.txt: %q: %v", line, err)
 		}
-	}
-	for _, line := range []string{`const MAX_SHARDS: i32 = 64;`, `const MAX_LANES: i32 = 8;`} {
-		if !strings.Contains(read(t, "../../crds/src/pool.rs"), line) {
-			t.Fatalf("pool.rs has no line %s; adapt nodePod to the new Pod", line)
+		switch kind {
+		case "label":
+			labels[name] = value
+		case "port":
+			number, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				t.Fatalf("node-pod.txt: %q: %v", line, err)
+			}
+			ports = append(ports, map[string]any{"name": name, "containerPort": number})
+		default:
+			t.Fatalf("node-pod.txt: unknown kind %q", kind)
 		}
-	}
-	ports := []any{map[string]any{"name": "admin", "containerPort": int64(9090)}}
-	for shard := range 64 {
-		ports = append(ports, map[string]any{"name": fmt.Sprint("shard-", shard), "containerPort": int64(7100 + shard)})
-	}
-	for lane := range 8 {
-		ports = append(ports, map[string]any{"name": fmt.Sprint("lane-", lane), "containerPort": int64(7164 + lane)})
 	}
 	return pod{
-		of: "RuntimePool/default",
-		labels: map[string]any{
-			"app.kubernetes.io/name":       "tenon-runtime-node",
-			"app.kubernetes.io/component":  "runtime-node",
-			"app.kubernetes.io/managed-by": "tenon",
-			"tenon.dev/pool":               "default",
-		},
-		spec: map[string]any{"containers": []any{map[string]any{"ports": ports}}},
+		of:     "RuntimePool/default",
+		labels: labels,
+		spec:   map[string]any{"containers": []any{map[string]any{"ports": ports}}},
 	}
 }
 

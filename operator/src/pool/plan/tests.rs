@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Container;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tenon_crds::{ConditionStatus, MAX_LANES, MAX_SHARDS};
+use serde_json::json;
+use tenon_crds::{MAX_LANES, MAX_SHARDS};
 
+use super::pod::{CACHE_SIZE_LIMIT, PRE_STOP_SECONDS};
 use super::*;
+
+mod applied;
 
 fn pool() -> RuntimePool {
     serde_json::from_value(json!({
@@ -45,7 +48,8 @@ fn planned() -> Children {
 fn the_service_is_headless_and_has_a_port_for_each_shard() {
     let service = planned().service.spec.unwrap();
     assert_eq!(service.cluster_ip.as_deref(), Some("None"));
-    let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
+    let ports: Vec<_> =
+        service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
     let expected = [("shard-0", 7100), ("shard-1", 7101), ("lane-0", 7102), ("lane-1", 7103)];
     assert_eq!(ports, expected.map(|(name, port)| (name.to_owned(), port)));
 }
@@ -56,10 +60,14 @@ fn lanes_follow_the_shards_and_there_may_be_none() {
     let told = |pool: &RuntimePool| {
         let node = node(pool);
         let lanes = node.args.unwrap().into_iter().find(|arg| arg.starts_with("--lanes"));
-        let ports = node.ports.unwrap().into_iter().map(|port| (port.name.unwrap(), port.container_port));
+        let ports =
+            node.ports.unwrap().into_iter().map(|port| (port.name.unwrap(), port.container_port));
         (lanes.unwrap(), ports.filter(|(name, _)| name.starts_with("lane-")).collect::<Vec<_>>())
     };
-    assert_eq!(told(&pool), ("--lanes=2".to_owned(), vec![("lane-0".to_owned(), 7102), ("lane-1".to_owned(), 7103)]));
+    assert_eq!(
+        told(&pool),
+        ("--lanes=2".to_owned(), vec![("lane-0".to_owned(), 7102), ("lane-1".to_owned(), 7103)])
+    );
     (pool.spec.shards_per_node, pool.spec.lanes) = (MAX_SHARDS, MAX_LANES);
     let (lanes, ports) = told(&pool);
     assert_eq!(
@@ -91,8 +99,13 @@ fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_prob
 #[test]
 fn a_pod_is_found_by_the_shards_that_it_has_and_not_by_those_that_others_will_have() {
     let service = planned().service.spec.unwrap();
-    let named = service.ports.unwrap().into_iter().map(|port| (port.target_port.unwrap(), port.name.unwrap()));
-    let of_pod: Vec<_> = node(&pool()).ports.unwrap().into_iter().filter_map(|port| port.name).collect();
+    let named = service
+        .ports
+        .unwrap()
+        .into_iter()
+        .map(|port| (port.target_port.unwrap(), port.name.unwrap()));
+    let of_pod: Vec<_> =
+        node(&pool()).ports.unwrap().into_iter().filter_map(|port| port.name).collect();
     for (target, name) in named {
         assert_eq!(target, IntOrString::String(name.clone()));
         assert!(of_pod.contains(&name), "{of_pod:?}");
@@ -117,25 +130,32 @@ fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
 
 #[test]
 fn a_node_shows_the_certificate_that_is_mounted_where_it_is_told() {
-    let pod =
-        |settings: &Settings| children(&pool(), "tenon-system", settings, None).deployment.spec.template.spec.unwrap();
+    let pod = |settings: &Settings| {
+        children(&pool(), "tenon-system", settings, None).deployment.spec.template.spec.unwrap()
+    };
     let plain = pod(&settings());
     assert!(!plain.containers[0].args.iter().flatten().any(|arg| arg.starts_with("--tls-dir")));
     assert!(!plain.volumes.unwrap().iter().any(|volume| volume.name == "tls"));
 
     let pod = pod(&Settings { tls_secret: Some("node-tls".to_owned()), ..settings() });
     let container = &pod.containers[0];
-    let dir = container.args.iter().flatten().find_map(|arg| arg.strip_prefix("--tls-dir=")).unwrap();
-    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == dir).unwrap();
+    let dir =
+        container.args.iter().flatten().find_map(|arg| arg.strip_prefix("--tls-dir=")).unwrap();
+    let mount =
+        container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == dir).unwrap();
     assert_eq!(mount.read_only, Some(true));
-    let volume = pod.volumes.as_ref().unwrap().iter().find(|volume| volume.name == mount.name).unwrap();
+    let volume =
+        pod.volumes.as_ref().unwrap().iter().find(|volume| volume.name == mount.name).unwrap();
     assert_eq!(volume.secret.as_ref().unwrap().secret_name.as_deref(), Some("node-tls"));
 }
 
 #[test]
 fn pods_are_pulled_placed_and_accounted_for_as_the_operator_is_told() {
     let plain = planned().deployment.spec.template.spec.unwrap();
-    assert_eq!((plain.service_account_name, plain.priority_class_name, plain.image_pull_secrets), (None, None, None));
+    assert_eq!(
+        (plain.service_account_name, plain.priority_class_name, plain.image_pull_secrets),
+        (None, None, None)
+    );
     assert_eq!(plain.containers[0].image_pull_policy, None);
 
     let settings = Settings {
@@ -145,12 +165,14 @@ fn pods_are_pulled_placed_and_accounted_for_as_the_operator_is_told() {
         priority_class: Some("high".to_owned()),
         ..settings()
     };
-    let pod = children(&pool(), "tenon-system", &settings, None).deployment.spec.template.spec.unwrap();
+    let pod =
+        children(&pool(), "tenon-system", &settings, None).deployment.spec.template.spec.unwrap();
     assert_eq!(pod.containers[0].image_pull_policy.as_deref(), Some("IfNotPresent"));
     assert_eq!(pod.service_account_name.as_deref(), Some("node"));
     assert_eq!(pod.automount_service_account_token, Some(false));
     assert_eq!(pod.priority_class_name.as_deref(), Some("high"));
-    let secrets: Vec<_> = pod.image_pull_secrets.unwrap().into_iter().map(|secret| secret.name).collect();
+    let secrets: Vec<_> =
+        pod.image_pull_secrets.unwrap().into_iter().map(|secret| secret.name).collect();
     assert_eq!(secrets, ["registry", "mirror"]);
 }
 
@@ -166,6 +188,28 @@ fn compiled_code_is_kept_where_a_read_only_root_lets_it() {
     let volumes = pod.volumes.unwrap();
     let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
     assert_eq!(volume.empty_dir.clone().unwrap().size_limit.unwrap().0, CACHE_SIZE_LIMIT);
+}
+
+/// The chart's NetworkPolicies and PodMonitor select these labels and ports, and its tests read the
+/// golden file.
+#[test]
+fn the_charts_tests_know_the_labels_and_ports_of_the_largest_node() {
+    let mut pool = pool();
+    (pool.spec.shards_per_node, pool.spec.lanes) = (MAX_SHARDS, MAX_LANES);
+    let pod = children(&pool, "tenon-system", &settings(), None).deployment.spec.template;
+    let labels = pod.metadata.unwrap().labels.unwrap().into_iter();
+    let labels = labels.map(|(label, value)| format!("label {label} {value}\n"));
+    let ports = node(&pool).ports.unwrap().into_iter();
+    let ports = ports.map(|port| format!("port {} {}\n", port.name.unwrap(), port.container_port));
+    let planned: String = labels.chain(ports).collect();
+
+    let golden =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/tests/testdata/node-pod.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, &planned).unwrap();
+    }
+    let known = std::fs::read_to_string(&golden).unwrap();
+    assert!(known == planned, "node-pod.txt is stale: run this test with UPDATE_GOLDEN=1");
 }
 
 #[test]
@@ -184,7 +228,8 @@ fn a_pod_is_not_killed_before_its_invocations_have_had_their_grace() {
     let mut pool = pool();
     pool.spec.drain_grace_seconds = 900;
     assert!(node(&pool).args.unwrap().iter().any(|arg| arg == "--drain-grace=900s"));
-    let pod = children(&pool, "tenon-system", &settings(), None).deployment.spec.template.spec.unwrap();
+    let pod =
+        children(&pool, "tenon-system", &settings(), None).deployment.spec.template.spec.unwrap();
     assert!(pod.termination_grace_period_seconds > Some(900 + PRE_STOP_SECONDS));
 }
 
@@ -195,7 +240,14 @@ fn nodes_are_told_which_networks_are_open() {
     pool.spec.egress.deny_cidrs = vec!["203.0.113.0/24".to_owned()];
     let args = node(&pool).args.unwrap();
     let networks: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress")).collect();
-    assert_eq!(networks, ["--egress-allow=10.1.0.0/16", "--egress-allow=fd00:1::/32", "--egress-deny=203.0.113.0/24"]);
+    assert_eq!(
+        networks,
+        [
+            "--egress-allow=10.1.0.0/16",
+            "--egress-allow=fd00:1::/32",
+            "--egress-deny=203.0.113.0/24"
+        ]
+    );
 }
 
 #[test]
@@ -206,14 +258,17 @@ fn certificates_are_mounted_key_by_key_where_nodes_are_told_they_are() {
         {"secretKeyRef": {"name": "inner", "key": "ca.crt"}},
     ]}))
     .unwrap();
-    let template = children(&pool, "tenon-system", &settings(), Some("d1")).deployment.spec.template;
+    let template =
+        children(&pool, "tenon-system", &settings(), Some("d1")).deployment.spec.template;
     assert_eq!(template.metadata.unwrap().annotations.unwrap()[REFERENCES_ANNOTATION], "d1");
     let pod = template.spec.unwrap();
     let args = pod.containers[0].args.clone().unwrap();
-    let files: Vec<_> = args.iter().filter_map(|arg| arg.strip_prefix("--egress-ca-file=")).collect();
+    let files: Vec<_> =
+        args.iter().filter_map(|arg| arg.strip_prefix("--egress-ca-file=")).collect();
     assert_eq!(files, ["/etc/tenon/authorities/0.pem", "/etc/tenon/authorities/1.pem"]);
     let mounts = pod.containers[0].volume_mounts.clone().unwrap();
-    let mount = mounts.iter().find(|mount| Path::new(files[0]).starts_with(&mount.mount_path)).unwrap();
+    let mount =
+        mounts.iter().find(|mount| Path::new(files[0]).starts_with(&mount.mount_path)).unwrap();
     assert_eq!(mount.read_only, Some(true));
     let volumes = pod.volumes.unwrap();
     let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
@@ -249,75 +304,11 @@ fn a_proxys_credentials_are_in_no_argument() {
 #[test]
 fn everything_goes_with_its_pool() {
     let planned = planned();
-    for owners in
-        [planned.deployment.owner_references(), planned.service.owner_references(), planned.budget.owner_references()]
-    {
+    for owners in [
+        planned.deployment.owner_references(),
+        planned.service.owner_references(),
+        planned.budget.owner_references(),
+    ] {
         assert_eq!(owners[0].uid, "u-1");
     }
-}
-
-/// Returns the pool's condition for a status of its Deployment.
-fn ready(status_of_deployment: serde_json::Value) -> (ConditionStatus, String, String) {
-    let mut deployment = planned().deployment;
-    deployment.metadata.generation = Some(2);
-    deployment.status = Some(serde_json::from_value(status_of_deployment).unwrap());
-    let at = Timestamp::from_second(1).unwrap();
-    let condition = status(&pool(), Some(&deployment), None, at).conditions.swap_remove(0);
-    (condition.status, condition.reason, condition.message)
-}
-
-#[test]
-fn a_pool_is_ready_when_all_its_nodes_are_and_none_is_an_old_one() {
-    let (holds, reason, message) =
-        ready(json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}));
-    assert_eq!((holds, reason.as_str()), (ConditionStatus::True, "Serving"));
-    assert_eq!(message, "3 of 3 nodes are ready");
-
-    for not_yet in [
-        json!({}),
-        json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}),
-        // Kubernetes has not observed the current generation.
-        json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
-        // The ready Pods are of the previous template.
-        json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}),
-        json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "readyReplicas": 4}),
-    ] {
-        let (holds, reason, _) = ready(not_yet.clone());
-        assert_eq!((holds, reason.as_str()), (ConditionStatus::False, "Progressing"), "{not_yet}");
-    }
-}
-
-#[test]
-fn a_pool_whose_new_nodes_do_not_come_says_what_kubernetes_says() {
-    let why = "ReplicaSet \"tenon-pool-default-5d\" has timed out progressing.";
-    let (holds, reason, message) = ready(json!({
-        "observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3,
-        "conditions": [
-            {"type": "Available", "status": "False", "message": "another"},
-            {"type": "Progressing", "status": "False", "message": why},
-        ],
-    }));
-    assert_eq!((holds, reason.as_str()), (ConditionStatus::False, "Stalled"));
-    assert_eq!(message, format!("3 of 3 nodes are ready; {why}"));
-
-    let refused = json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]);
-    let (_, reason, message) = ready(json!({"observedGeneration": 2, "conditions": refused}));
-    assert_eq!((reason.as_str(), message.as_str()), ("Stalled", "0 of 3 nodes are ready; exceeded quota"));
-    // A condition about the pool's previous generation.
-    let (_, reason, _) = ready(json!({"observedGeneration": 1, "conditions": refused}));
-    assert_eq!(reason, "Progressing");
-}
-
-#[test]
-fn a_pool_of_no_nodes_is_ready_once_there_are_none() {
-    let mut pool = pool();
-    pool.spec.replicas = 0;
-    let at = Timestamp::from_second(1).unwrap();
-    let reason = |deployment: Option<&Deployment>| status(&pool, deployment, None, at).conditions.swap_remove(0).reason;
-    assert_eq!(reason(None), "Progressing");
-    let mut deployment = children(&pool, "tenon-system", &settings(), None).deployment;
-    deployment.status = Some(serde_json::from_value(json!({"replicas": 1, "readyReplicas": 1})).unwrap());
-    assert_eq!(reason(Some(&deployment)), "Progressing");
-    deployment.status = Some(serde_json::from_value(json!({})).unwrap());
-    assert_eq!(reason(Some(&deployment)), "Serving");
 }
