@@ -71,7 +71,11 @@ impl AdminServer {
 ///
 /// # Errors
 /// Fails if the address cannot be bound, or the thread cannot be started.
-pub fn spawn(addr: SocketAddr, metrics: impl Exposition, readiness: Readiness) -> io::Result<AdminServer> {
+pub fn spawn(
+    addr: SocketAddr,
+    metrics: impl Exposition,
+    readiness: Readiness,
+) -> io::Result<AdminServer> {
     let listener = TcpListener::bind(addr)?;
     listener.set_nonblocking(true)?;
     let addr = listener.local_addr()?;
@@ -141,9 +145,10 @@ impl<M: Exposition> Pages<M> {
     fn readyz(&self) -> Response<Full<Bytes>> {
         match &self.readiness.waiting()[..] {
             [] => text(StatusCode::OK, "ready\n"),
-            waiting => {
-                text(StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {}\n", waiting.join("\nwaiting for ")))
-            }
+            waiting => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("waiting for {}\n", waiting.join("\nwaiting for ")),
+            ),
         }
     }
 
@@ -193,7 +198,10 @@ mod tests {
         let server = start(Registry::new(), readiness.clone());
         let (catalog, shards) = (readiness.hold("catalog"), readiness.hold("shards"));
         assert_eq!(get(&server, "/livez"), (200, "live\n".into()));
-        assert_eq!(get(&server, "/readyz"), (503, "waiting for catalog\nwaiting for shards\n".into()));
+        assert_eq!(
+            get(&server, "/readyz"),
+            (503, "waiting for catalog\nwaiting for shards\n".into())
+        );
         drop((catalog, shards));
         assert_eq!(get(&server, "/readyz"), (200, "ready\n".into()));
     }

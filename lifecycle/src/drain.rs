@@ -57,7 +57,8 @@ impl Watch {
 /// Panics if the process may not install signal handlers, or outside a runtime with I/O enabled.
 pub async fn termination() {
     let listen = |kind| signal(kind).expect("a process may handle its own termination");
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate()), listen(SignalKind::interrupt()));
+    let (mut terminate, mut interrupt) =
+        (listen(SignalKind::terminate()), listen(SignalKind::interrupt()));
     let name = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",

@@ -57,7 +57,8 @@ impl EventLoops {
     pub fn register(registry: &Registry, names: Names) -> prometheus::Result<Self> {
         let busy = Opts::new(names.busy, "Time that the thread has spent running tasks.");
         let busy = CounterVec::new(busy, &[names.label])?;
-        let lag = HistogramOpts::new(names.lag, "Delay of a due task, sampled four times a second.");
+        let lag =
+            HistogramOpts::new(names.lag, "Delay of a due task, sampled four times a second.");
         let lag = HistogramVec::new(lag.buckets(LAG_BUCKETS.to_vec()), &[names.label])?;
         let loops = Arc::default();
         registry.register(Box::new(Busy { busy, loops: Arc::clone(&loops) }))?;
@@ -118,7 +119,8 @@ mod tests {
 
     fn busy(registry: &Registry) -> f64 {
         let families = registry.gather();
-        let family = families.iter().find(|family| family.name() == NAMES.busy).expect("it is registered");
+        let family =
+            families.iter().find(|family| family.name() == NAMES.busy).expect("it is registered");
         family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum()
     }
 

@@ -13,8 +13,8 @@
 //! - [`drain`]: finish what is in flight, then exit.
 //! - [`tls`]: processes of the platform authenticate one another by certificates.
 //! - [`vital`]: threads whose panic ends the process.
-//! - [`process`]: the process's use of CPU, memory and files; [`event_loop`]: the load of the
-//!   serving threads.
+//! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
+//!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads.
 //!
 //! Nothing in this crate starts a thread before [`log::init`] is called, so that V8 can be
 //! initialised first.
@@ -23,6 +23,7 @@ pub mod admin;
 pub mod drain;
 pub mod event_loop;
 pub mod log;
+pub mod metrics;
 pub mod process;
 pub mod readiness;
 pub mod tls;

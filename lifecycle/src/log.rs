@@ -39,7 +39,10 @@ impl LogArgs {
     /// Returns the command-line arguments with which another process logs as this one does.
     pub fn arguments(&self) -> Vec<String> {
         let format = self.log_format.to_possible_value().expect("every format can be asked for");
-        vec![format!("--log-format={}", format.get_name()), format!("--log-level={}", self.log_level.0)]
+        vec![
+            format!("--log-format={}", format.get_name()),
+            format!("--log-level={}", self.log_level.0),
+        ]
     }
 }
 
@@ -79,13 +82,19 @@ pub struct Log {
 /// Panics if the process already has a global subscriber.
 pub fn init(args: &LogArgs) -> Log {
     let (writer, log) = Log::to(std::io::stderr(), QUEUE);
-    let filter = EnvFilter::builder().parse(&args.log_level.0).expect("a LogLevel holds directives that parse");
+    let filter = EnvFilter::builder()
+        .parse(&args.log_level.0)
+        .expect("a LogLevel holds directives that parse");
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     match args.log_format {
         LogFormat::Json => subscriber.json().flatten_event(true).with_span_list(false).init(),
         LogFormat::Pretty => {
             let subscriber = subscriber.map_writer(|writer| move || Plain(writer.make_writer()));
-            subscriber.compact().with_target(false).with_ansi(std::io::stderr().is_terminal()).init();
+            subscriber
+                .compact()
+                .with_target(false)
+                .with_ansi(std::io::stderr().is_terminal())
+                .init();
         }
     }
     log
@@ -93,7 +102,10 @@ pub fn init(args: &LogArgs) -> Log {
 
 impl Log {
     fn to(out: impl Write + Send + 'static, queue: usize) -> (NonBlocking, Self) {
-        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(queue).thread_name("log");
+        let builder = NonBlockingBuilder::default()
+            .lossy(true)
+            .buffered_lines_limit(queue)
+            .thread_name("log");
         let (writer, guard) = builder.finish(out);
         let log = Self { dropped: writer.error_counter(), _writer: guard };
         (writer, log)
@@ -201,13 +213,16 @@ mod tests {
     fn another_process_is_told_to_log_in_the_same_way() {
         let line = ["process", "--log-level", "warn,tenon_router=debug", "--log-format", "pretty"];
         let args = Args::parse_from(line).log;
-        let other = Args::parse_from(["process".to_owned()].into_iter().chain(args.arguments())).log;
+        let other =
+            Args::parse_from(["process".to_owned()].into_iter().chain(args.arguments())).log;
         assert_eq!((other.log_format, other.log_level), (args.log_format, args.log_level));
     }
 
     #[test]
     fn directives_that_do_not_parse_are_refused_with_the_arguments() {
-        assert!(Args::try_parse_from(["process", "--log-level", "warn,tenon_router=debug"]).is_ok());
+        assert!(
+            Args::try_parse_from(["process", "--log-level", "warn,tenon_router=debug"]).is_ok()
+        );
         assert!(Args::try_parse_from(["process", "--log-level", "tenon=loudly"]).is_err());
     }
 
@@ -215,7 +230,8 @@ mod tests {
     #[test]
     fn levels_are_those_that_the_chart_takes() {
         let verdicts = include_str!("../../charts/tests/testdata/log-levels.txt").lines();
-        for (verdict, level) in verdicts.filter_map(|line| line.split_once(' ')).filter(|(verdict, _)| *verdict != "#")
+        for (verdict, level) in
+            verdicts.filter_map(|line| line.split_once(' ')).filter(|(verdict, _)| *verdict != "#")
         {
             let is_taken = Args::try_parse_from(["process", "--log-level", level]).is_ok();
             assert_eq!(is_taken, verdict == "taken", "{level}");
@@ -251,7 +267,10 @@ mod tests {
         for (event, written) in [
             ("INFO a: \x1b[1mb\x1b[0m\n", "INFO a: \x1b[1mb\x1b[0m\n"),
             ("INFO says: one\nWARN two\n", "INFO says: one\n  | WARN two\n"),
-            ("INFO says: a\r\x0bb\x7f\0\tc \u{e9}\n", "INFO says: a\\r\\x0bb\\x7f\\x00\tc \u{e9}\n"),
+            (
+                "INFO says: a\r\x0bb\x7f\0\tc \u{e9}\n",
+                "INFO says: a\\r\\x0bb\\x7f\\x00\tc \u{e9}\n",
+            ),
         ] {
             let mut out = Vec::new();
             Plain(&mut out).write_all(event.as_bytes()).unwrap();
@@ -277,7 +296,8 @@ mod tests {
     fn what_is_logged_of_a_request_stays_in_its_line() {
         let out = Out::default();
         let plain = out.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || Plain(plain.clone())).compact().finish();
+        let subscriber =
+            tracing_subscriber::fmt().with_writer(move || Plain(plain.clone())).compact().finish();
         tracing::subscriber::with_default(subscriber, || {
             let said = "x\n2026-01-01T00:00:00Z  WARN forged\x1b[2J";
             tracing::info!(shown = %said, debugged = ?said, text = said, "{said}");

@@ -27,7 +27,9 @@ const TICKS: f64 = 100.0;
 /// Fails if the registry already has them.
 pub fn register(registry: &Registry, name: &str) -> prometheus::Result<()> {
     let build = Opts::new("tenon_build_info", "1, labelled with the process and its version.");
-    let build = Gauge::with_opts(build.const_label("process", name).const_label("version", env!("CARGO_PKG_VERSION")))?;
+    let build = Gauge::with_opts(
+        build.const_label("process", name).const_label("version", env!("CARGO_PKG_VERSION")),
+    )?;
     build.set(1.0);
     registry.register(Box::new(build))?;
     registry.register(Box::new(Process::new()?))
@@ -57,10 +59,16 @@ struct Thread {
 impl Process {
     fn new() -> prometheus::Result<Self> {
         Ok(Self {
-            cpu: Counter::new("process_cpu_seconds_total", "User and system CPU time, in seconds.")?,
+            cpu: Counter::new(
+                "process_cpu_seconds_total",
+                "User and system CPU time, in seconds.",
+            )?,
             resident: Gauge::new("process_resident_memory_bytes", "Resident memory, in bytes.")?,
             virtual_: Gauge::new("process_virtual_memory_bytes", "Virtual memory, in bytes.")?,
-            started: Gauge::new("process_start_time_seconds", "Start time of the process, in Unix time.")?,
+            started: Gauge::new(
+                "process_start_time_seconds",
+                "Start time of the process, in Unix time.",
+            )?,
             threads: Gauge::new("process_threads", "Number of threads.")?,
             open: Gauge::new("process_open_fds", "Number of open file descriptors.")?,
             most: Gauge::new("process_max_fds", "Maximum number of open file descriptors.")?,
@@ -87,8 +95,12 @@ impl Process {
             }
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        field::<u64>(&status, "VmRSS:").into_iter().for_each(|kib| self.resident.set((kib * 1024) as f64));
-        field::<u64>(&status, "VmSize:").into_iter().for_each(|kib| self.virtual_.set((kib * 1024) as f64));
+        field::<u64>(&status, "VmRSS:")
+            .into_iter()
+            .for_each(|kib| self.resident.set((kib * 1024) as f64));
+        field::<u64>(&status, "VmSize:")
+            .into_iter()
+            .for_each(|kib| self.virtual_.set((kib * 1024) as f64));
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
             self.open.set(open.count() as f64);
         }
@@ -103,7 +115,9 @@ impl Process {
         let mut there = HashSet::new();
         for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             // The thread may have ended since it was listed.
-            let Some(stat) = Stat::read(&format!("{}/stat", task.path().display())) else { continue };
+            let Some(stat) = Stat::read(&format!("{}/stat", task.path().display())) else {
+                continue;
+            };
             let thread = Thread { number: stat.number, started: stat.started };
             let before = seen.insert(thread, stat.cpu).unwrap_or(0);
             let more = stat.cpu.saturating_sub(before);
@@ -198,7 +212,8 @@ mod tests {
 
     fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
         let families = registry.gather();
-        let family = families.iter().find(|found| found.name() == family).expect("a family of the process");
+        let family =
+            families.iter().find(|found| found.name() == family).expect("a family of the process");
         let is_it = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
@@ -209,7 +224,8 @@ mod tests {
     #[test]
     fn a_thread_with_a_wild_name_is_read_all_the_same() {
         let line = "42 (a) b (c) S 1 1 1 0 -1 4 0 0 0 0 7 5 0 0 20 0 3 0 1234 0 0";
-        let stat = Stat { number: 42, name: "a) b (c".to_owned(), cpu: 12, threads: 3, started: 1234 };
+        let stat =
+            Stat { number: 42, name: "a) b (c".to_owned(), cpu: 12, threads: 3, started: 1234 };
         assert_eq!(line.parse::<Stat>().unwrap(), stat);
         assert!("42 (short) S 1".parse::<Stat>().is_err());
     }
@@ -221,9 +237,15 @@ mod tests {
         let value = |family| value(&registry, family, None);
         assert!(value("process_resident_memory_bytes") > 1e6);
         assert!(value("process_virtual_memory_bytes") >= value("process_resident_memory_bytes"));
-        assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") >= value("process_open_fds"));
+        assert!(
+            value("process_open_fds") >= 3.0
+                && value("process_max_fds") >= value("process_open_fds")
+        );
         assert!(value("process_threads") >= 1.0);
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs_f64();
         // A container's start times may be slightly off the machine's clock.
         assert!((value("process_start_time_seconds") - now).abs() < 3600.0);
         assert_eq!(value("tenon_build_info"), 1.0);

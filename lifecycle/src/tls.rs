@@ -64,7 +64,10 @@ impl TlsArgs {
     /// # Errors
     /// Fails if the directory does not contain a valid certificate.
     pub fn open(&self, role: Role, registry: &Registry) -> Result<Option<Tls>, TlsError> {
-        self.tls_dir.as_ref().map(|directory| Tls::open(directory.clone(), role, registry)).transpose()
+        self.tls_dir
+            .as_ref()
+            .map(|directory| Tls::open(directory.clone(), role, registry))
+            .transpose()
     }
 }
 

@@ -15,7 +15,8 @@ use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVeri
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
+    SignatureScheme,
 };
 
 use super::crypto::provider;
@@ -29,12 +30,13 @@ const REMEMBERED: usize = 1024;
 
 /// Returns the configuration for clients of a process of this role.
 pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
-        // Clients have only one certificate to present, so the trusted authorities are not
-        // disclosed.
-        .clear_root_hint_subjects()
-        .build()
-        .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
+            // Clients have only one certificate to present, so the trusted authorities are not
+            // disclosed.
+            .clear_root_hint_subjects()
+            .build()
+            .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?
@@ -49,9 +51,10 @@ pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, Id
 
 /// Returns the configuration for connections to processes of the role `peer`.
 pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, IdentityError> {
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
-        .build()
-        .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
+            .build()
+            .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?

@@ -86,7 +86,12 @@ impl Tls {
     ///
     /// # Errors
     /// Fails if the server does not have that role, or refuses this client.
-    pub async fn connect(&self, peer: Role, address: &str, stream: TcpStream) -> Result<Stream, HandshakeError> {
+    pub async fn connect(
+        &self,
+        peer: Role,
+        address: &str,
+        stream: TcpStream,
+    ) -> Result<Stream, HandshakeError> {
         let connected = self.0.connect(peer, address, stream).await;
         connected.inspect_err(|error| self.0.metrics.failed(error))
     }
@@ -96,8 +101,9 @@ impl Shared {
     pub(super) fn install(&self, bundle: &Bundle) -> Result<(), IdentityError> {
         let identity = Identity::of(bundle, self.role, UnixTime::now())?;
         let acceptor = TlsAcceptor::from(Arc::new(config::server(&identity, self.role)?));
-        let [operator, router, node] =
-            Role::ALL.map(|peer| config::client(&identity, peer).map(|config| TlsConnector::from(Arc::new(config))));
+        let [operator, router, node] = Role::ALL.map(|peer| {
+            config::client(&identity, peer).map(|config| TlsConnector::from(Arc::new(config)))
+        });
         let connectors = [operator?, router?, node?];
         self.current.store(Some(Arc::new(Current { acceptor, connectors })));
         self.metrics.loaded(&identity);
@@ -122,7 +128,12 @@ impl Shared {
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 
-    async fn connect(&self, peer: Role, address: &str, stream: TcpStream) -> Result<Stream, HandshakeError> {
+    async fn connect(
+        &self,
+        peer: Role,
+        address: &str,
+        stream: TcpStream,
+    ) -> Result<Stream, HandshakeError> {
         let failed = |reason, source| HandshakeError { reason, source };
         let current = self.current.load_full().ok_or(failed(Reason::NoIdentity, None))?;
         // A URL has an IPv6 address in brackets. Sessions of an address that is neither a name nor
@@ -146,7 +157,9 @@ impl Shared {
 async fn let_in(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let (tcp, session) = stream.get_mut();
     loop {
-        let state = session.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let state = session
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         // A session ticket, which our servers send, or any application data after it.
         if session.tls13_tickets_received() > 0 || state.plaintext_bytes_to_read() > 0 {
             return Ok(());

@@ -4,70 +4,38 @@ use std::{fmt, io};
 
 use rustls::{CertificateError, Error};
 
-/// The reason why a handshake failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The peer presented no certificate.
-    NoCertificate,
-    /// The peer's certificate was not issued by a trusted authority.
-    Untrusted,
-    /// The peer's certificate has expired or is not valid yet.
-    Expired,
-    /// The peer is a process of the platform whose role is not admitted, or is not the expected
-    /// one.
-    WrongRole,
-    /// The peer's certificate is invalid for another reason.
-    BadCertificate,
-    /// The peer refused the connection with an alert.
-    Refused,
-    /// The received bytes are not TLS.
-    NotTls,
-    /// The peer violated the protocol, or supports none of our parameters.
-    Protocol,
-    /// The peer closed the connection.
-    Closed,
-    /// The handshake took too long.
-    Timeout,
-    /// There were too many handshakes, and this one had taken longest.
-    Crowded,
-    /// This process has no certificate yet.
-    NoIdentity,
+crate::label_values! {
+    /// The reason why a handshake failed.
+    pub enum Reason {
+        /// The peer presented no certificate.
+        NoCertificate = "no_certificate",
+        /// The peer's certificate was not issued by a trusted authority.
+        Untrusted = "untrusted",
+        /// The peer's certificate has expired or is not valid yet.
+        Expired = "expired",
+        /// The peer is a process of the platform whose role is not admitted, or is not the expected
+        /// one.
+        WrongRole = "wrong_role",
+        /// The peer's certificate is invalid for another reason.
+        BadCertificate = "bad_certificate",
+        /// The peer refused the connection with an alert.
+        Refused = "refused",
+        /// The received bytes are not TLS.
+        NotTls = "not_tls",
+        /// The peer violated the protocol, or supports none of our parameters.
+        Protocol = "protocol",
+        /// The peer closed the connection.
+        Closed = "closed",
+        /// The handshake took too long.
+        Timeout = "timeout",
+        /// There were too many handshakes, and this one had taken longest.
+        Crowded = "crowded",
+        /// This process has no certificate yet.
+        NoIdentity = "no_identity",
+    }
 }
 
 impl Reason {
-    /// All reasons, in the order of their declaration.
-    pub const ALL: [Self; 12] = [
-        Self::NoCertificate,
-        Self::Untrusted,
-        Self::Expired,
-        Self::WrongRole,
-        Self::BadCertificate,
-        Self::Refused,
-        Self::NotTls,
-        Self::Protocol,
-        Self::Closed,
-        Self::Timeout,
-        Self::Crowded,
-        Self::NoIdentity,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoCertificate => "no_certificate",
-            Self::Untrusted => "untrusted",
-            Self::Expired => "expired",
-            Self::WrongRole => "wrong_role",
-            Self::BadCertificate => "bad_certificate",
-            Self::Refused => "refused",
-            Self::NotTls => "not_tls",
-            Self::Protocol => "protocol",
-            Self::Closed => "closed",
-            Self::Timeout => "timeout",
-            Self::Crowded => "crowded",
-            Self::NoIdentity => "no_identity",
-        }
-    }
-
     /// Returns the reason for an error from tokio-rustls.
     pub(super) fn of(error: &io::Error) -> Self {
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());

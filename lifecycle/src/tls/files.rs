@@ -63,10 +63,15 @@ impl Tls {
         Ok(tls)
     }
 
-    pub(super) fn read(directory: PathBuf, role: Role, registry: &Registry) -> Result<(Self, Files), TlsError> {
+    pub(super) fn read(
+        directory: PathBuf,
+        role: Role,
+        registry: &Registry,
+    ) -> Result<(Self, Files), TlsError> {
         let bundle = read(&directory)?;
         let tls = Self::to_come(role, registry)?;
-        tls.install(&bundle).map_err(|source| TlsError::Identity { directory: directory.clone(), source })?;
+        tls.install(&bundle)
+            .map_err(|source| TlsError::Identity { directory: directory.clone(), source })?;
         Ok((tls, Files::new(directory, bundle)))
     }
 }
@@ -109,7 +114,10 @@ impl Files {
                 let said = error.to_string();
                 if self.wrong.as_ref() != Some(&said) {
                     shared.metrics.not_loaded();
-                    tracing::error!(error = said, "cannot load the new certificate; keeping the current one");
+                    tracing::error!(
+                        error = said,
+                        "cannot load the new certificate; keeping the current one"
+                    );
                     self.wrong = Some(said);
                 }
             }

@@ -64,7 +64,9 @@ pub enum IdentityError {
     BadKey(Error),
     #[error("{KEY} is not the key of {CERTIFICATE}; replace both with a matching pair")]
     KeyMismatch,
-    #[error("{CERTIFICATE} is not issued by an authority in {AUTHORITIES}; add its authority there")]
+    #[error(
+        "{CERTIFICATE} is not issued by an authority in {AUTHORITIES}; add its authority there"
+    )]
     Untrusted,
     #[error("{CERTIFICATE} has expired; renew it")]
     Expired,
@@ -90,17 +92,24 @@ impl Identity {
         let chain = certificates(CERTIFICATE, &bundle.certificate)?;
         let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
         let key = PrivateKeyDer::from_pem_slice(&bundle.key).map_err(IdentityError::NoKey)?;
-        let (leaf, between) = chain.split_first().ok_or(IdentityError::NoCertificate(CERTIFICATE))?;
+        let (leaf, between) =
+            chain.split_first().ok_or(IdentityError::NoCertificate(CERTIFICATE))?;
         let validity = validity(CERTIFICATE, leaf)?;
-        let certified = CertifiedKey::from_der(chain.clone(), key, &provider()).map_err(|error| match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => IdentityError::KeyMismatch,
-            other => IdentityError::BadKey(other),
-        })?;
+        let certified = CertifiedKey::from_der(chain.clone(), key, &provider()).map_err(
+            |error| match error {
+                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                    IdentityError::KeyMismatch
+                }
+                other => IdentityError::BadKey(other),
+            },
+        )?;
         let roots = Arc::new(roots(&authorities)?);
         verify(leaf, between, &roots, now)?;
         let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
-        verify_server_name(&parsed, &role.server_name()).map_err(|_| IdentityError::Role { role })?;
-        let issuer = authorities.into_iter().find(|authority| issued(authority, leaf, between, now));
+        verify_server_name(&parsed, &role.server_name())
+            .map_err(|_| IdentityError::Role { role })?;
+        let issuer =
+            authorities.into_iter().find(|authority| issued(authority, leaf, between, now));
         let issuer = issuer.ok_or(IdentityError::Untrusted)?;
         let issuer_validity = self::validity(AUTHORITIES, &issuer)?;
         Ok(Self { certified: Arc::new(certified), roots, validity, issuer, issuer_validity })
@@ -125,7 +134,10 @@ impl Identity {
 ///
 /// # Errors
 /// Fails if there is none, or the content is malformed.
-pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+pub fn certificates(
+    file: &'static str,
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|error| IdentityError::Malformed { file, why: error.to_string() })?;
     if all.is_empty() { Err(IdentityError::NoCertificate(file)) } else { Ok(all) }
@@ -135,8 +147,12 @@ pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer
 ///
 /// # Errors
 /// Fails if the certificate is malformed.
-pub fn validity(file: &'static str, certificate: &CertificateDer<'_>) -> Result<Validity, IdentityError> {
-    parse_validity(certificate).map_err(|error| IdentityError::Malformed { file, why: error.to_string() })
+pub fn validity(
+    file: &'static str,
+    certificate: &CertificateDer<'_>,
+) -> Result<Validity, IdentityError> {
+    parse_validity(certificate)
+        .map_err(|error| IdentityError::Malformed { file, why: error.to_string() })
 }
 
 /// Parses the validity field (RFC 5280, section 4.1), which rustls checks but does not expose.
@@ -149,7 +165,8 @@ fn parse_validity(certificate: &[u8]) -> der::Result<Validity> {
     if first.tag() == VERSION {
         let _serial_number: AnyRef<'_> = fields.decode()?;
     }
-    let [_signature, _issuer, validity]: [AnyRef<'_>; 3] = [fields.decode()?, fields.decode()?, fields.decode()?];
+    let [_signature, _issuer, validity]: [AnyRef<'_>; 3] =
+        [fields.decode()?, fields.decode()?, fields.decode()?];
     let mut times = SliceReader::new(validity.value())?;
     Ok(Validity { not_before: time(&mut times)?, not_after: time(&mut times)? })
 }
@@ -166,7 +183,8 @@ fn time<'a>(times: &mut impl Reader<'a>) -> der::Result<i64> {
 fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, IdentityError> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
-        let malformed = |error: Error| IdentityError::Malformed { file: AUTHORITIES, why: error.to_string() };
+        let malformed =
+            |error: Error| IdentityError::Malformed { file: AUTHORITIES, why: error.to_string() };
         roots.add(authority.clone()).map_err(malformed)?;
     }
     Ok(roots)
@@ -180,15 +198,15 @@ fn verify(
     now: UnixTime,
 ) -> Result<(), IdentityError> {
     let why = |error| match error {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
-            IdentityError::Untrusted
-        }
-        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            IdentityError::Expired
-        }
-        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            IdentityError::NotValidYet
-        }
+        Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => IdentityError::Untrusted,
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => IdentityError::Expired,
+        Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => IdentityError::NotValidYet,
         Error::InvalidCertificate(
             CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. },
         ) => IdentityError::Usage,
@@ -197,8 +215,10 @@ fn verify(
     let provider = provider();
     let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
     let algorithms = provider.signature_verification_algorithms.all;
-    verify_server_cert_signed_by_trust_anchor(&parsed, roots, between, now, algorithms).map_err(why)?;
-    let of_clients = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
+    verify_server_cert_signed_by_trust_anchor(&parsed, roots, between, now, algorithms)
+        .map_err(why)?;
+    let of_clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
     let of_clients = of_clients.map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
     of_clients.verify_client_cert(leaf, between, now).map(drop).map_err(why)
 }
@@ -213,7 +233,8 @@ fn issued(
     let Ok(parsed) = ParsedCertificate::try_from(leaf) else { return false };
     let algorithms = provider().signature_verification_algorithms.all;
     only.add(authority.clone().into_owned()).is_ok()
-        && verify_server_cert_signed_by_trust_anchor(&parsed, &only, between, now, algorithms).is_ok()
+        && verify_server_cert_signed_by_trust_anchor(&parsed, &only, between, now, algorithms)
+            .is_ok()
 }
 
 /// Omits the content, which includes the key.

@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntGauge, Registry};
 use rustls::HandshakeKind;
 
 use super::failure::{HandshakeError, Reason};
 use super::identity::Identity;
+use crate::metrics::{EnumCounters, Register as _};
 
 /// Interval between two log lines about failed handshakes. Without a bound, any client that can
 /// reach a port could cause any number of lines.
@@ -16,7 +17,7 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct Metrics {
     full: IntCounter,
     resumed: IntCounter,
-    failures: Vec<IntCounter>,
+    failures: EnumCounters<Reason>,
     leaf_expiry: IntGauge,
     authority_expiry: IntGauge,
     loaded: IntCounter,
@@ -36,28 +37,38 @@ impl Metrics {
     /// # Errors
     /// Fails if the registry already has these metrics.
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counter = |name, help, label| -> Result<IntCounterVec, prometheus::Error> {
-            let family = IntCounterVec::new(Opts::new(name, help), &[label])?;
-            registry.register(Box::new(family.clone()))?;
-            Ok(family)
-        };
-        let handshakes =
-            counter("tenon_tls_handshakes_total", "Completed TLS handshakes with other processes, by kind.", "kind")?;
-        let failures = counter("tenon_tls_handshake_failures_total", "Failed TLS handshakes, by reason.", "reason")?;
-        let reads = counter("tenon_tls_reloads_total", "Loads of the certificate, by outcome.", "outcome")?;
-        let name = "tenon_certificate_expiry_timestamp_seconds";
-        let help = "Expiry of the process's certificate and of its authority, in Unix time.";
-        let expiry = IntGaugeVec::new(Opts::new(name, help), &["certificate"])?;
-        registry.register(Box::new(expiry.clone()))?;
+        let handshakes = registry.counters(
+            "tenon_tls_handshakes_total",
+            "Completed TLS handshakes with other processes, by kind.",
+            &["kind"],
+        )?;
+        let reads = registry.counters(
+            "tenon_tls_reloads_total",
+            "Loads of the certificate, by outcome.",
+            &["outcome"],
+        )?;
+        let expiry = registry.gauges(
+            "tenon_certificate_expiry_timestamp_seconds",
+            "Expiry of the process's certificate and of its authority, in Unix time.",
+            &["certificate"],
+        )?;
         Ok(Self {
             full: handshakes.with_label_values(&["full"]),
             resumed: handshakes.with_label_values(&["resumed"]),
-            failures: Reason::ALL.iter().map(|reason| failures.with_label_values(&[reason.as_str()])).collect(),
+            failures: registry.counters_by(
+                "tenon_tls_handshake_failures_total",
+                "Failed TLS handshakes, by reason.",
+                "reason",
+            )?,
             leaf_expiry: expiry.with_label_values(&["leaf"]),
             authority_expiry: expiry.with_label_values(&["ca"]),
             loaded: reads.with_label_values(&["ok"]),
             not_loaded: reads.with_label_values(&["error"]),
-            warnings: Warnings { epoch: Instant::now(), next: AtomicU64::new(0), held_back: AtomicU64::new(0) },
+            warnings: Warnings {
+                epoch: Instant::now(),
+                next: AtomicU64::new(0),
+                held_back: AtomicU64::new(0),
+            },
         })
     }
 
@@ -67,8 +78,7 @@ impl Metrics {
 
     pub(super) fn failed(&self, error: &HandshakeError) {
         let reason = error.reason;
-        // The counters are in the order of the enum's declaration.
-        self.failures[reason as usize].inc();
+        self.failures.inc(reason);
         tracing::debug!(reason = reason.as_str(), %error, "a TLS handshake failed");
         // A port scan or TCP probe also closes the connection, so that is not worth a line.
         if reason != Reason::Closed
@@ -111,8 +121,11 @@ impl Warnings {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let next = self.next.load(Ordering::Relaxed);
         let later = now.saturating_add(WARNING_INTERVAL.as_millis() as u64);
-        let is_time =
-            now >= next && self.next.compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_time = now >= next
+            && self
+                .next
+                .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
         if is_time {
             Some(self.held_back.swap(0, Ordering::Relaxed))
         } else {
@@ -132,10 +145,13 @@ mod tests {
         let metrics = Metrics::register(&registry).unwrap();
         for reason in Reason::ALL {
             metrics.failed(&HandshakeError { reason, source: None });
-            assert_eq!(metrics.failures[reason as usize].get(), 1, "{}", reason.as_str());
+            assert_eq!(metrics.failures.get(reason).get(), 1, "{}", reason.as_str());
         }
         let families = registry.gather();
-        let failures = families.iter().find(|family| family.name() == "tenon_tls_handshake_failures_total").unwrap();
+        let failures = families
+            .iter()
+            .find(|family| family.name() == "tenon_tls_handshake_failures_total")
+            .unwrap();
         assert_eq!(failures.get_metric().len(), Reason::ALL.len());
     }
 

@@ -46,7 +46,9 @@ impl Role {
     }
 
     pub(super) fn server_name(self) -> ServerName<'static> {
-        ServerName::DnsName(DnsName::try_from(self.dns_name()).expect("a role's name is a DNS name"))
+        ServerName::DnsName(
+            DnsName::try_from(self.dns_name()).expect("a role's name is a DNS name"),
+        )
     }
 }
 

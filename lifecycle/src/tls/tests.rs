@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
 };
 use rustls::pki_types::UnixTime;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,7 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use super::*;
 
-const BOTH: [ExtendedKeyUsagePurpose; 2] = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+const BOTH: [ExtendedKeyUsagePurpose; 2] =
+    [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -61,7 +62,11 @@ fn process(role: Role, bundle: &Bundle) -> Tls {
 
 /// Connects `client`, which expects a server of the role `looks_for`, to `server`, and returns the
 /// outcome of both sides.
-async fn meet(client: &Tls, server: &Tls, looks_for: Role) -> (Result<Stream, Reason>, Result<Stream, Reason>) {
+async fn meet(
+    client: &Tls,
+    server: &Tls,
+    looks_for: Role,
+) -> (Result<Stream, Reason>, Result<Stream, Reason>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let accepted = async { server.accept(listener.accept().await.unwrap().0).await };
@@ -109,9 +114,16 @@ async fn each_role_lets_in_those_that_have_business_with_it() {
     let processes = Role::ALL.map(|role| process(role, &authority.bundle(role)));
     for (server, server_role) in processes.iter().zip(Role::ALL) {
         for (client, role) in processes.iter().zip(Role::ALL) {
-            let expected =
-                if server_role.admits(role) { (None, None) } else { (Some(Reason::Refused), Some(Reason::WrongRole)) };
-            assert_eq!(outcome(client, server, server_role).await, expected, "{role} calls {server_role}");
+            let expected = if server_role.admits(role) {
+                (None, None)
+            } else {
+                (Some(Reason::Refused), Some(Reason::WrongRole))
+            };
+            assert_eq!(
+                outcome(client, server, server_role).await,
+                expected,
+                "{role} calls {server_role}"
+            );
         }
     }
 }
@@ -121,13 +133,19 @@ async fn one_certificate_may_be_for_several_roles() {
     let authority = Authority::new("one");
     let all = authority.issue(Role::Operator, |params| {
         params.subject_alt_names =
-            CertificateParams::new(Role::ALL.map(|role| role.dns_name().to_owned())).unwrap().subject_alt_names;
+            CertificateParams::new(Role::ALL.map(|role| role.dns_name().to_owned()))
+                .unwrap()
+                .subject_alt_names;
     });
     let processes = Role::ALL.map(|role| process(role, &all));
     for (server, role) in processes.iter().zip(Role::ALL) {
         let (called, accepted) = meet(&processes[0], server, role).await;
         assert!(called.is_ok(), "{role}");
-        assert!(Role::ALL.into_iter().all(|role| accepted.as_ref().unwrap().peer_is(role) == Some(true)));
+        assert!(
+            Role::ALL
+                .into_iter()
+                .all(|role| accepted.as_ref().unwrap().peer_is(role) == Some(true))
+        );
     }
 }
 
@@ -136,25 +154,40 @@ async fn a_server_of_another_role_than_was_looked_for_is_none() {
     let authority = Authority::new("one");
     let router = process(Role::Router, &authority.bundle(Role::Router));
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
-    assert_eq!(outcome(&router, &node, Role::Operator).await, (Some(Reason::WrongRole), Some(Reason::Refused)));
+    assert_eq!(
+        outcome(&router, &node, Role::Operator).await,
+        (Some(Reason::WrongRole), Some(Reason::Refused))
+    );
 }
 
 #[tokio::test]
 async fn a_stranger_is_refused() {
     let node = process(Role::RuntimeNode, &Authority::new("one").bundle(Role::RuntimeNode));
     let stranger = process(Role::Router, &Authority::new("another").bundle(Role::Router));
-    assert_eq!(outcome(&stranger, &node, Role::RuntimeNode).await, (Some(Reason::Untrusted), Some(Reason::Refused)));
+    assert_eq!(
+        outcome(&stranger, &node, Role::RuntimeNode).await,
+        (Some(Reason::Untrusted), Some(Reason::Refused))
+    );
 
     // A client that trusts the node is still unknown to it.
     let (known, unknown) = (Authority::new("one"), Authority::new("another"));
     let node = process(Role::RuntimeNode, &known.bundle(Role::RuntimeNode));
-    let believer = Bundle { authorities: (known.pem() + &unknown.pem()).into(), ..unknown.bundle(Role::Router) };
+    let believer = Bundle {
+        authorities: (known.pem() + &unknown.pem()).into(),
+        ..unknown.bundle(Role::Router)
+    };
     let believer = process(Role::Router, &believer);
-    assert_eq!(outcome(&believer, &node, Role::RuntimeNode).await, (Some(Reason::Refused), Some(Reason::Untrusted)));
+    assert_eq!(
+        outcome(&believer, &node, Role::RuntimeNode).await,
+        (Some(Reason::Refused), Some(Reason::Untrusted))
+    );
 }
 
 /// Returns the reason for which a node refuses a client that behaves like `client`.
-async fn let_in_by_a_node<F: Future>(authority: &Authority, client: impl FnOnce(TcpStream) -> F) -> Reason {
+async fn let_in_by_a_node<F: Future>(
+    authority: &Authority,
+    client: impl FnOnce(TcpStream) -> F,
+) -> Reason {
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -189,12 +222,18 @@ async fn one_who_speaks_no_tls_is_refused() {
 
 #[tokio::test]
 async fn one_who_hangs_up_is_no_event() {
-    assert_eq!(let_in_by_a_node(&Authority::new("one"), async |stream| drop(stream)).await, Reason::Closed);
+    assert_eq!(
+        let_in_by_a_node(&Authority::new("one"), async |stream| drop(stream)).await,
+        Reason::Closed
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_who_says_nothing_is_hung_up_on() {
-    assert_eq!(let_in_by_a_node(&Authority::new("one"), async |stream| stream).await, Reason::Timeout);
+    assert_eq!(
+        let_in_by_a_node(&Authority::new("one"), async |stream| stream).await,
+        Reason::Timeout
+    );
 }
 
 #[tokio::test]
@@ -229,12 +268,19 @@ async fn who_comes_again_resumes_until_a_certificate_changes() {
 #[tokio::test]
 async fn an_authority_that_is_believed_no_more_is_no_way_back_in() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
-    let both = Bundle { authorities: (old.pem() + &new.pem()).into(), ..new.bundle(Role::RuntimeNode) };
+    let both =
+        Bundle { authorities: (old.pem() + &new.pem()).into(), ..new.bundle(Role::RuntimeNode) };
     let node = process(Role::RuntimeNode, &both);
-    let router = process(Role::Router, &Bundle { authorities: both.authorities.clone(), ..old.bundle(Role::Router) });
+    let router = process(
+        Role::Router,
+        &Bundle { authorities: both.authorities.clone(), ..old.bundle(Role::Router) },
+    );
     assert_eq!(outcome(&router, &node, Role::RuntimeNode).await, (None, None));
     node.install(&Bundle { authorities: new.pem().into(), ..both }).unwrap();
-    assert_eq!(outcome(&router, &node, Role::RuntimeNode).await, (Some(Reason::Refused), Some(Reason::Untrusted)));
+    assert_eq!(
+        outcome(&router, &node, Role::RuntimeNode).await,
+        (Some(Reason::Refused), Some(Reason::Untrusted))
+    );
 }
 
 #[test]
@@ -244,18 +290,32 @@ fn what_is_wrong_is_told_by_the_file_and_with_the_remedy() {
     let good = one.bundle(role);
     let wrong = |bundle: Bundle| refused(&bundle, role);
 
-    assert!(wrong(Bundle { certificate: Vec::new(), ..good.clone() }).starts_with("tls.crt contains no certificate"));
-    assert!(wrong(Bundle { authorities: Vec::new(), ..good.clone() }).starts_with("ca.crt contains no certificate"));
-    assert!(wrong(Bundle { key: Vec::new(), ..good.clone() }).starts_with("tls.key contains no private key"));
+    assert!(
+        wrong(Bundle { certificate: Vec::new(), ..good.clone() })
+            .starts_with("tls.crt contains no certificate")
+    );
+    assert!(
+        wrong(Bundle { authorities: Vec::new(), ..good.clone() })
+            .starts_with("ca.crt contains no certificate")
+    );
+    assert!(
+        wrong(Bundle { key: Vec::new(), ..good.clone() })
+            .starts_with("tls.key contains no private key")
+    );
     let damaged = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec();
     assert!(
-        wrong(Bundle { authorities: damaged, ..good.clone() }).starts_with("ca.crt contains a malformed certificate")
+        wrong(Bundle { authorities: damaged, ..good.clone() })
+            .starts_with("ca.crt contains a malformed certificate")
     );
     assert!(
-        wrong(Bundle { key: one.bundle(role).key, ..good.clone() }).starts_with("tls.key is not the key of tls.crt")
+        wrong(Bundle { key: one.bundle(role).key, ..good.clone() })
+            .starts_with("tls.key is not the key of tls.crt")
     );
     let untrusted = wrong(Bundle { authorities: another.pem().into(), ..good.clone() });
-    assert!(untrusted.starts_with("tls.crt is not issued by an authority in ca.crt"), "{untrusted}");
+    assert!(
+        untrusted.starts_with("tls.crt is not issued by an authority in ca.crt"),
+        "{untrusted}"
+    );
     let of_node = refused(&one.bundle(Role::RuntimeNode), role);
     assert!(of_node.contains("issue it for the DNS name router.tenon.internal"), "{of_node}");
     let expired = one.issue(role, |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
@@ -271,7 +331,8 @@ fn what_is_wrong_is_told_by_the_file_and_with_the_remedy() {
 #[test]
 fn of_several_authorities_the_one_that_it_comes_from_is_known() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
-    let bundle = Bundle { authorities: (old.pem() + &new.pem()).into(), ..new.bundle(Role::Router) };
+    let bundle =
+        Bundle { authorities: (old.pem() + &new.pem()).into(), ..new.bundle(Role::Router) };
     let identity = Identity::of(&bundle, Role::Router, UnixTime::now()).unwrap();
     assert_eq!(identity.issuer(), new.0.der());
 }
@@ -301,8 +362,10 @@ async fn a_change_of_the_files_is_taken_and_a_bad_one_is_not() {
     let volume = tempfile::tempdir().unwrap();
     turn(volume.path(), "1", &old.bundle(Role::RuntimeNode));
     let registry = Registry::new();
-    let (node, mut files) = Tls::read(volume.path().to_owned(), Role::RuntimeNode, &registry).unwrap();
-    let routers = [&old, &new].map(|authority| process(Role::Router, &authority.bundle(Role::Router)));
+    let (node, mut files) =
+        Tls::read(volume.path().to_owned(), Role::RuntimeNode, &registry).unwrap();
+    let routers =
+        [&old, &new].map(|authority| process(Role::Router, &authority.bundle(Role::Router)));
     let believed = async || {
         let [old, new] = &routers;
         [
@@ -342,13 +405,14 @@ fn a_directory_without_a_certificate_is_told_with_the_file() {
 fn its_end_is_in_the_metrics() {
     let registry = Registry::new();
     let tls = Tls::to_come(Role::Router, &registry).unwrap();
-    let bundle =
-        Authority::new("one").issue(Role::Router, |params| params.not_after = rcgen::date_time_ymd(3000, 1, 1));
+    let bundle = Authority::new("one")
+        .issue(Role::Router, |params| params.not_after = rcgen::date_time_ymd(3000, 1, 1));
     tls.install(&bundle).unwrap();
     let families = registry.gather();
     let name = "tenon_certificate_expiry_timestamp_seconds";
     let family = families.iter().find(|family| family.name() == name).unwrap();
-    let values: Vec<_> = family.get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect();
+    let values: Vec<_> =
+        family.get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect();
     // The expiry of rcgen's default authority, and that of the certificate.
     assert_eq!(values, [67_090_118_400.0, 32_503_680_000.0]);
 }
