@@ -8,7 +8,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".tenon.node.v1")
         .extern_path(".tenon.catalog.v1", "crate::catalog")
         .compile_fds(protox::compile(["proto/tenon/node/v1/node.proto"], ["proto"])?)?;
-    let between_processes = ["proto/tenon/catalog/v1/catalog.proto", "proto/tenon/runtime/v1/runtime.proto"];
+    let between_processes =
+        ["proto/tenon/catalog/v1/catalog.proto", "proto/tenon/runtime/v1/runtime.proto"];
     tonic_prost_build::configure()
         // Bodies keep the buffers that were read from the socket.
         .bytes(".tenon.runtime.v1")

@@ -75,8 +75,10 @@ mod tests {
         let early = Timestamp::from_second(1_000).unwrap();
         let late = Timestamp::from_second(2_000).unwrap();
         let first = condition(&[], "Ready", true, "Serving", "", Some(1), early);
-        let same = condition(std::slice::from_ref(&first), "Ready", true, "Other", "", Some(2), late);
-        let changed = condition(std::slice::from_ref(&first), "Ready", false, "Broken", "", Some(2), late);
+        let same =
+            condition(std::slice::from_ref(&first), "Ready", true, "Other", "", Some(2), late);
+        let changed =
+            condition(std::slice::from_ref(&first), "Ready", false, "Broken", "", Some(2), late);
         assert_eq!(same.last_transition_time.0, early);
         assert_eq!(changed.last_transition_time.0, late);
     }

@@ -2,7 +2,8 @@
 //! cannot exist is rejected at once.
 
 /// The name of most kinds of objects, which also has at most 253 characters.
-pub(crate) const DNS_SUBDOMAIN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+pub(crate) const DNS_SUBDOMAIN: &str =
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// A key of a Secret or ConfigMap, which also has at most 253 characters. It cannot begin with two
 /// dots, which would name another directory.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use k8s_openapi::api::core::v1::{self, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -24,17 +24,20 @@ use serde::{Deserialize, Serialize};
         .message("spec.tolerations.tolerationSeconds: not allowed with this effect; set effect to NoExecute, or remove it"),
 )]
 pub struct Toleration {
+    /// Key of the taint, such as `example.com/tenants`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     #[x_kube(validation = Rule::new(label_key("self"))
         .message("spec.tolerations.key: invalid taint key; use one such as tenants or example.com/tenants"))]
     pub key: Option<String>,
-    /// `Equal` by default.
+    /// Comparison of the taint with `value`. `Equal` by default; with `Exists`, any value matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<TolerationOperator>,
+    /// Value of the taint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = LABEL_VALUE))]
     pub value: Option<String>,
+    /// Effect of the taint. By default every effect is tolerated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<TaintEffect>,
     /// Time, in seconds, for which a taint that is added later is tolerated. Unlimited by default.
@@ -70,6 +73,7 @@ pub struct TopologySpread {
     /// at any value.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_skew: i32,
+    /// Whether a Pod that would exceed `maxSkew` waits or is scheduled anyway.
     pub when_unsatisfiable: WhenUnsatisfiable,
     /// Minimum number of eligible values of the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,6 +85,30 @@ pub struct TopologySpread {
 pub enum WhenUnsatisfiable {
     DoNotSchedule,
     ScheduleAnyway,
+}
+
+impl Toleration {
+    /// Returns this toleration for a Pod template.
+    pub fn for_pod(&self) -> v1::Toleration {
+        // Without `..`, so that a new field is not forgotten here.
+        let Self { key, operator, value, effect, toleration_seconds } = self;
+        let operator = operator.map(|operator| match operator {
+            TolerationOperator::Exists => "Exists",
+            TolerationOperator::Equal => "Equal",
+        });
+        let effect = effect.map(|effect| match effect {
+            TaintEffect::NoSchedule => "NoSchedule",
+            TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+            TaintEffect::NoExecute => "NoExecute",
+        });
+        v1::Toleration {
+            key: key.clone(),
+            operator: operator.map(str::to_owned),
+            value: value.clone(),
+            effect: effect.map(str::to_owned),
+            toleration_seconds: *toleration_seconds,
+        }
+    }
 }
 
 impl TopologySpread {
@@ -98,7 +126,10 @@ impl TopologySpread {
             max_skew: self.max_skew,
             when_unsatisfiable: when_unsatisfiable.to_owned(),
             min_domains: self.min_domains,
-            label_selector: Some(LabelSelector { match_labels: Some(selector.clone()), ..LabelSelector::default() }),
+            label_selector: Some(LabelSelector {
+                match_labels: Some(selector.clone()),
+                ..LabelSelector::default()
+            }),
             ..TopologySpreadConstraint::default()
         }
     }
@@ -112,7 +143,9 @@ const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 pub(crate) fn label_key(subject: &str) -> String {
     let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
     let name = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
-    format!("{subject}.matches('^({label}([.]{label})*/)?{name}$') && {subject}.indexOf('/') <= 253")
+    format!(
+        "{subject}.matches('^({label}([.]{label})*/)?{name}$') && {subject}.indexOf('/') <= 253"
+    )
 }
 
 pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {

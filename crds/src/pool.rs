@@ -49,7 +49,7 @@ pub const MAX_LANES: i32 = 8;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolSpec {
-    /// Number of nodes.
+    /// Number of nodes. The scale subresource serves autoscalers.
     #[serde(default = "default_replicas")]
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: i32,

@@ -1,13 +1,19 @@
 //! `Worker`: a tenant's program.
 
+pub(crate) mod schema;
+mod status;
+
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Condition, name};
+use crate::name;
+
+pub use status::{
+    Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause, ScheduleStatus, WorkerStatus,
+};
 
 /// A JavaScript program that handles HTTP requests, in an isolate of its own.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,7 +113,8 @@ pub struct WorkerSpec {
     #[serde(default, skip_serializing_if = "Egress::is_empty")]
     pub egress: Egress,
 
-    /// Features that the Worker needs beyond the web standards.
+    /// Features that the Worker needs beyond the web standards: `nodejs_compat` provides modules of
+    /// Node.js.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new("self.all(f, self.exists_one(g, g == f))")
@@ -152,6 +159,7 @@ pub struct Source {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigMapRef {
+    /// Name of the ConfigMap.
     #[schemars(length(min = 1, max = 253), regex(pattern = name::DNS_SUBDOMAIN))]
     pub name: String,
 }
@@ -186,6 +194,7 @@ pub struct Route {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Secret {
+    /// Name of the value in `env`.
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_][A-Za-z0-9_]*$')")
         .message("spec.secrets.name: invalid name; use an identifier of letters, digits and underscores"))]
@@ -196,8 +205,10 @@ pub struct Secret {
 /// One key of a Secret in the Worker's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretKeyRef {
+    /// Name of the Secret. Secrets of Helm releases are not allowed.
     #[schemars(length(min = 1, max = 253), regex(pattern = name::DNS_SUBDOMAIN))]
     pub name: String,
+    /// Key of the value in the Secret.
     #[schemars(length(min = 1, max = 253), regex(pattern = name::DATA_KEY))]
     pub key: String,
 }
@@ -205,6 +216,7 @@ pub struct SecretKeyRef {
 /// A binding of another Worker to a name in `env`. It handles a call like a request for its routes.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceBinding {
+    /// Name of the Worker in `env`.
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_][A-Za-z0-9_]*$')")
         .message("spec.services.name: invalid name; use an identifier of letters, digits and underscores"))]
@@ -220,7 +232,9 @@ pub(crate) const SERVICES_ARE_APART: &str = "!has(self.services) || self.service
      (!has(self.vars) || !(s.name in self.vars)) && (!has(self.secrets) || !self.secrets.exists(t, t.name == s.name)))";
 
 /// A recurring time, with a resolution of one minute.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    KubeSchema, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
     /// Minute, hour, day of the month, month and day of the week: `*/15 9-17 * * MON-FRI`. If both
@@ -233,7 +247,10 @@ pub struct Schedule {
     /// skipped times right after the change; when they go back, it is called once for repeated
     /// times.
     #[serde(default = "default_time_zone")]
-    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z][-+A-Za-z0-9_]*(/[A-Za-z0-9][-+A-Za-z0-9_]*)*$"))]
+    #[schemars(
+        length(min = 1, max = 64),
+        regex(pattern = "^[A-Za-z][-+A-Za-z0-9_]*(/[A-Za-z0-9][-+A-Za-z0-9_]*)*$")
+    )]
     pub time_zone: String,
 }
 
@@ -270,7 +287,9 @@ impl Egress {
 }
 
 /// A feature beyond the web standards that a Worker can enable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum CompatibilityFlag {
     /// Node.js modules such as `node:buffer`.
     #[serde(rename = "nodejs_compat")]
@@ -282,35 +301,37 @@ pub enum CompatibilityFlag {
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// CPU time of one invocation, in milliseconds; with a WebSocket, from each message to the
-    /// next. A Worker with a limit above 1000 runs in its node's lanes, where it delays others
-    /// least.
+    /// next. 50 by default. A Worker with a limit above 1000 runs in its node's lanes, where it
+    /// delays others least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 30_000))]
     pub cpu_ms: Option<i32>,
     /// Wall-clock time of one invocation including `waitUntil`, in milliseconds. It restarts with
-    /// each chunk that a streamed response sends, and with all traffic on an open WebSocket.
+    /// each chunk that a streamed response sends, and with all traffic on an open WebSocket. 30000
+    /// by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 900_000))]
     pub wall_ms: Option<i32>,
     /// JavaScript heap of one isolate, in MiB. Its array buffers, WebAssembly memories, bodies and
-    /// other native memory together may take as much again.
+    /// other native memory together may take as much again. 128 by default.
     #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 2048))]
     pub memory_mib: Option<i32>,
-    /// CPU time to compile and evaluate the modules, in milliseconds.
+    /// CPU time to compile and evaluate the modules, in milliseconds. 400 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub startup_ms: Option<i32>,
-    /// Maximum number of concurrent invocations in one isolate.
+    /// Maximum number of concurrent invocations in one isolate; open WebSockets do not count. 100 by
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrency: Option<i32>,
-    /// Largest request body, in MiB.
+    /// Largest request body, in MiB. 16 by default.
     #[serde(default, rename = "requestBodyMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 512))]
     pub request_body_mib: Option<i32>,
     /// Maximum number of outbound calls of one invocation: fetches, their redirects, and calls of
-    /// other Workers.
+    /// other Workers. 50 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10_000))]
     pub subrequests: Option<i32>,
@@ -331,121 +352,6 @@ pub enum StatePolicy {
     Persist,
     /// None: each invocation has its own global object.
     Reset,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkerStatus {
-    /// The `metadata.generation` that the rest of the status describes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`; also `Healthy`,
-    /// once a node has reported that the code fails repeatedly or ended a process.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub conditions: Vec<Condition>,
-    /// URL of the first route.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// The same URL for event sources (the duck type `Addressable`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<Address>,
-    /// Name of the WorkerRevision that serves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latest_revision: Option<String>,
-    /// Nodes on which the code fails repeatedly.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = CRASH_LOOPS),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["node"])
-    )]
-    pub crash_loops: Vec<CrashLoop>,
-    /// Set while nodes refuse the revision, because its code ended a process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quarantine: Option<Quarantine>,
-    /// Progress of each schedule.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 16),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cron", "timeZone"])
-    )]
-    pub schedules: Vec<ScheduleStatus>,
-}
-
-/// Progress of a schedule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ScheduleStatus {
-    #[schemars(length(min = 1, max = 128))]
-    pub cron: String,
-    #[schemars(length(min = 1, max = 64))]
-    pub time_zone: String,
-    /// Latest time of the schedule for which the Worker was called, or which was skipped because it
-    /// was too late. Before the first such time, the time at which the schedule was first observed.
-    pub last_schedule_time: Time,
-}
-
-/// Maximum number of nodes named in a Worker's status: enough to distinguish one bad node from bad
-/// code.
-pub const CRASH_LOOPS: usize = 16;
-
-/// A node that backs off from a revision, because its code has failed several times in a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CrashLoop {
-    #[schemars(length(min = 1, max = 253))]
-    pub node: String,
-    /// Name of the WorkerRevision.
-    #[schemars(length(min = 1, max = 253))]
-    pub revision: String,
-    /// Error code of the latest reported failure, as clients see it.
-    #[schemars(length(min = 1, max = 63))]
-    pub code: String,
-    /// Position in the author's files where the code threw, if it did: `file:line:column`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 300))]
-    pub place: Option<String>,
-    /// Number of consecutive failures at the time of the report.
-    pub failures: i32,
-    pub since: Time,
-    /// Time of the node's latest report. An entry that is not renewed expires.
-    pub renewed: Time,
-}
-
-/// The period in which every node refuses a revision, because its code ended a process of a node.
-// The `revision` field is the name of the WorkerRevision, not the digest by which nodes know it:
-// the digest covers the values of Secrets, and read access to a Worker must not allow a short value
-// to be guessed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Quarantine {
-    /// Name of the WorkerRevision.
-    #[schemars(length(min = 1, max = 253))]
-    pub revision: String,
-    pub cause: QuarantineCause,
-    /// Node whose process ended.
-    #[schemars(length(min = 1, max = 253))]
-    pub node: String,
-    /// Number of times that the code has ended a process of one node. The duration doubles each
-    /// time.
-    #[schemars(range(min = 1))]
-    pub times: i32,
-    /// Time of the node's report.
-    pub since: Time,
-    /// Time at which the quarantine of this revision ends.
-    pub until: Time,
-}
-
-/// The way in which a revision's code ended a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum QuarantineCause {
-    /// The process ended while the code ran: V8 aborted, or memory ran out.
-    Crashed,
-    /// The process was killed because the code did not stop when it was told to.
-    Hung,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Address {
-    pub url: String,
 }
 
 impl WorkerSpec {
@@ -483,66 +389,4 @@ fn default_path() -> String {
 
 fn default_revision_history_limit() -> i32 {
     10
-}
-
-pub(crate) mod schema {
-    //! Schemas of maps with bounds that schemars has no attribute for.
-
-    use schemars::{Schema, SchemaGenerator, json_schema};
-
-    /// Maximum size of the modules, in bytes. An object in etcd is at most 1.5 MiB; the modules get
-    /// 1 MiB of it.
-    const MODULES_BYTES: u32 = 1024 * 1024;
-
-    /// Returns the schema of a revision's modules, which may come from a ConfigMap with this many
-    /// keys.
-    pub(crate) fn modules(_: &mut SchemaGenerator) -> Schema {
-        up_to(1_000)
-    }
-
-    const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
-
-    /// Returns the schema of a revision's binary modules, in Base64.
-    pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Modules that are not text.",
-            "type": "object",
-            "maxProperties": 1_000,
-            // The format `byte` is not used, because the API server then accepts a list as well.
-            "additionalProperties": { "type": "string", "pattern": BASE64, "maxLength": MODULES_BYTES / 3 * 4 + 4 },
-        })
-    }
-
-    pub(crate) fn inline_modules(_: &mut SchemaGenerator) -> Schema {
-        let mut schema = up_to(256);
-        schema.insert("nullable".to_owned(), true.into());
-        schema
-    }
-
-    fn up_to(modules: u32) -> Schema {
-        json_schema!({
-            "description": "Source text by module name, a relative path such as `worker.js` or `lib/greet.ts`.",
-            "type": "object",
-            "minProperties": 1,
-            "maxProperties": modules,
-            "additionalProperties": { "type": "string", "maxLength": MODULES_BYTES },
-        })
-    }
-
-    /// Returns a CEL expression that holds if every key of a map matches a pattern.
-    ///
-    /// # Arguments
-    /// * `form` - the pattern, a regular expression.
-    pub(crate) fn all_names(form: &str) -> String {
-        format!("self.all(name, name.matches('{form}'))")
-    }
-
-    pub(crate) fn vars(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Variables, in the handler's `env`: text by name.",
-            "type": "object",
-            "maxProperties": 128,
-            "additionalProperties": { "type": "string", "maxLength": 32768 },
-        })
-    }
 }

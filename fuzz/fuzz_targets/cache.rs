@@ -42,7 +42,10 @@ struct Input<'a> {
 
 fn headers(list: &[(u8, &[u8])]) -> HeaderMap {
     let header = |(name, value): &(u8, &[u8])| {
-        Some((NAMES[usize::from(*name) % NAMES.len()].clone(), HeaderValue::from_bytes(value).ok()?))
+        Some((
+            NAMES[usize::from(*name) % NAMES.len()].clone(),
+            HeaderValue::from_bytes(value).ok()?,
+        ))
     };
     let mut headers = HeaderMap::new();
     for (name, value) in list.iter().filter_map(header) {
@@ -55,10 +58,13 @@ fuzz_target!(|input: Input<'_>| {
     let cache = ResponseCache::new(1 << 20);
     let key = |worker| Key::new(&WorkerId::new("tenant", worker), "default", input.url);
     let Ok(status) = StatusCode::from_u16(200 + input.status % 400) else { return };
-    let answer = Answer { status, reason: Bytes::from_static(b"Fine"), headers: headers(&input.answered) };
+    let answer =
+        Answer { status, reason: Bytes::from_static(b"Fine"), headers: headers(&input.answered) };
     let asked = Asked { headers: headers(&input.asked) };
-    let (cookies, vary) =
-        (answer.headers.contains_key(SET_COOKIE), answer.headers.get_all(VARY).iter().cloned().collect::<Vec<_>>());
+    let (cookies, vary) = (
+        answer.headers.contains_key(SET_COOKIE),
+        answer.headers.get_all(VARY).iter().cloned().collect::<Vec<_>>(),
+    );
     let body = Bytes::copy_from_slice(input.body);
 
     let kept = cache.put(key("worker"), &asked, answer, body.clone());
@@ -69,7 +75,9 @@ fuzz_target!(|input: Input<'_>| {
     if let Some((answer, found)) = found {
         assert!(!cookies && !answer.headers.contains_key(SET_COOKIE));
         match answer.status {
-            StatusCode::NOT_MODIFIED if status != StatusCode::NOT_MODIFIED => assert!(found.is_empty()),
+            StatusCode::NOT_MODIFIED if status != StatusCode::NOT_MODIFIED => {
+                assert!(found.is_empty())
+            }
             found_status => assert_eq!((found_status, found), (status, body)),
         }
         assert!(vary.iter().all(|vary| vary != "*"));

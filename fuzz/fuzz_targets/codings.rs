@@ -5,7 +5,9 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
+use async_compression::tokio::bufread::{
+    BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
+};
 use bytes::Bytes;
 use futures::executor::block_on;
 use http::{HeaderMap, HeaderValue, header};
@@ -56,7 +58,11 @@ fuzz_target!(|input: Input<'_>| {
 
     let (encoded, name) = encode(input.codings[0], input.body);
     let again = undo(&HeaderValue::from_static(name), pieces(&encoded, &input.cuts));
-    assert_eq!((again.failure, &again.bytes[..]), (None, &input.body[..input.body.len().min(MOST)]), "{name}");
+    assert_eq!(
+        (again.failure, &again.bytes[..]),
+        (None, &input.body[..input.body.len().min(MOST)]),
+        "{name}"
+    );
 });
 
 fn encode(coding: u8, body: &[u8]) -> (Vec<u8>, &'static str) {

@@ -11,8 +11,16 @@ use libfuzzer_sys::fuzz_target;
 use tenon_operator::compile::compile;
 use tenon_proto::module::{ModuleKind, source_map_of};
 
-const NAMES: [&str; 8] =
-    ["worker.js", "worker.ts", "lib/a.tsx", "lib/b.jsx", "worker.js.map", "data.json", "a.d.ts", "react/jsx-runtime"];
+const NAMES: [&str; 8] = [
+    "worker.js",
+    "worker.ts",
+    "lib/a.tsx",
+    "lib/b.jsx",
+    "worker.js.map",
+    "data.json",
+    "a.d.ts",
+    "react/jsx-runtime",
+];
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -43,7 +51,10 @@ fuzz_target!(|input: Input<'_>| {
             for error in errors {
                 let text = modules.get(&error.file).map_or(&b""[..], |content| content);
                 let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
-                assert!(error.line >= 1 && error.line as usize <= lines && error.column >= 1, "{error:?}");
+                assert!(
+                    error.line >= 1 && error.line as usize <= lines && error.column >= 1,
+                    "{error:?}"
+                );
                 assert!(error.to_string().len() < 4096);
             }
             return;
@@ -56,16 +67,30 @@ fuzz_target!(|input: Input<'_>| {
                 let script = BTreeMap::from([("worker.js".to_owned(), compiled[name].clone())]);
                 // On its own, the module may lack its imports and a handler, but it has no error of
                 // its own.
-                for error in compile(&script, "worker.js", &BTreeSet::new()).err().unwrap_or_default() {
-                    let is_of_links =
-                        ["no module", "no handler", "is a Node.js module", "import", "not supported", "export"]
-                            .iter()
-                            .any(|part| error.message.contains(part));
-                    assert!(is_of_links, "{error:?} in {:?}", String::from_utf8_lossy(&compiled[name]));
+                for error in
+                    compile(&script, "worker.js", &BTreeSet::new()).err().unwrap_or_default()
+                {
+                    let is_of_links = [
+                        "no module",
+                        "no handler",
+                        "is a Node.js module",
+                        "import",
+                        "not supported",
+                        "export",
+                    ]
+                    .iter()
+                    .any(|part| error.message.contains(part));
+                    assert!(
+                        is_of_links,
+                        "{error:?} in {:?}",
+                        String::from_utf8_lossy(&compiled[name])
+                    );
                 }
                 if let Some(map) = compiled.get(&source_map_of(name)) {
                     let lines = 1 + String::from_utf8_lossy(content).matches(ends_a_line).count();
-                    tenon_engine::fuzzing::every_place(map, |line, _| assert!((line as usize) < lines));
+                    tenon_engine::fuzzing::every_place(map, |line, _| {
+                        assert!((line as usize) < lines)
+                    });
                 }
             }
             _ => assert_eq!(&compiled[name], content),

@@ -6,7 +6,7 @@
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use http::HeaderValue;
-use tenon_engine::{Body, FetchRequest, Origin};
+use tenon_engine::{Body, CallContext, FetchRequest};
 use tenon_proto::runtime::Header;
 use url::Url;
 
@@ -24,15 +24,17 @@ tenon_fuzz::in_an_isolate!("../workers/event.js", |host, input: Input<'_>| {
     if input.headers.iter().any(|(_, value)| HeaderValue::from_bytes(value).is_err()) {
         return;
     }
-    let header =
-        |(name, value): (&str, &[u8])| Header { name: name.to_ascii_lowercase(), value: Bytes::copy_from_slice(value) };
+    let header = |(name, value): (&str, &[u8])| Header {
+        name: name.to_ascii_lowercase(),
+        value: Bytes::copy_from_slice(value),
+    };
     let answer = host.deliver(FetchRequest {
         request_id: "fuzz".to_owned(),
         method: input.method.to_owned(),
         url: url.into(),
         headers: input.headers.into_iter().map(header).collect(),
         body: Body::Full(Bytes::copy_from_slice(input.body)),
-        origin: Origin::default(),
+        call_context: CallContext::default(),
     });
     assert!(answer.is_none_or(|body| body == input.body));
 });

@@ -42,14 +42,23 @@ fuzz_target!(|input: Input<'_>| {
         // A host that the pattern matches is its name, or ends with a dot and its name.
         let bare = name.trim_start_matches("*.").split(':').next().unwrap_or_default();
         if pattern.matches(other, port) {
-            assert!(other == bare || other.ends_with(&format!(".{bare}")), "{name} matches {other}");
+            assert!(
+                other == bare || other.ends_with(&format!(".{bare}")),
+                "{name} matches {other}"
+            );
         }
-        assert_eq!(Egress::Only(vec![pattern.clone()]).allows(other, port), pattern.matches(other, port));
+        assert_eq!(
+            Egress::Only(vec![pattern.clone()]).allows(other, port),
+            pattern.matches(other, port)
+        );
     }
 
     if let Some(found) = resolve(name, other, |module| modules.contains(&module)) {
         assert!(modules.contains(&found.as_str()));
-        assert_eq!(resolve(name, &format!("{ORIGIN}{found}"), |module| module == found), Some(found));
+        assert_eq!(
+            resolve(name, &format!("{ORIGIN}{found}"), |module| module == found),
+            Some(found)
+        );
     }
     for type_ in [None, Some(other), Some("text")] {
         let _ = ModuleKind::of(name).form(type_);

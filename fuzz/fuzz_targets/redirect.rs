@@ -34,7 +34,8 @@ fuzz_target!(|input: Input<'_>| {
     else {
         return;
     };
-    let from = Url::parse(input.from).unwrap_or_else(|_| Url::parse("https://origin.test/a?b#c").expect("it is one"));
+    let from = Url::parse(input.from)
+        .unwrap_or_else(|_| Url::parse("https://origin.test/a?b#c").expect("it is one"));
     if !matches!(from.scheme(), "http" | "https") {
         return;
     }
@@ -51,10 +52,14 @@ fuzz_target!(|input: Input<'_>| {
     assert!(redirects < MOST && (as_get || input.replayable));
     assert_eq!(Url::parse(url.as_str()).as_ref(), Ok(&url));
 
-    let sent = [AUTHORIZATION, COOKIE, CONTENT_TYPE].map(|name| (name, HeaderValue::from_static("x")));
+    let sent =
+        [AUTHORIZATION, COOKIE, CONTENT_TYPE].map(|name| (name, HeaderValue::from_static("x")));
     let mut headers = HeaderMap::from_iter(sent);
     redirect::trim(&mut headers, as_get, elsewhere);
-    assert_eq!(headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE), url.origin() == from.origin());
+    assert_eq!(
+        headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE),
+        url.origin() == from.origin()
+    );
     assert_eq!(headers.contains_key(CONTENT_TYPE), !as_get);
 
     match url.host() {
@@ -71,20 +76,31 @@ fn judge(policy: &Policy, address: IpAddr) {
     // The whole IPv4 Internet is also reachable through NAT64 addresses (64:ff9b::/96), for nodes
     // without IPv4.
     let target = match allowed.address() {
-        IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => IpAddr::V4((v6.to_bits() as u32).into()),
+        IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => {
+            IpAddr::V4((v6.to_bits() as u32).into())
+        }
         other => other,
     };
-    assert!(!target.is_loopback() && !target.is_unspecified() && !target.is_multicast(), "{address}");
+    assert!(
+        !target.is_loopback() && !target.is_unspecified() && !target.is_multicast(),
+        "{address}"
+    );
     match target {
         IpAddr::V4(v4) => {
             assert!(
-                !v4.is_private() && !v4.is_link_local() && !v4.is_broadcast() && !v4.is_documentation(),
+                !v4.is_private()
+                    && !v4.is_link_local()
+                    && !v4.is_broadcast()
+                    && !v4.is_documentation(),
                 "{address}"
             );
             assert!(v4.octets()[0] != 0 && v4.octets()[0] < 224, "{address}");
         }
         IpAddr::V6(v6) => {
-            assert!(!v6.is_unique_local() && !v6.is_unicast_link_local() && v6.to_ipv4().is_none(), "{address}");
+            assert!(
+                !v6.is_unique_local() && !v6.is_unicast_link_local() && v6.to_ipv4().is_none(),
+                "{address}"
+            );
         }
     }
 }

@@ -24,12 +24,17 @@ struct Input<'a> {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let (Ok(method), Ok(uri)) = (Method::from_bytes(input.method), Uri::try_from(input.uri)) else { return };
+    let (Ok(method), Ok(uri)) = (Method::from_bytes(input.method), Uri::try_from(input.uri)) else {
+        return;
+    };
     let version = if input.http2 { Version::HTTP_2 } else { Version::HTTP_11 };
     let (mut parts, ()) = Request::new(()).into_parts();
     (parts.method, parts.uri, parts.version) = (method, uri, version);
     for (name, value) in input.headers {
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) else { continue };
+        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        else {
+            continue;
+        };
         if parts.headers.try_append(name, value).is_err() {
             return;
         }
@@ -53,7 +58,9 @@ fuzz_target!(|input: Input<'_>| {
     };
     decoder.finish().expect("it is one message");
 
-    let of = |wanted: &str| head.headers.iter().filter(|it| it.name == wanted).map(|it| &it.value).collect::<Vec<_>>();
+    let of = |wanted: &str| {
+        head.headers.iter().filter(|it| it.name == wanted).map(|it| &it.value).collect::<Vec<_>>()
+    };
     match &of("upgrade")[..] {
         [] => assert_eq!(head.method, parts.method.as_str()),
         upgrade => {
@@ -72,8 +79,12 @@ fuzz_target!(|input: Input<'_>| {
     let [id] = &of("x-request-id")[..] else { panic!("{head:?}") };
     assert_eq!(*id, head.request_id.as_bytes());
     assert!((1..=128).contains(&id.len()));
-    for name in ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "expect"] {
+    for name in
+        ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "expect"]
+    {
         assert!(of(name).is_empty(), "{name}");
     }
-    assert!(head.headers.iter().all(|header| HeaderName::from_bytes(header.name.as_bytes()).is_ok()));
+    assert!(
+        head.headers.iter().all(|header| HeaderName::from_bytes(header.name.as_bytes()).is_ok())
+    );
 });

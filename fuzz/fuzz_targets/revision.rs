@@ -21,7 +21,8 @@ fn assemble(
 fuzz_target!(|data: &[u8]| {
     let mut decoder = Decoder::default();
     decoder.push(Bytes::copy_from_slice(data));
-    let mut messages: Vec<GetRevisionResponse> = std::iter::from_fn(|| decoder.next().ok().flatten()).collect();
+    let mut messages: Vec<GetRevisionResponse> =
+        std::iter::from_fn(|| decoder.next().ok().flatten()).collect();
 
     let digest = match assemble(messages.clone()) {
         Ok((digest, _)) => digest,

@@ -24,11 +24,15 @@ fuzz_target!(|input: Input<'_>| {
     };
     // Clamp to the range of timestamps.
     let range = Timestamp::MIN.as_second()..=Timestamp::MAX.as_second();
-    let Ok(mut last) = Timestamp::from_second(input.from.clamp(*range.start(), *range.end())) else { return };
+    let Ok(mut last) = Timestamp::from_second(input.from.clamp(*range.start(), *range.end()))
+    else {
+        return;
+    };
     for _ in 0..4 {
         let Some(next) = timetable.next_after(last) else { break };
         assert!(next > last);
-        let between = Timestamp::from_second(last.as_second() + (next.as_second() - last.as_second()) / 2);
+        let between =
+            Timestamp::from_second(last.as_second() + (next.as_second() - last.as_second()) / 2);
         let between = between.expect("what is between two times is one").max(last);
         assert_eq!(timetable.next_after(between), Some(next), "after {last} and {between}");
         // Before standard time, offsets from UTC included seconds.

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use futures::StreamExt as _;
-use tenon_engine::{Body, FetchRequest, Origin};
+use tenon_engine::{Body, CallContext, FetchRequest};
 use tenon_fuzz::pieces;
 use tenon_proto::runtime::Header;
 use tungstenite::protocol::Role;
@@ -86,8 +86,10 @@ tenon_fuzz::in_an_isolate!("../workers/socket.js", |host, input: Input<'_>| {
     }
     stream.extend(input.rest);
 
-    let header =
-        |name: &str, value: &'static str| Header { name: name.to_owned(), value: Bytes::from_static(value.as_bytes()) };
+    let header = |name: &str, value: &'static str| Header {
+        name: name.to_owned(),
+        value: Bytes::from_static(value.as_bytes()),
+    };
     let body = futures::stream::iter(pieces(&stream, &input.cuts)).map(Ok).boxed_local();
     let said = host.deliver(FetchRequest {
         request_id: "fuzz".to_owned(),
@@ -99,7 +101,7 @@ tenon_fuzz::in_an_isolate!("../workers/socket.js", |host, input: Input<'_>| {
             header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ],
         body: Body::Stream(body),
-        origin: Origin::default(),
+        call_context: CallContext::default(),
     });
     let Some(said) = said else { return };
     let (heard, _) = messages(&stream, Role::Server);

@@ -30,12 +30,20 @@ fn message(u: &mut Unstructured<'_>) -> Result<WatchResponse> {
     }
     let id = |u: &mut Unstructured<'_>| Ok(format!("t/{}", text(u, &["a", "b", "/"], 2)?));
     let worker = |u: &mut Unstructured<'_>| {
-        let routes = (0..u.int_in_range(0..=3)?).map(|_| Ok(Route { host: host(u)?, path: path(u)? }));
+        let routes =
+            (0..u.int_in_range(0..=3)?).map(|_| Ok(Route { host: host(u)?, path: path(u)? }));
         let routes = routes.collect::<Result<_>>()?;
-        Ok(Worker { id: id(u)?, digest: vec![u.arbitrary()?; 32], routes, pool: "p".into(), ..Worker::default() })
+        Ok(Worker {
+            id: id(u)?,
+            digest: vec![u.arbitrary()?; 32],
+            routes,
+            pool: "p".into(),
+            ..Worker::default()
+        })
     };
     let node = |u: &mut Unstructured<'_>| {
-        let mut ports = || (0..u.int_in_range(0..=3)?).map(|_| u.arbitrary()).collect::<Result<_>>();
+        let mut ports =
+            || (0..u.int_in_range(0..=3)?).map(|_| u.arbitrary()).collect::<Result<_>>();
         let (shard_ports, lane_ports) = (ports()?, ports()?);
         let (name, state) = (text(u, &["a", "b"], 2)?, u.int_in_range(0..=3)?);
         Ok(Node { name, pool: "p".into(), address: "n".into(), shard_ports, lane_ports, state })
@@ -44,7 +52,9 @@ fn message(u: &mut Unstructured<'_>) -> Result<WatchResponse> {
         workers: (0..u.int_in_range(0..=3)?).map(|_| worker(u)).collect::<Result<_>>()?,
         removed_workers: (0..u.int_in_range(0..=2)?).map(|_| id(u)).collect::<Result<_>>()?,
         nodes: (0..u.int_in_range(0..=2)?).map(|_| node(u)).collect::<Result<_>>()?,
-        removed_nodes: (0..u.int_in_range(0..=1)?).map(|_| text(u, &["a", "b"], 2)).collect::<Result<_>>()?,
+        removed_nodes: (0..u.int_in_range(0..=1)?)
+            .map(|_| text(u, &["a", "b"], 2))
+            .collect::<Result<_>>()?,
         ..WatchResponse::default()
     })
 }
@@ -68,7 +78,9 @@ impl Model {
             }
         }
         for worker in changed {
-            let route = |it: &Route| (it.host.to_ascii_lowercase(), it.path.trim_end_matches('/').to_owned());
+            let route = |it: &Route| {
+                (it.host.to_ascii_lowercase(), it.path.trim_end_matches('/').to_owned())
+            };
             let routes: Vec<_> = worker.routes.iter().map(route).collect();
             self.routes.extend(routes.iter().map(|route| (route.clone(), worker.id.clone())));
             self.workers.insert(worker.id.clone(), routes);
@@ -82,14 +94,20 @@ impl Model {
 
     fn find(&self, host: &str, path: &str) -> Option<&str> {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        let below =
-            |pattern: &str| pattern.strip_prefix('*').is_some_and(|it| it.starts_with('.') && host.ends_with(it));
-        let within = |prefix: &str| path.strip_prefix(prefix).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+        let below = |pattern: &str| {
+            pattern.strip_prefix('*').is_some_and(|it| it.starts_with('.') && host.ends_with(it))
+        };
+        let within = |prefix: &str| {
+            path.strip_prefix(prefix).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
         let is_exact = |pattern: &str| !pattern.starts_with("*.");
-        let is_host = |pattern: &str| if is_exact(pattern) { pattern == host } else { below(pattern) };
+        let is_host =
+            |pattern: &str| if is_exact(pattern) { pattern == host } else { below(pattern) };
         let fits = |(pattern, prefix): &&(String, String)| is_host(pattern) && within(prefix);
         // An exact host precedes the longest wildcard; within a host, the longest path wins.
-        let key = |(pattern, prefix): &&(String, String)| (is_exact(pattern), pattern.len(), prefix.len());
+        let key = |(pattern, prefix): &&(String, String)| {
+            (is_exact(pattern), pattern.len(), prefix.len())
+        };
         let best = self.routes.keys().filter(fits).max_by_key(key);
         best.map(|route| self.routes[route].as_str())
     }
@@ -117,7 +135,10 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
         let (host, path) = (host(u)?, path(u)?);
         let found = table.route(&host, &path).map(|worker| worker.id.as_str());
         assert_eq!(found, model.find(&host, &path), "{host} {path} among {:?}", model.routes);
-        assert_eq!(table.route(&format!("{host}:80"), &path).map(|worker| worker.id.as_str()), found);
+        assert_eq!(
+            table.route(&format!("{host}:80"), &path).map(|worker| worker.id.as_str()),
+            found
+        );
     }
     for worker in model.workers.keys().filter_map(|id| id.parse().ok()) {
         let pin = table.pinned(&worker);

@@ -26,7 +26,10 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut candidate = Candidate {
         id: revision::worker_id(&worker),
-        routes: revision::routes(&worker, "localhost").into_iter().map(|route| (route, Holder::Claimant)).collect(),
+        routes: revision::routes(&worker, "localhost")
+            .into_iter()
+            .map(|route| (route, Holder::Claimant))
+            .collect(),
         worker: Arc::new(worker),
         source,
         secrets: BTreeMap::new(),
@@ -36,7 +39,9 @@ fuzz_target!(|data: &[u8]| {
     let first = plan(&candidate, draft(&candidate).compiled_here(), now);
     if let Some(made) = first.apply {
         let resolved =
-            revision::resolve(&candidate.id, "name", &made.spec, &candidate.limits, |_| Some("x".to_owned()));
+            revision::resolve(&candidate.id, "name", &made.spec, &candidate.limits, |_| {
+                Some("x".to_owned())
+            });
         if let Ok(resolved) = resolved {
             assert!(resolved.modules.contains_key(&resolved.entrypoint));
         }
@@ -59,7 +64,11 @@ fuzz_target!(|data: &[u8]| {
 fn schedules(mut worker: Worker, now: Timestamp) {
     let due = Due::of(&worker, now);
     for call in &due.calls {
-        assert!(call.time <= now && call.time >= now.saturating_sub(CATCH_UP).unwrap_or(now), "{}", call.time);
+        assert!(
+            call.time <= now && call.time >= now.saturating_sub(CATCH_UP).unwrap_or(now),
+            "{}",
+            call.time
+        );
     }
     assert!(due.next.is_none_or(|next| next > now));
     let claims = due.claim.clone();

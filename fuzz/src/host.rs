@@ -5,15 +5,14 @@
 //! description of the check that failed. A limit may be exceeded; the condemned isolate is then
 //! replaced.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use tenon_engine::{Body, Engine, FetchRequest, FetchResponse, Isolate, Origin, Watchdog};
+use tenon_engine::{Body, CallContext, Engine, FetchRequest, FetchResponse, Isolate, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision};
 use tenon_web::Web;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -45,21 +44,17 @@ impl Host {
     /// * `source` - the source text of the Worker.
     pub fn new(source: &'static str) -> Self {
         tenon_engine::init();
-        let module = |(name, source): (&str, &'static str)| (name.to_owned(), Bytes::from_static(source.as_bytes()));
+        let module = |(name, source): (&str, &'static str)| {
+            (name.to_owned(), Bytes::from_static(source.as_bytes()))
+        };
+        let modules = [module(("worker.js", source)), module(SHARED)];
         let revision = Revision {
-            worker: WorkerId::new("fuzz", "worker"),
-            name: "worker".to_owned(),
-            entrypoint: "worker.js".to_owned(),
-            modules: BTreeMap::from([module(("worker.js", source)), module(SHARED)]),
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            services: BTreeMap::new(),
             // Code is slower under a sanitizer.
             limits: Limits { cpu_ms: 500, startup_ms: 20_000, wall_ms: 5_000, ..Limits::default() },
-            state: StatePolicy::default(),
             // No outbound connection is allowed.
             egress: Egress::Only(Vec::new()),
             compatibility_flags: [CompatibilityFlag::NodejsCompat].into(),
+            ..Revision::with_modules(WorkerId::new("fuzz", "worker"), modules)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Self {
@@ -83,7 +78,7 @@ impl Host {
             url: "https://worker.test/".to_owned(),
             headers: Vec::new(),
             body,
-            origin: Origin::default(),
+            call_context: CallContext::default(),
         });
     }
 
@@ -95,13 +90,19 @@ impl Host {
     pub fn deliver(&mut self, request: FetchRequest) -> Option<Bytes> {
         let Self { runtime, tasks, engine, revision, isolate } = self;
         let answer = tasks.block_on(runtime, async {
-            if isolate.as_ref().is_none_or(|isolate| isolate.condemned().is_some() || isolate.is_retired()) {
-                let started = Isolate::start(engine, revision.digest(), Rc::clone(revision), None).await;
+            if isolate
+                .as_ref()
+                .is_none_or(|isolate| isolate.condemned().is_some() || isolate.is_retired())
+            {
+                let started =
+                    Isolate::start(engine, revision.digest(), Rc::clone(revision), None).await;
                 *isolate = Some(started.expect("the Worker starts"));
             }
             let isolate = isolate.as_ref().expect("it has just been started");
             let answer = match isolate.fetch(request).await {
-                Ok(FetchResponse { status, body, .. }) => body.collect().await.map(|body| (status, body)),
+                Ok(FetchResponse { status, body, .. }) => {
+                    body.collect().await.map(|body| (status, body))
+                }
                 Err(failure) => Err(failure),
             };
             isolate.idle().await;

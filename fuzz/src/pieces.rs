@@ -8,7 +8,8 @@ use bytes::Bytes;
 /// * `cuts` - the length of each piece, in bytes; the last piece is the rest.
 pub fn pieces(data: &[u8], cuts: &[u8]) -> Vec<Bytes> {
     let mut rest = Bytes::copy_from_slice(data);
-    let mut pieces: Vec<_> = cuts.iter().map(|cut| rest.split_to(rest.len().min((*cut).into()))).collect();
+    let mut pieces: Vec<_> =
+        cuts.iter().map(|cut| rest.split_to(rest.len().min((*cut).into()))).collect();
     pieces.push(rest);
     pieces
 }

@@ -39,7 +39,9 @@ pub struct HostPattern {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is not a host pattern; use a DNS name in lower case, with *. before it for all names below it")]
+#[error(
+    "{0:?} is not a host pattern; use a DNS name in lower case, with *. before it for all names below it"
+)]
 pub struct InvalidHostPattern(String);
 
 impl HostPattern {
@@ -70,14 +72,21 @@ impl FromStr for HostPattern {
             None => (text, None),
         };
         let (below, host) = name.strip_prefix("*.").map_or((false, name), |rest| (true, rest));
-        if host.split('.').all(is_label) { Ok(Self { below, host: host.to_owned(), port }) } else { Err(invalid()) }
+        if host.split('.').all(is_label) {
+            Ok(Self { below, host: host.to_owned(), port })
+        } else {
+            Err(invalid())
+        }
     }
 }
 
 /// Returns whether `label` is a label of a DNS name, in lower case.
 fn is_label(label: &str) -> bool {
     let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    (1..=63).contains(&label.len()) && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+    (1..=63).contains(&label.len())
+        && label.bytes().all(is_inner)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
 }
 
 impl fmt::Display for HostPattern {
@@ -108,7 +117,9 @@ mod tests {
     fn a_name_is_itself_and_nothing_else() {
         let egress = only(&["api.example.com"]);
         assert!(egress.allows("api.example.com", 443) && egress.allows("api.example.com", 8443));
-        for other in ["example.com", "x.api.example.com", "xapi.example.com", "api.example.com.evil.net"] {
+        for other in
+            ["example.com", "x.api.example.com", "xapi.example.com", "api.example.com.evil.net"]
+        {
             assert!(!egress.allows(other, 443), "{other}");
         }
     }
@@ -132,9 +143,10 @@ mod tests {
     #[test]
     fn what_is_not_a_pattern_is_refused() {
         let long = format!("{}.com", "a".repeat(64));
-        for bad in
-            ["", "*", "*.", "a..b", "-a", "a-", "A.com", "a.*.com", "a:0", "a:65536", "a:+1", "a:", "[::1]", &long]
-        {
+        for bad in [
+            "", "*", "*.", "a..b", "-a", "a-", "A.com", "a.*.com", "a:0", "a:65536", "a:+1", "a:",
+            "[::1]", &long,
+        ] {
             assert!(bad.parse::<HostPattern>().is_err(), "{bad}");
         }
     }

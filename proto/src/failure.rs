@@ -11,6 +11,7 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 const DOMAIN: &str = "tenon.dev";
 
+/// Defines the codes: each with its meaning as documentation, its name, and its HTTP and gRPC status.
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $http:literal, $grpc:ident;)+) => {
         /// The stable code of a failure.
@@ -30,6 +31,11 @@ macro_rules! codes {
                 find(Self::ALL, |code| code.as_str() == name)
             }
 
+            /// Returns the meaning of the code, in sentences, as the reference states it.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
+            }
+
             /// Returns the HTTP status of the response to the client.
             pub const fn http_status(self) -> u16 {
                 match self { $(Self::$variant => $http,)+ }
@@ -47,44 +53,51 @@ codes! {
     WorkerNotFound = "worker_not_found", 404, NotFound;
     /// The request is not valid HTTP.
     BadRequest = "bad_request", 400, InvalidArgument;
-    /// The request asks for a version of the WebSocket protocol that is not supported.
+    /// The request asks for a WebSocket version other than 13.
     UpgradeRequired = "upgrade_required", 426, InvalidArgument;
-    /// The request's body is over the Worker's limit.
+    /// The body exceeds `limits.requestBodyMiB`.
     RequestTooLarge = "request_too_large", 413, ResourceExhausted;
-    /// The request's body does not arrive, or arrives too slowly.
+    /// The body paused for more than 30 s, or arrives at less than 500 bytes per second.
     RequestTimeout = "request_timeout", 408, DeadlineExceeded;
-    /// The Worker's handler threw, or its promise was rejected.
+    /// The handler threw, or its promise was rejected.
     WorkerException = "worker_exception", 500, Unknown;
-    /// The Worker's modules could not be compiled, or threw during evaluation.
+    /// The modules did not compile, or threw during evaluation.
     WorkerStartFailed = "worker_start_failed", 500, FailedPrecondition;
-    /// The Worker's handler ended, or can make no more progress, without a response.
+    /// The handler ended, or can make no more progress, without a response.
     NoResponse = "no_response", 500, Unknown;
-    /// The invocation used more CPU time than its limit.
+    /// The invocation exceeded `limits.cpuMs`.
     CpuLimitExceeded = "cpu_limit_exceeded", 503, ResourceExhausted;
-    /// The invocation took longer than its limit.
+    /// The invocation exceeded `limits.wallMs`.
     WallLimitExceeded = "wall_limit_exceeded", 504, DeadlineExceeded;
-    /// The isolate used more memory than its limit.
+    /// The isolate exceeded `limits.memoryMiB`.
     MemoryLimitExceeded = "memory_limit_exceeded", 503, ResourceExhausted;
-    /// The chain of Worker-to-Worker calls is longer than allowed.
+    /// Workers called one another more than 16 times in a row.
     LoopDetected = "loop_detected", 508, FailedPrecondition;
-    /// There is no capacity for this request now; Retry-After says when to retry.
+    /// There is no capacity for this request now.
     Overloaded = "overloaded", 503, Unavailable;
-    /// The node takes no new requests. Another node should.
+    /// Every node that could answer is shutting down.
     Draining = "draining", 503, Unavailable;
     /// The Worker runs elsewhere on this node: on a lane if a shard says so, on its shard if a lane
     /// does. Routers follow this code; clients never see it.
     Moved = "moved", 503, Unavailable;
-    /// The revision ended processes and is refused for a time. Another revision of the
-    /// Worker is not refused.
+    /// The revision ended a process of a node, and nodes refuse it for a time. Another revision of
+    /// the Worker is not refused.
     WorkerQuarantined = "worker_quarantined", 503, Unavailable;
-    /// The revision cannot be fetched from the catalog now.
+    /// The node cannot fetch the code from the operator now.
     RevisionUnavailable = "revision_unavailable", 503, Unavailable;
-    /// No node that could run the Worker is reachable.
+    /// No node of the Worker's pool is reachable.
     NoNode = "no_node", 503, Unavailable;
     /// The node was lost while it ran the invocation.
     NodeLost = "node_lost", 502, Unavailable;
-    /// An internal error of the platform.
+    /// An internal fault of the platform.
     Internal = "internal", 500, Internal;
+}
+
+impl FailureCode {
+    /// Returns whether a response can have this code. The others are for routers alone.
+    pub fn reaches_clients(self) -> bool {
+        self != Self::Moved
+    }
 }
 
 impl fmt::Display for FailureCode {
@@ -161,7 +174,10 @@ impl Failure {
         matches!(self.phase, Phase::Admission | Phase::Start)
             && matches!(
                 self.code,
-                FailureCode::Draining | FailureCode::Overloaded | FailureCode::RevisionUnavailable | FailureCode::Moved
+                FailureCode::Draining
+                    | FailureCode::Overloaded
+                    | FailureCode::RevisionUnavailable
+                    | FailureCode::Moved
             )
     }
 }
@@ -180,8 +196,9 @@ impl From<&Status> for Failure {
     fn from(status: &Status) -> Self {
         let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
         let code = info.as_ref().and_then(|info| FailureCode::named(&info.reason));
-        let phase =
-            info.and_then(|info| info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name)));
+        let phase = info.and_then(|info| {
+            info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name))
+        });
         Self {
             code: code.unwrap_or(FailureCode::Internal),
             phase: phase.unwrap_or(Phase::Handler),
@@ -221,6 +238,8 @@ mod tests {
         let draining = |phase| Failure::new(FailureCode::Draining, phase, "");
         assert!(draining(Phase::Admission).may_retry_elsewhere());
         assert!(!draining(Phase::Handler).may_retry_elsewhere());
-        assert!(!Failure::new(FailureCode::WorkerException, Phase::Start, "").may_retry_elsewhere());
+        assert!(
+            !Failure::new(FailureCode::WorkerException, Phase::Start, "").may_retry_elsewhere()
+        );
     }
 }

@@ -72,7 +72,10 @@ impl Decoder {
     ///
     /// # Errors
     /// Fails if the bytes are not a message. The decoder must not be used after that.
-    #[expect(clippy::should_implement_trait, reason = "the message's type is the caller's choice, call by call")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the message's type is the caller's choice, call by call"
+    )]
     pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         if self.buffer.len() < HEADER_LEN {
             return Ok(None);
@@ -80,7 +83,9 @@ impl Decoder {
         if self.buffer[0] != 0 {
             return Err(FrameError::Compressed);
         }
-        let len = u32::from_be_bytes([self.buffer[1], self.buffer[2], self.buffer[3], self.buffer[4]]) as usize;
+        let len =
+            u32::from_be_bytes([self.buffer[1], self.buffer[2], self.buffer[3], self.buffer[4]])
+                as usize;
         if len > MAX_MESSAGE {
             return Err(FrameError::TooLarge(len));
         }
@@ -111,7 +116,8 @@ mod tests {
 
     #[test]
     fn messages_survive_any_cut() {
-        let stream = [encode(&route("/")), encode(&Route::default()), encode(&route("/api"))].concat();
+        let stream =
+            [encode(&route("/")), encode(&Route::default()), encode(&route("/api"))].concat();
         for cut in 0..=stream.len() {
             let mut decoder = Decoder::default();
             let mut paths = Vec::new();

@@ -40,7 +40,9 @@ impl FromStr for WorkerId {
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         match s.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Some((namespace, name))
+                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+            {
                 Ok(Self(s.into()))
             }
             _ => Err(InvalidWorkerId(s.to_owned())),
@@ -166,9 +168,12 @@ impl FromStr for ShardId {
     type Err = InvalidShardId;
 
     fn from_str(text: &str) -> Result<Self, InvalidShardId> {
-        let (number, lane) = text.strip_prefix("lane-").map_or((text, 0), |number| (number, Self::LANE));
+        let (number, lane) =
+            text.strip_prefix("lane-").map_or((text, 0), |number| (number, Self::LANE));
         let position = number.parse().ok().filter(|position: &u16| position & Self::LANE == 0);
-        position.map(|position| Self(position | lane)).ok_or_else(|| InvalidShardId(text.to_owned()))
+        position
+            .map(|position| Self(position | lane))
+            .ok_or_else(|| InvalidShardId(text.to_owned()))
     }
 }
 

@@ -75,7 +75,8 @@ pub mod runtime {
     /// form used between processes.
     pub fn asks_for_websocket(method: &str, headers: &[Header]) -> bool {
         let upgrade = |header: &Header| {
-            header.name.eq_ignore_ascii_case("upgrade") && header.value.eq_ignore_ascii_case(b"websocket")
+            header.name.eq_ignore_ascii_case("upgrade")
+                && header.value.eq_ignore_ascii_case(b"websocket")
         };
         method == "GET" && headers.iter().any(upgrade)
     }

@@ -77,11 +77,15 @@ pub enum ImportRefused {
     UnknownType(String),
     #[error("only a .json module can be imported with type \"json\"")]
     NotJson,
-    #[error("a module in TypeScript or with JSX cannot be imported with type \"{0}\"; rename it, for example to .txt")]
+    #[error(
+        "a module in TypeScript or with JSX cannot be imported with type \"{0}\"; rename it, for example to .txt"
+    )]
     NotKept(&'static str),
     #[error("a source map cannot be imported; rename it, for example to .json")]
     SourceMap,
-    #[error("CommonJS modules cannot be used; bundle the Worker as an ES module, for example by esbuild --format=esm")]
+    #[error(
+        "CommonJS modules cannot be used; bundle the Worker as an ES module, for example by esbuild --format=esm"
+    )]
     CommonJs,
 }
 
@@ -135,7 +139,9 @@ impl ModuleKind {
 ///
 /// # Errors
 /// Fails if there is any other attribute.
-pub fn type_attribute<T: AsRef<str>>(attributes: impl IntoIterator<Item = (T, T)>) -> Result<Option<T>, ImportRefused> {
+pub fn type_attribute<T: AsRef<str>>(
+    attributes: impl IntoIterator<Item = (T, T)>,
+) -> Result<Option<T>, ImportRefused> {
     let mut type_ = None;
     for (key, value) in attributes {
         if key.as_ref() != "type" {

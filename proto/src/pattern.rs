@@ -31,8 +31,10 @@ pub fn properties(source: &[u8]) -> usize {
 /// # Arguments
 /// * `rest` - the source from the property's name on.
 fn cost(rest: &[u8]) -> usize {
-    let name = rest.iter().take(LONGEST).position(|byte| *byte == b'}').map_or(rest, |end| &rest[..end]);
-    let is_of_strings = name.starts_with(b"RGI_") || name == b"Basic_Emoji" || name == b"Emoji_Keycap_Sequence";
+    let name =
+        rest.iter().take(LONGEST).position(|byte| *byte == b'}').map_or(rest, |end| &rest[..end]);
+    let is_of_strings =
+        name.starts_with(b"RGI_") || name == b"Basic_Emoji" || name == b"Emoji_Keycap_Sequence";
     if is_of_strings { STRINGS } else { 1 }
 }
 

@@ -2,6 +2,7 @@
 //! by its digest.
 
 mod assembler;
+mod binding;
 mod digest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use crate::egress::Egress;
 use crate::id::{RevisionDigest, WorkerId};
 
 pub use assembler::{Assembler, MalformedRevision, TooLarge};
+pub use binding::{Binding, ByKind};
 
 /// The maximum number of modules of a Worker.
 pub const MAX_MODULES: usize = 1_000;
@@ -46,10 +48,8 @@ pub struct Revision {
     pub entrypoint: String,
     /// Source text by module name.
     pub modules: BTreeMap<String, Bytes>,
-    pub vars: BTreeMap<String, String>,
-    pub secrets: BTreeMap<String, String>,
-    /// Other Workers of the same namespace, by the binding's name.
-    pub services: BTreeMap<String, WorkerId>,
+    /// Bindings by name, which is that of a property of `env`.
+    pub bindings: BTreeMap<String, Binding>,
     pub limits: Limits,
     pub state: StatePolicy,
     pub egress: Egress,
@@ -143,35 +143,87 @@ impl Default for Limits {
 }
 
 impl Revision {
+    /// Returns a revision of these modules with defaults for everything else: the entrypoint
+    /// `worker.js`, the name of its Worker followed by `-1`, and no bindings.
+    pub fn with_modules(
+        worker: WorkerId,
+        modules: impl IntoIterator<Item = (String, Bytes)>,
+    ) -> Self {
+        Self {
+            name: format!("{}-1", worker.name()),
+            worker,
+            entrypoint: "worker.js".to_owned(),
+            modules: modules.into_iter().collect(),
+            bindings: BTreeMap::new(),
+            limits: Limits::default(),
+            state: StatePolicy::default(),
+            egress: Egress::default(),
+            compatibility_flags: BTreeSet::new(),
+        }
+    }
+
+    /// Like [`with_modules`](Self::with_modules), with `worker.js` as the only module.
+    pub fn of_source(worker: WorkerId, source: impl Into<Bytes>) -> Self {
+        Self::with_modules(worker, [("worker.js".to_owned(), source.into())])
+    }
+
+    /// Returns the Workers that the code may call, with the names of their bindings, sorted by
+    /// name.
+    pub fn services(&self) -> impl Iterator<Item = (&str, &WorkerId)> {
+        self.bindings.iter().filter_map(|(name, binding)| match binding {
+            Binding::Service(worker) => Some((name.as_str(), worker)),
+            Binding::Var(_) | Binding::Secret(_) => None,
+        })
+    }
+
     /// Returns the messages that carry this revision in response to `GetRevision`.
     ///
     /// # Arguments
     /// * `digest` - the revision's own digest. Callers know it, and computing it again would read
     ///   every byte.
-    pub fn to_messages(&self, digest: &RevisionDigest) -> impl Iterator<Item = GetRevisionResponse> + use<> {
+    pub fn to_messages(
+        &self,
+        digest: &RevisionDigest,
+    ) -> impl Iterator<Item = GetRevisionResponse> + use<> {
+        // Without `..`, so that a new field is not forgotten here.
+        let Self {
+            worker,
+            name,
+            entrypoint,
+            modules,
+            bindings,
+            limits,
+            state,
+            egress,
+            compatibility_flags,
+        } = self;
+        let ByKind { vars, secrets, services } = ByKind::of(bindings);
         let head = catalog::RevisionHead {
             digest: digest.as_bytes().to_vec(),
-            worker: self.worker.to_string(),
-            revision: self.name.clone(),
-            entrypoint: self.entrypoint.clone(),
-            vars: to_variables(&self.vars),
-            secrets: to_variables(&self.secrets),
-            limits: Some(self.limits.into()),
-            modules: self.modules.len() as u32,
-            state: catalog::StatePolicy::from(self.state).into(),
-            egress: to_egress(&self.egress),
-            services: to_services(&self.services),
-            compatibility_flags: self.compatibility_flags.iter().map(ToString::to_string).collect(),
+            worker: worker.to_string(),
+            revision: name.clone(),
+            entrypoint: entrypoint.clone(),
+            vars: to_variables(&vars),
+            secrets: to_variables(&secrets),
+            limits: Some((*limits).into()),
+            modules: modules.len() as u32,
+            state: catalog::StatePolicy::from(*state).into(),
+            egress: to_egress(egress),
+            services: to_services(&services),
+            compatibility_flags: compatibility_flags.iter().map(ToString::to_string).collect(),
         };
-        let modules = self.modules.clone();
-        let chunks = modules.into_iter().flat_map(|(name, mut rest)| {
+        let chunks = modules.clone().into_iter().flat_map(|(name, mut rest)| {
             let mut name = Some(name);
             std::iter::from_fn(move || {
                 if name.is_none() && rest.is_empty() {
                     return None;
                 }
                 let data = rest.split_to(rest.len().min(MODULE_CHUNK));
-                Some(catalog::ModuleChunk { name: name.take().unwrap_or_default(), data, end: rest.is_empty() })
+                Some(catalog::ModuleChunk {
+                    name: name.take().unwrap_or_default(),
+                    data,
+                    end: rest.is_empty(),
+                })
             })
         });
         std::iter::once(Part::Head(head))
@@ -180,28 +232,30 @@ impl Revision {
     }
 }
 
-fn to_variables(map: &BTreeMap<String, String>) -> Vec<catalog::Variable> {
-    map.iter().map(|(name, value)| catalog::Variable { name: name.clone(), value: value.clone() }).collect()
+fn to_variables(texts: &[(&str, &str)]) -> Vec<catalog::Variable> {
+    let variable = |(name, value): &(&str, &str)| catalog::Variable {
+        name: (*name).to_owned(),
+        value: (*value).to_owned(),
+    };
+    texts.iter().map(variable).collect()
 }
 
 /// Converts an egress policy; [`Egress::Open`] becomes `None`.
 fn to_egress(egress: &Egress) -> Option<catalog::Egress> {
     match egress {
         Egress::Open => None,
-        Egress::Only(patterns) => Some(catalog::Egress { allow: patterns.iter().map(ToString::to_string).collect() }),
+        Egress::Only(patterns) => {
+            Some(catalog::Egress { allow: patterns.iter().map(ToString::to_string).collect() })
+        }
     }
 }
 
-fn to_services(services: &BTreeMap<String, WorkerId>) -> Vec<catalog::ServiceBinding> {
-    let binding = |(name, worker): (&String, &WorkerId)| catalog::ServiceBinding {
-        name: name.clone(),
+fn to_services(services: &[(&str, &WorkerId)]) -> Vec<catalog::ServiceBinding> {
+    let binding = |(name, worker): &(&str, &WorkerId)| catalog::ServiceBinding {
+        name: (*name).to_owned(),
         worker: worker.to_string(),
     };
     services.iter().map(binding).collect()
-}
-
-fn from_variables(variables: Vec<catalog::Variable>) -> BTreeMap<String, String> {
-    variables.into_iter().map(|variable| (variable.name, variable.value)).collect()
 }
 
 impl From<StatePolicy> for catalog::StatePolicy {
@@ -224,29 +278,33 @@ impl From<catalog::StatePolicy> for StatePolicy {
 
 impl From<Limits> for catalog::Limits {
     fn from(limits: Limits) -> Self {
-        Self {
-            cpu_ms: limits.cpu_ms,
-            wall_ms: limits.wall_ms,
-            memory_mib: limits.memory_mib,
-            startup_ms: limits.startup_ms,
-            concurrency: limits.concurrency,
-            request_body_mib: limits.request_body_mib,
-            subrequests: Some(limits.subrequests),
-        }
+        let Limits {
+            cpu_ms,
+            wall_ms,
+            memory_mib,
+            startup_ms,
+            concurrency,
+            request_body_mib,
+            subrequests,
+        } = limits;
+        let subrequests = Some(subrequests);
+        Self { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib, subrequests }
     }
 }
 
 impl From<catalog::Limits> for Limits {
     fn from(limits: catalog::Limits) -> Self {
-        Self {
-            cpu_ms: limits.cpu_ms,
-            wall_ms: limits.wall_ms,
-            memory_mib: limits.memory_mib,
-            startup_ms: limits.startup_ms,
-            concurrency: limits.concurrency,
-            request_body_mib: limits.request_body_mib,
-            subrequests: limits.subrequests.unwrap_or(DEFAULT_SUBREQUESTS),
-        }
+        let catalog::Limits {
+            cpu_ms,
+            wall_ms,
+            memory_mib,
+            startup_ms,
+            concurrency,
+            request_body_mib,
+            subrequests,
+        } = limits;
+        let subrequests = subrequests.unwrap_or(DEFAULT_SUBREQUESTS);
+        Self { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib, subrequests }
     }
 }
 

@@ -14,7 +14,8 @@ struct Args {
 
 fn main() -> anyhow::Result<()> {
     let Args { directory } = Args::parse();
-    fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     for (name, text) in tenon_crds::files()? {
         let path = directory.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

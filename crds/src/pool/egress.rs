@@ -62,8 +62,10 @@ impl PoolEgress {
 #[x_kube(validation = Rule::new("has(self.configMapKeyRef) != has(self.secretKeyRef)")
     .message("spec.egress.caCertificates: an entry needs one reference; set either configMapKeyRef or secretKeyRef"))]
 pub struct CaCertificates {
+    /// Key of a ConfigMap with the certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
+    /// Key of a Secret with the certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key_ref: Option<KeyRef>,
 }
@@ -71,8 +73,10 @@ pub struct CaCertificates {
 /// A key of an object in the namespace of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRef {
+    /// Name of the object.
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
     pub name: String,
+    /// Key in the object.
     #[schemars(length(min = 1, max = 253), regex(pattern = DATA_KEY))]
     pub key: String,
 }
@@ -106,6 +110,7 @@ pub struct PoolProxy {
 /// A Secret in the namespace of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretRef {
+    /// Name of the Secret.
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
     pub name: String,
 }

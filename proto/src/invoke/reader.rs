@@ -60,7 +60,11 @@ impl<B: Body<Data = Bytes> + Unpin> Reader<B> {
             };
             match frame.map_err(ReadError::Stream)?.into_data() {
                 Ok(data) => self.decoder.push(data),
-                Err(frame) => return Poll::Ready(Ok(Next::Trailers(frame.into_trailers().unwrap_or_default()))),
+                Err(frame) => {
+                    return Poll::Ready(Ok(Next::Trailers(
+                        frame.into_trailers().unwrap_or_default(),
+                    )));
+                }
             }
         }
     }
@@ -117,7 +121,9 @@ mod tests {
         next
     }
 
-    fn reader(frames: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>) -> Reader<Arrived> {
+    fn reader(
+        frames: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>,
+    ) -> Reader<Arrived> {
         Reader::new(Arrived(frames.into_iter().collect()))
     }
 
@@ -126,9 +132,11 @@ mod tests {
         let route = |path: &str| Route { host: "a.example".into(), path: path.into() };
         let stream = Bytes::from([encode(&route("/")), encode(&route("/api"))].concat());
         for cut in 0..=stream.len() {
-            let trailers = HeaderMap::from_iter([(http::header::ETAG, HeaderValue::from_static("x"))]);
+            let trailers =
+                HeaderMap::from_iter([(http::header::ETAG, HeaderValue::from_static("x"))]);
             let data = [stream.slice(..cut), stream.slice(cut..)].map(|data| Ok(Frame::data(data)));
-            let mut reader = reader(data.into_iter().chain([Ok(Frame::trailers(trailers.clone()))]));
+            let mut reader =
+                reader(data.into_iter().chain([Ok(Frame::trailers(trailers.clone()))]));
             for path in ["/", "/api"] {
                 assert!(
                     matches!(next(&mut reader), Ok(Next::Message(message)) if message == route(path)),
@@ -153,6 +161,9 @@ mod tests {
     fn what_broke_is_told() {
         assert!(matches!(next(&mut reader([Err("reset")])), Err(ReadError::Stream("reset"))));
         let compressed = Frame::data(Bytes::from_static(&[1, 0, 0, 0, 0]));
-        assert!(matches!(next(&mut reader([Ok(compressed)])), Err(ReadError::Frame(FrameError::Compressed))));
+        assert!(matches!(
+            next(&mut reader([Ok(compressed)])),
+            Err(ReadError::Frame(FrameError::Compressed))
+        ));
     }
 }

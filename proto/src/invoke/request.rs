@@ -42,7 +42,13 @@ impl HeadWriter {
     /// * `worker`: the Worker's id.
     /// * `digest`: the digest of its revision.
     /// * `url`: the parts of the URL, which are joined.
-    pub fn new(worker: &str, digest: &[u8; 32], request_id: &str, method: &str, url: [&str; 3]) -> Self {
+    pub fn new(
+        worker: &str,
+        digest: &[u8; 32],
+        request_id: &str,
+        method: &str,
+        url: [&str; 3],
+    ) -> Self {
         let mut buffer = BytesMut::with_capacity(CAPACITY);
         buffer.put_bytes(0, PROLOGUE);
         put(WORKER, worker.as_bytes(), &mut buffer);
@@ -98,7 +104,8 @@ impl HeadWriter {
 /// # Arguments
 /// * `head`: one framed message that contains a head.
 pub fn with_stay(head: &[u8]) -> Bytes {
-    const MORE: [u8; 4] = [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
+    const MORE: [u8; 4] =
+        [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
     let mut message = BytesMut::with_capacity(head.len() + MORE.len());
     message.put_u8(0);
     message.put_u32((head.len() - HEADER_LEN + MORE.len()) as u32);

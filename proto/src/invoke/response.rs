@@ -66,7 +66,8 @@ impl<'a> Prologue<'a> {
 
     /// Returns the length of the part: the body and all that precedes it in the part.
     fn part_len(&self) -> usize {
-        let key_len = if self.head.is_some() && self.body_len > 0 { key_len(self.body_len) } else { 0 };
+        let key_len =
+            if self.head.is_some() && self.body_len > 0 { key_len(self.body_len) } else { 0 };
         self.head_len + key_len + self.body_len
     }
 }

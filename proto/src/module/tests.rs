@@ -56,12 +56,24 @@ fn an_attribute_that_is_not_known_is_named() {
     assert_eq!(type_attribute([("type", "json")]), Ok(Some("json")));
     assert_eq!(type_attribute::<&str>([]), Ok(None));
     let refused = type_attribute([("type", "json"), ("integrity", "sha256-…")]).unwrap_err();
-    assert_eq!(refused.to_string(), "import attribute \"integrity\" is not supported; use \"type\"");
+    assert_eq!(
+        refused.to_string(),
+        "import attribute \"integrity\" is not supported; use \"type\""
+    );
 }
 
 fn resolved(importer: &str, specifier: &str) -> Option<String> {
-    let modules =
-        ["main.js", "lib/a.js", "lib/b.js", "lib/deep/c.js", "lib/t.ts", "view.tsx", "m.mts", "both.js", "both.ts"];
+    let modules = [
+        "main.js",
+        "lib/a.js",
+        "lib/b.js",
+        "lib/deep/c.js",
+        "lib/t.ts",
+        "view.tsx",
+        "m.mts",
+        "both.js",
+        "both.ts",
+    ];
     resolve(importer, specifier, |name| modules.contains(&name))
 }
 

@@ -4,10 +4,13 @@
 //! message, because by the end of the stream a node would hold all of it in memory.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{MAX_BINDINGS, MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag, from_variables};
+use super::{
+    Binding, MAX_BINDINGS, MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag,
+};
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
 use crate::egress::{Egress, InvalidHostPattern};
 use crate::id::{InvalidDigest, InvalidWorkerId, RevisionDigest};
@@ -23,6 +26,8 @@ pub enum MalformedRevision {
     UnnamedModule,
     #[error("module {0:?} was sent twice")]
     DuplicateModule(String),
+    #[error("binding {0:?} was sent twice")]
+    DuplicateBinding(String),
     #[error("received {received} of {announced} modules")]
     Incomplete { announced: u32, received: usize },
     #[error("the entrypoint {0:?} is not among the modules")]
@@ -50,7 +55,9 @@ pub enum TooLarge {
     Module(String),
     #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total")]
     Source,
-    #[error("a Worker has at most {MAX_BINDINGS} bindings, compatibility flags and host patterns in total")]
+    #[error(
+        "a Worker has at most {MAX_BINDINGS} bindings, compatibility flags and host patterns in total"
+    )]
     Bindings,
 }
 
@@ -72,8 +79,12 @@ impl Assembler {
     /// that.
     pub fn push(&mut self, message: GetRevisionResponse) -> Result<(), MalformedRevision> {
         match message.part {
-            Some(Part::Head(head)) if bindings(&head) > MAX_BINDINGS => return Err(TooLarge::Bindings.into()),
-            Some(Part::Head(head)) if head.modules as usize > MAX_MODULES => return Err(TooLarge::Modules.into()),
+            Some(Part::Head(head)) if count(&head) > MAX_BINDINGS => {
+                return Err(TooLarge::Bindings.into());
+            }
+            Some(Part::Head(head)) if head.modules as usize > MAX_MODULES => {
+                return Err(TooLarge::Modules.into());
+            }
             Some(Part::Head(head)) => self.head = Some(head),
             Some(Part::Module(chunk)) => self.push_chunk(chunk)?,
             // A part from a newer server, which this version does not know.
@@ -113,32 +124,52 @@ impl Assembler {
     /// Fails if something is missing, or the content's digest differs from the announced one.
     pub fn finish(self) -> Result<(RevisionDigest, Revision), MalformedRevision> {
         let head = self.head.ok_or(MalformedRevision::NoHead)?;
-        if self.modules.len() != head.modules as usize {
-            return Err(MalformedRevision::Incomplete { announced: head.modules, received: self.modules.len() });
-        }
-        if !self.modules.contains_key(&head.entrypoint) {
-            return Err(MalformedRevision::NoEntrypoint(head.entrypoint));
-        }
-        let services = head.services.iter().map(|service| Ok((service.name.clone(), service.worker.parse()?)));
-        let egress = match &head.egress {
-            None => Egress::Open,
-            Some(only) => Egress::Only(only.allow.iter().map(|host| host.parse()).collect::<Result<_, _>>()?),
-        };
-        let flags = head.compatibility_flags.iter().map(|flag| flag.parse());
-        let revision = Revision {
-            state: head.state().into(),
-            services: services.collect::<Result<_, InvalidWorkerId>>()?,
-            compatibility_flags: flags.collect::<Result<_, _>>()?,
+        let state = head.state().into();
+        // Without `..`, so that a new field is not forgotten here.
+        let catalog::RevisionHead {
+            digest,
+            worker,
+            revision: name,
+            entrypoint,
+            vars,
+            secrets,
+            limits,
+            modules,
+            state: _,
             egress,
-            worker: head.worker.parse()?,
-            name: head.revision,
-            entrypoint: head.entrypoint,
-            modules: self.modules,
-            vars: from_variables(head.vars),
-            secrets: from_variables(head.secrets),
-            limits: head.limits.ok_or(MalformedRevision::NoLimits)?.into(),
+            services,
+            compatibility_flags,
+        } = head;
+        if self.modules.len() != modules as usize {
+            return Err(MalformedRevision::Incomplete {
+                announced: modules,
+                received: self.modules.len(),
+            });
+        }
+        if !self.modules.contains_key(&entrypoint) {
+            return Err(MalformedRevision::NoEntrypoint(entrypoint));
+        }
+        let egress = match egress {
+            None => Egress::Open,
+            Some(only) => {
+                Egress::Only(only.allow.iter().map(|host| host.parse()).collect::<Result<_, _>>()?)
+            }
         };
-        let announced = RevisionDigest::try_from(&head.digest[..])?;
+        let revision = Revision {
+            worker: worker.parse()?,
+            name,
+            entrypoint,
+            modules: self.modules,
+            bindings: bindings(vars, secrets, services)?,
+            limits: limits.ok_or(MalformedRevision::NoLimits)?.into(),
+            state,
+            egress,
+            compatibility_flags: compatibility_flags
+                .iter()
+                .map(|flag| flag.parse())
+                .collect::<Result<_, _>>()?,
+        };
+        let announced = RevisionDigest::try_from(&digest[..])?;
         let actual = revision.digest();
         if announced != actual {
             return Err(MalformedRevision::WrongDigest { announced, actual });
@@ -147,8 +178,37 @@ impl Assembler {
     }
 }
 
+fn bindings(
+    vars: Vec<catalog::Variable>,
+    secrets: Vec<catalog::Variable>,
+    services: Vec<catalog::ServiceBinding>,
+) -> Result<BTreeMap<String, Binding>, MalformedRevision> {
+    let mut bindings = BTreeMap::new();
+    let mut bind = |name: String, binding| match bindings.entry(name) {
+        Entry::Vacant(vacant) => {
+            vacant.insert(binding);
+            Ok(())
+        }
+        Entry::Occupied(taken) => Err(MalformedRevision::DuplicateBinding(taken.key().clone())),
+    };
+    for catalog::Variable { name, value } in vars {
+        bind(name, Binding::Var(value))?;
+    }
+    for catalog::Variable { name, value } in secrets {
+        bind(name, Binding::Secret(value))?;
+    }
+    for catalog::ServiceBinding { name, worker } in services {
+        bind(name, Binding::Service(worker.parse()?))?;
+    }
+    Ok(bindings)
+}
+
 /// Returns the number of entries that count towards [`MAX_BINDINGS`].
-fn bindings(head: &catalog::RevisionHead) -> usize {
+fn count(head: &catalog::RevisionHead) -> usize {
     let hosts = head.egress.as_ref().map_or(0, |egress| egress.allow.len());
-    head.vars.len() + head.secrets.len() + head.services.len() + head.compatibility_flags.len() + hosts
+    head.vars.len()
+        + head.secrets.len()
+        + head.services.len()
+        + head.compatibility_flags.len()
+        + hosts
 }

@@ -4,11 +4,9 @@
 //! existed, so that the digests of revisions that do not set it stay the same across versions of
 //! the operator and of nodes. When it is hashed, it follows a word that names it.
 
-use std::collections::BTreeMap;
-
 use sha2::{Digest as _, Sha256};
 
-use super::{DEFAULT_SUBREQUESTS, Revision, StatePolicy};
+use super::{ByKind, DEFAULT_SUBREQUESTS, Limits, Revision, StatePolicy};
 use crate::catalog;
 use crate::egress::Egress;
 use crate::id::RevisionDigest;
@@ -18,42 +16,56 @@ impl Revision {
     /// that no two revisions share an encoding. It covers the resolved secrets: a changed Secret
     /// gives another digest, and therefore new isolates.
     pub fn digest(&self) -> RevisionDigest {
+        // Without `..`, so that a new field is not forgotten here.
+        let Self {
+            worker,
+            name,
+            entrypoint,
+            modules,
+            bindings,
+            limits,
+            state,
+            egress,
+            compatibility_flags,
+        } = self;
+        let ByKind { vars, secrets, services } = ByKind::of(bindings);
+        let &Limits {
+            cpu_ms,
+            wall_ms,
+            memory_mib,
+            startup_ms,
+            concurrency,
+            request_body_mib,
+            subrequests,
+        } = limits;
         let mut hash = Hasher::new();
-        hash.field(self.worker.as_str());
-        hash.field(&self.name);
-        hash.field(&self.entrypoint);
-        hash.map(&self.modules);
-        hash.map(&self.vars);
-        hash.map(&self.secrets);
-        let limits = &self.limits;
-        for limit in [
-            limits.cpu_ms,
-            limits.wall_ms,
-            limits.memory_mib,
-            limits.startup_ms,
-            limits.concurrency,
-            limits.request_body_mib,
-        ] {
+        hash.field(worker.as_str());
+        hash.field(name);
+        hash.field(entrypoint);
+        hash.map(modules.iter());
+        hash.map(vars.into_iter());
+        hash.map(secrets.into_iter());
+        for limit in [cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib] {
             hash.field(limit.to_le_bytes());
         }
-        if self.state != StatePolicy::default() {
-            hash.field([catalog::StatePolicy::from(self.state) as u8]);
+        if *state != StatePolicy::default() {
+            hash.field([catalog::StatePolicy::from(*state) as u8]);
         }
-        if limits.subrequests != DEFAULT_SUBREQUESTS {
+        if subrequests != DEFAULT_SUBREQUESTS {
             hash.field("subrequests");
-            hash.field(limits.subrequests.to_le_bytes());
+            hash.field(subrequests.to_le_bytes());
         }
-        if let Egress::Only(patterns) = &self.egress {
+        if let Egress::Only(patterns) = egress {
             hash.field("egress");
             hash.list(patterns.iter().map(ToString::to_string));
         }
-        if !self.services.is_empty() {
+        if !services.is_empty() {
             hash.field("services");
-            hash.list(self.services.iter().flat_map(|(name, worker)| [name.as_str(), worker.as_str()]));
+            hash.list(services.iter().flat_map(|(name, worker)| [*name, worker.as_str()]));
         }
-        if !self.compatibility_flags.is_empty() {
+        if !compatibility_flags.is_empty() {
             hash.field("compatibilityFlags");
-            hash.list(self.compatibility_flags.iter().map(|flag| flag.as_str()));
+            hash.list(compatibility_flags.iter().map(|flag| flag.as_str()));
         }
         hash.finish()
     }
@@ -80,9 +92,13 @@ impl Hasher {
         items.iter().for_each(|item| self.field(item));
     }
 
-    fn map<V: AsRef<[u8]>>(&mut self, map: &BTreeMap<String, V>) {
-        self.field((map.len() as u64).to_le_bytes());
-        for (key, value) in map {
+    /// Hashes pairs that are sorted by key.
+    fn map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        pairs: impl ExactSizeIterator<Item = (K, V)>,
+    ) {
+        self.field((pairs.len() as u64).to_le_bytes());
+        for (key, value) in pairs {
             self.field(key);
             self.field(value);
         }

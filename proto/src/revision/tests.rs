@@ -1,41 +1,44 @@
 use super::*;
 
 fn revision() -> Revision {
+    let modules = [
+        ("worker.js".to_owned(), Bytes::from_static(b"export default {}")),
+        ("empty.js".to_owned(), Bytes::new()),
+        ("large.js".to_owned(), Bytes::from(vec![b' '; 2 * MODULE_CHUNK + 1])),
+    ];
     Revision {
-        worker: WorkerId::new("shop", "cart"),
         name: "cart-0123456789".into(),
-        entrypoint: "worker.js".into(),
-        modules: [
-            ("worker.js".to_owned(), Bytes::from_static(b"export default {}")),
-            ("empty.js".to_owned(), Bytes::new()),
-            ("large.js".to_owned(), Bytes::from(vec![b' '; 2 * MODULE_CHUNK + 1])),
-        ]
-        .into(),
-        vars: [("GREETING".to_owned(), "hello".to_owned())].into(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
-        limits: Limits::default(),
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
+        bindings: [("GREETING".to_owned(), Binding::Var("hello".to_owned()))].into(),
+        ..Revision::with_modules(WorkerId::new("shop", "cart"), modules)
     }
 }
 
 /// Returns a revision in which every optional field is set.
 fn choosy() -> Revision {
+    let mut bindings = revision().bindings;
+    bindings.insert("KEY".to_owned(), Binding::Secret("k".to_owned()));
+    bindings.insert("AUTH".to_owned(), service("auth"));
     Revision {
-        secrets: [("KEY".to_owned(), "k".to_owned())].into(),
-        services: [("AUTH".to_owned(), WorkerId::new("shop", "auth"))].into(),
+        bindings,
         limits: Limits { subrequests: 7, ..Limits::default() },
         state: StatePolicy::Reset,
-        egress: Egress::Only(vec!["*.example.com:8443".parse().unwrap(), "api.example.net".parse().unwrap()]),
+        egress: Egress::Only(vec![
+            "*.example.com:8443".parse().unwrap(),
+            "api.example.net".parse().unwrap(),
+        ]),
         compatibility_flags: CompatibilityFlag::ALL.into(),
         ..revision()
     }
 }
 
+fn service(name: &str) -> Binding {
+    Binding::Service(WorkerId::new("shop", name))
+}
+
 /// Returns messages of modules only, each module in one chunk.
-fn chunks(modules: impl IntoIterator<Item = (String, usize)>) -> impl Iterator<Item = GetRevisionResponse> {
+fn chunks(
+    modules: impl IntoIterator<Item = (String, usize)>,
+) -> impl Iterator<Item = GetRevisionResponse> {
     modules.into_iter().map(|(name, len)| {
         let chunk = catalog::ModuleChunk { name, data: vec![b' '; len].into(), end: true };
         GetRevisionResponse { part: Some(Part::Module(chunk)) }
@@ -46,7 +49,9 @@ fn messages(revision: &Revision) -> impl Iterator<Item = GetRevisionResponse> + 
     revision.to_messages(&revision.digest())
 }
 
-fn assemble(messages: impl IntoIterator<Item = GetRevisionResponse>) -> Result<Revision, MalformedRevision> {
+fn assemble(
+    messages: impl IntoIterator<Item = GetRevisionResponse>,
+) -> Result<Revision, MalformedRevision> {
     let mut assembler = Assembler::default();
     for message in messages {
         assembler.push(message)?;
@@ -82,11 +87,20 @@ fn a_flag_that_is_not_known_is_not_passed_over() {
 
 #[test]
 fn too_many_bindings_are_refused_at_once() {
-    let name = |n: usize| (format!("V{n}"), String::new());
-    let with = |count| Revision { vars: (0..count).map(name).collect(), ..revision() };
+    let var = |n: usize| (format!("V{n}"), Binding::Var(String::new()));
+    let with = |count| Revision { bindings: (0..count).map(var).collect(), ..revision() };
     assert!(assemble(messages(&with(MAX_BINDINGS))).is_ok());
     let head = messages(&with(MAX_BINDINGS + 1)).next().unwrap();
     assert_eq!(Assembler::default().push(head), Err(TooLarge::Bindings.into()));
+}
+
+#[test]
+fn a_name_with_two_bindings_is_refused() {
+    let mut messages: Vec<_> = messages(&revision()).collect();
+    if let Some(Part::Head(head)) = &mut messages[0].part {
+        head.secrets.clone_from(&head.vars);
+    }
+    assert_eq!(assemble(messages), Err(MalformedRevision::DuplicateBinding("GREETING".to_owned())));
 }
 
 #[test]
@@ -113,7 +127,9 @@ fn a_byte_changed_on_the_way_is_noticed() {
 
 #[test]
 fn as_much_as_is_allowed_comes_together() {
-    let module = |n: usize| (format!("{n}.js"), Bytes::from(vec![b' '; if n < 15 { MAX_MODULE_BYTES } else { 9 }]));
+    let module = |n: usize| {
+        (format!("{n}.js"), Bytes::from(vec![b' '; if n < 15 { MAX_MODULE_BYTES } else { 9 }]))
+    };
     let modules = (0..MAX_MODULES).map(module).collect();
     let large = Revision { entrypoint: "0.js".into(), modules, ..revision() };
     assert_eq!(assemble(messages(&large)), Ok(large));
@@ -134,13 +150,20 @@ fn what_is_too_much_is_refused_before_all_of_it_is_there() {
     assert_eq!(refused(large), TooLarge::Module("large.js".to_owned()).into());
     let all = (0..=16).map(|n| (format!("{n}.js"), MAX_MODULE_BYTES)).collect();
     assert_eq!(refused(all), TooLarge::Source.into());
-    assert_eq!(refused(vec![("long".repeat(MAX_SOURCE_BYTES / 4 + 1), 0)]), TooLarge::Source.into());
+    assert_eq!(
+        refused(vec![("long".repeat(MAX_SOURCE_BYTES / 4 + 1), 0)]),
+        TooLarge::Source.into()
+    );
 }
 
 #[test]
 fn a_module_that_never_ends_is_refused() {
     let endless = std::iter::once("endless.js").chain(std::iter::repeat("")).map(|name| {
-        let chunk = catalog::ModuleChunk { name: name.into(), data: vec![b' '; MODULE_CHUNK].into(), end: false };
+        let chunk = catalog::ModuleChunk {
+            name: name.into(),
+            data: vec![b' '; MODULE_CHUNK].into(),
+            end: false,
+        };
         GetRevisionResponse { part: Some(Part::Module(chunk)) }
     });
     assert_eq!(assemble(endless), Err(TooLarge::Module("endless.js".to_owned()).into()));
@@ -154,14 +177,14 @@ fn every_field_is_part_of_the_digest() {
         |r| r.name.push('x'),
         |r| r.entrypoint = "empty.js".into(),
         |r| drop(r.modules.remove("empty.js")),
-        |r| drop(r.vars.insert("GREETING".into(), "hi".into())),
-        |r| drop(r.secrets.insert("KEY".into(), "k".into())),
+        |r| drop(r.bindings.insert("GREETING".into(), Binding::Var("hi".into()))),
+        |r| drop(r.bindings.insert("KEY".into(), Binding::Secret("k".into()))),
         |r| r.limits.cpu_ms += 1,
         |r| r.limits.subrequests += 1,
         |r| r.state = StatePolicy::Reset,
         |r| r.egress = Egress::Only(Vec::new()),
         |r| r.egress = Egress::Only(vec!["example.com".parse().unwrap()]),
-        |r| drop(r.services.insert("AUTH".into(), WorkerId::new("shop", "auth"))),
+        |r| drop(r.bindings.insert("AUTH".into(), service("auth"))),
         |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
     ];
     for (i, change) in changes.iter().enumerate() {
@@ -171,9 +194,37 @@ fn every_field_is_part_of_the_digest() {
     }
 }
 
+/// Isolates are kept by digest, and nodes and operators of several versions must agree on it.
+#[test]
+fn digests_do_not_change_from_version_to_version() {
+    let text = |value: &str| value.to_owned();
+    // No kind is before or after another by name.
+    let mixed = Revision {
+        modules: [("worker.js".to_owned(), Bytes::from_static(b"export default {}"))].into(),
+        bindings: [
+            ("A", Binding::Secret(text("3"))),
+            ("B", Binding::Var(text("1"))),
+            ("C", service("auth")),
+            ("D", Binding::Var(text("2"))),
+            ("E", Binding::Secret(text("4"))),
+            ("F", service("other")),
+        ]
+        .map(|(name, binding)| (name.to_owned(), binding))
+        .into(),
+        egress: Egress::Only(Vec::new()),
+        ..revision()
+    };
+    for (revision, digest) in [
+        (revision(), "26098021518e676e8d020f75f9b48c1c08b7a953755205b805dd06296409aeaa"),
+        (choosy(), "90e0d20568623df1b764159c2dfbb3f5b43e5f636725ef329be3e3b27f359167"),
+        (mixed, "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
+    ] {
+        assert_eq!(revision.digest().to_string(), digest, "{:?}", revision.egress);
+    }
+}
+
 #[test]
 fn a_variable_is_not_mistaken_for_a_secret() {
-    let mut moved = revision();
-    moved.secrets = std::mem::take(&mut moved.vars);
-    assert_ne!(moved.digest(), revision().digest());
+    let secret = [("GREETING".to_owned(), Binding::Secret("hello".to_owned()))].into();
+    assert_ne!(Revision { bindings: secret, ..revision() }.digest(), revision().digest());
 }

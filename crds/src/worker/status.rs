@@ -1,0 +1,122 @@
+//! The status of a `Worker`, which the operator's replicas write.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Condition;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerStatus {
+    /// The `metadata.generation` that the rest of the status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`; also `Healthy`,
+    /// once a node has reported that the code fails repeatedly or ended a process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// URL of the first route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The same URL for event sources (the duck type `Addressable`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+    /// Name of the WorkerRevision that serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_revision: Option<String>,
+    /// Nodes on which the code fails repeatedly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = CRASH_LOOPS),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["node"])
+    )]
+    pub crash_loops: Vec<CrashLoop>,
+    /// Set while nodes refuse the revision, because its code ended a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
+    /// Progress of each schedule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 16),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cron", "timeZone"])
+    )]
+    pub schedules: Vec<ScheduleStatus>,
+}
+
+/// Progress of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleStatus {
+    #[schemars(length(min = 1, max = 128))]
+    pub cron: String,
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
+    /// Latest time of the schedule for which the Worker was called, or which was skipped because it
+    /// was too late. Before the first such time, the time at which the schedule was first observed.
+    pub last_schedule_time: Time,
+}
+
+/// Maximum number of nodes named in a Worker's status: enough to distinguish one bad node from bad
+/// code.
+pub const CRASH_LOOPS: usize = 16;
+
+/// A node that backs off from a revision, because its code has failed several times in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrashLoop {
+    #[schemars(length(min = 1, max = 253))]
+    pub node: String,
+    /// Name of the WorkerRevision.
+    #[schemars(length(min = 1, max = 253))]
+    pub revision: String,
+    /// Error code of the latest reported failure, as clients see it.
+    #[schemars(length(min = 1, max = 63))]
+    pub code: String,
+    /// Position in the author's files where the code threw, if it did: `file:line:column`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 300))]
+    pub place: Option<String>,
+    /// Number of consecutive failures at the time of the report.
+    pub failures: i32,
+    pub since: Time,
+    /// Time of the node's latest report. An entry that is not renewed expires.
+    pub renewed: Time,
+}
+
+/// The period in which every node refuses a revision, because its code ended a process of a node.
+// The `revision` field is the name of the WorkerRevision, not the digest by which nodes know it:
+// the digest covers the values of Secrets, and read access to a Worker must not allow a short value
+// to be guessed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantine {
+    /// Name of the WorkerRevision.
+    #[schemars(length(min = 1, max = 253))]
+    pub revision: String,
+    pub cause: QuarantineCause,
+    /// Node whose process ended.
+    #[schemars(length(min = 1, max = 253))]
+    pub node: String,
+    /// Number of times that the code has ended a process of one node. The duration doubles each
+    /// time.
+    #[schemars(range(min = 1))]
+    pub times: i32,
+    /// Time of the node's report.
+    pub since: Time,
+    /// Time at which the quarantine of this revision ends.
+    pub until: Time,
+}
+
+/// The way in which a revision's code ended a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum QuarantineCause {
+    /// The process ended while the code ran: V8 aborted, or memory ran out.
+    Crashed,
+    /// The process was killed because the code did not stop when it was told to.
+    Hung,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Address {
+    pub url: String,
+}
