@@ -39,7 +39,7 @@ use tokio::sync::watch;
 
 use quarantine::{Entry, Quarantine};
 use report::Part;
-pub use report::{Cause, Ear, Heard, MalformedReport, Outcome, Word};
+pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
 use revisions::Revisions;
 pub use service::serve;
 use state::{FellBehind, State, Walk};
@@ -60,7 +60,7 @@ struct Shared {
     progress_tx: watch::Sender<Progress>,
     /// Wakes the watchers of the quarantine.
     quarantine_tx: watch::Sender<()>,
-    ear: OnceLock<Ear>,
+    sink: OnceLock<ReportSink>,
     watchers: Watchers,
 }
 
@@ -94,14 +94,20 @@ impl Catalog {
     pub fn new() -> Self {
         let (revisions, quarantine) = (Revisions::default(), Quarantine::default());
         let deployed = Deployed { state: State::new(new_epoch()), revisions, quarantine };
-        let ((progress_tx, _), (quarantine_tx, _)) = (watch::channel(Progress::default()), watch::channel(()));
-        let (deployed, ear, watchers) = (RwLock::new(deployed), OnceLock::new(), Watchers::new());
-        Self { shared: Arc::new(Shared { deployed, progress_tx, quarantine_tx, ear, watchers }) }
+        let ((progress_tx, _), (quarantine_tx, _)) =
+            (watch::channel(Progress::default()), watch::channel(()));
+        let (deployed, sink, watchers) = (RwLock::new(deployed), OnceLock::new(), Watchers::new());
+        Self { shared: Arc::new(Shared { deployed, progress_tx, quarantine_tx, sink, watchers }) }
     }
 
     /// Makes `revision` serve its Worker on the nodes of `pool`, reachable by `routes`, and returns
     /// the revision's digest. Nodes can still fetch the revision that it supersedes for a while.
-    pub fn set_worker(&self, revision: Arc<Revision>, pool: impl Into<String>, routes: Vec<Route>) -> RevisionDigest {
+    pub fn set_worker(
+        &self,
+        revision: Arc<Revision>,
+        pool: impl Into<String>,
+        routes: Vec<Route>,
+    ) -> RevisionDigest {
         let mut deployed = self.write();
         let now = Instant::now();
         deployed.revisions.expire(now);
@@ -113,7 +119,7 @@ impl Catalog {
             routes,
             wall_ms: revision.limits.wall_ms,
             request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
-            services: revision.services.values().map(ToString::to_string).collect(),
+            services: revision.services().map(|(_, worker)| worker.to_string()).collect(),
         };
         deployed.state.set_worker(revision.worker.clone(), worker);
         self.announce(&deployed);
@@ -183,35 +189,35 @@ impl Catalog {
         CatalogMetrics::of(self.clone())
     }
 
-    /// Sends nodes' reports to `ear` from now on. Reports before the first call are lost; later
+    /// Sends nodes' reports to `sink` from now on. Reports before the first call are lost; later
     /// calls have no effect.
-    pub fn listen(&self, ear: Ear) {
-        let _ = self.shared.ear.set(ear);
+    pub fn set_report_sink(&self, sink: ReportSink) {
+        let _ = self.shared.sink.set(sink);
     }
 
     /// Processes a node's report.
     ///
     /// # Errors
     /// Fails if some of it did not fit into the channel; the node must send it again.
-    fn hear(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
-        let Some(ear) = self.shared.ear.get() else { return Ok(()) };
+    fn take_report(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
+        let Some(sink) = self.shared.sink.get() else { return Ok(()) };
         let mut result = Ok(());
         for part in parts {
             let digest = part.1;
-            let outcome = match self.believe(node, part) {
-                Ok((heard, serves)) => {
+            let outcome = match self.check_report(node, part) {
+                Ok((report, serves)) => {
                     // The other nodes are told at once, not only when the Worker's status has been
                     // written.
-                    if let Word::Quarantined { duration, times, .. } = heard.word {
-                        self.refuse(digest, &heard.worker, duration, times);
+                    if let WorkerHealth::Quarantined { duration, times, .. } = report.health {
+                        self.refuse(digest, &report.worker, duration, times);
                     }
                     // A status is only about the revision that serves.
-                    let tells = !serves || ear.heard_tx.try_send(heard).is_ok();
-                    if tells { Outcome::Taken } else { Outcome::Full }
+                    let is_sent = !serves || sink.reports_tx.try_send(report).is_ok();
+                    if is_sent { Outcome::Taken } else { Outcome::Full }
                 }
                 Err(outcome) => outcome,
             };
-            ear.reports.with_label_values(&[outcome.as_str()]).inc();
+            sink.outcomes.with_label_values(&[outcome.as_str()]).inc();
             if outcome == Outcome::Full {
                 result = Err(Full);
             }
@@ -222,17 +228,27 @@ impl Catalog {
     /// Checks a part of a node's report, and returns it with whether it is about the revision that
     /// serves now. A quarantine may also be about a recently superseded revision: a tenant cannot
     /// avoid the quarantine by replacing a revision and restoring it.
-    fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<(Heard, bool), Outcome> {
+    fn check_report(
+        &self,
+        node: &str,
+        (worker, digest, health): Part,
+    ) -> Result<(HealthReport, bool), Outcome> {
         let deployed = self.read();
-        let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::Stranger)?;
+        let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::UnknownNode)?;
         let serves = deployed.revisions.serving(&worker) == Some(&digest);
-        let counts = serves || matches!(word, Word::Quarantined { .. });
-        let revision = deployed.revisions.get(&digest).filter(|revision| counts && revision.worker == worker);
+        let is_current = serves || matches!(health, WorkerHealth::Quarantined { .. });
+        let revision = deployed
+            .revisions
+            .get(&digest)
+            .filter(|revision| is_current && revision.worker == worker);
         let revision = revision.ok_or(Outcome::Outdated)?;
         if deployed.state.worker(&worker).is_none_or(|worker| worker.pool != *pool) {
-            return Err(Outcome::Stranger);
+            return Err(Outcome::UnknownNode);
         }
-        Ok((Heard { worker, revision: revision.name.clone(), node: node.to_owned(), word }, serves))
+        Ok((
+            HealthReport { worker, revision: revision.name.clone(), node: node.to_owned(), health },
+            serves,
+        ))
     }
 
     fn refuse(&self, digest: RevisionDigest, worker: &WorkerId, remaining: Duration, times: u32) {

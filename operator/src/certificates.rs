@@ -8,14 +8,14 @@
 //! ```
 //!
 //! - [`plan`]: every decision.
-//! - [`mint`]: keys and certificates.
+//! - [`issue`]: keys and certificates.
 //! - [`secrets`]: their form in storage.
 //! - [`Certificates`]: performs the plan.
 //!
 //! An operator reads its own certificate directly from its Secret and not from a volume: a Pod that
 //! is created before its Secret would wait a minute for the volume.
 
-pub mod mint;
+pub mod issue;
 pub mod plan;
 pub mod secrets;
 
@@ -37,7 +37,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::metrics::Metrics;
-use mint::MintError;
+use issue::IssueError;
 use plan::Terms;
 use secrets::{Place, Secrets};
 
@@ -74,10 +74,12 @@ enum CertificateError {
     Write(String, kube::Error),
     #[error("cannot read Deployment {0}: {1}")]
     Owner(String, kube::Error),
-    #[error("no Deployment {deployment} in namespace {namespace}; set --deployment to the operator's own")]
+    #[error(
+        "no Deployment {deployment} in namespace {namespace}; set --deployment to the operator's own"
+    )]
     NoOwner { deployment: String, namespace: String },
     #[error(transparent)]
-    Mint(#[from] MintError),
+    Issue(#[from] IssueError),
     #[error("Secret {}: {}", secrets::name(Role::Operator), .0)]
     Own(#[from] IdentityError),
 }
@@ -102,7 +104,9 @@ impl Certificates {
             match &taken {
                 Ok(true) => ready = None,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "cannot load the operator's own certificate; retrying"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot load the operator's own certificate; retrying")
+                }
             }
             // Without a certificate, another replica may be about to write it, and the watch event
             // may be lost: poll.
@@ -117,7 +121,8 @@ impl Certificates {
 
     /// Returns a stream with an item for every change of one of the Secrets.
     fn changes(&self) -> impl Stream<Item = ()> + Unpin + use<> {
-        let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);
+        let secrets: Api<PartialObjectMeta<Secret>> =
+            Api::namespaced(self.client.clone(), &self.namespace);
         let changes = secrets::names().map(|name| {
             let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
             watcher(secrets.clone(), only).default_backoff().map(|_| ()).boxed()
@@ -147,14 +152,16 @@ impl Certificates {
                 self.write(&secret).await?;
             }
         }
-        let until = Duration::try_from(plan.again.duration_since(now)).unwrap_or_default();
+        let until = Duration::try_from(plan.next_run.duration_since(now)).unwrap_or_default();
         Ok(until.min(LONGEST_SLEEP))
     }
 
     /// Installs the content of the operator's own Secret if it has changed. Returns whether this
     /// process has a certificate.
     async fn take_own(&self, own: &mut Option<Bundle>) -> Result<bool, CertificateError> {
-        let Some(secret) = self.read(secrets::name(Role::Operator)).await? else { return Ok(own.is_some()) };
+        let Some(secret) = self.read(secrets::name(Role::Operator)).await? else {
+            return Ok(own.is_some());
+        };
         let bundle = secrets::bundle(&secret);
         if own.as_ref() != Some(&bundle) {
             self.tls.install(&bundle)?;
@@ -169,7 +176,8 @@ impl Certificates {
     }
 
     async fn write(&self, secret: &Secret) -> Result<(), CertificateError> {
-        let (secrets, name) = (Api::<Secret>::namespaced(self.client.clone(), &self.namespace), secret.name_any());
+        let (secrets, name) =
+            (Api::<Secret>::namespaced(self.client.clone(), &self.namespace), secret.name_any());
         let params = PatchParams::apply(MANAGER).force();
         let written = secrets.patch(&name, &params, &Patch::Apply(secret)).await;
         written.map_err(|error| CertificateError::Write(name.clone(), error))?;
@@ -182,8 +190,10 @@ impl Certificates {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         let found = deployments.get_opt(deployment).await;
         let found = found.map_err(|error| CertificateError::Owner(deployment.clone(), error))?;
-        let no_owner =
-            || CertificateError::NoOwner { deployment: deployment.clone(), namespace: self.namespace.clone() };
+        let no_owner = || CertificateError::NoOwner {
+            deployment: deployment.clone(),
+            namespace: self.namespace.clone(),
+        };
         found.ok_or_else(no_owner).map(|found| found.owner_ref(&()))
     }
 }

@@ -45,12 +45,19 @@ impl Claims {
     /// # Arguments
     /// * `domain` - the platform's domain, below which every namespace has its own subdomain.
     pub fn new(domain: impl Into<String>) -> Self {
-        Self { domain: domain.into(), claimants: HashMap::new(), hosts: HashMap::new(), by_worker: HashMap::new() }
+        Self {
+            domain: domain.into(),
+            claimants: HashMap::new(),
+            hosts: HashMap::new(),
+            by_worker: HashMap::new(),
+        }
     }
 
     /// Returns the holder of `route`, which `worker` claims.
     pub fn holder(&self, worker: &WorkerId, route: &Route) -> Holder {
-        let other = |id: &WorkerId| if id == worker { Holder::Claimant } else { Holder::Worker(id.clone()) };
+        let other = |id: &WorkerId| {
+            if id == worker { Holder::Claimant } else { Holder::Worker(id.clone()) }
+        };
         if let Some(namespace) = self.namespace_of(&route.host) {
             if namespace != Some(worker.namespace()) {
                 return Holder::Platform;
@@ -62,7 +69,8 @@ impl Claims {
         }
         let claimants = self.claimants.get(&(route.host.clone(), route.path.clone()));
         // Workers of other namespaces may claim paths of a host that they do not own.
-        let ours = claimants.into_iter().flatten().find(|(_, id)| id.namespace() == worker.namespace());
+        let ours =
+            claimants.into_iter().flatten().find(|(_, id)| id.namespace() == worker.namespace());
         ours.map_or(Holder::Claimant, |(_, id)| other(id))
     }
 
@@ -87,8 +95,14 @@ impl Claims {
 
     /// Replaces the claims of `worker`, created at `since`, with `routes`. Returns the other
     /// Workers whose held routes may have changed.
-    pub fn set(&mut self, worker: &WorkerId, since: Option<Timestamp>, routes: Vec<Route>) -> BTreeSet<WorkerId> {
-        let routes: Vec<Claimed> = routes.into_iter().map(|route| (route.host, route.path)).collect();
+    pub fn set(
+        &mut self,
+        worker: &WorkerId,
+        since: Option<Timestamp>,
+        routes: Vec<Route>,
+    ) -> BTreeSet<WorkerId> {
+        let routes: Vec<Claimed> =
+            routes.into_iter().map(|route| (route.host, route.path)).collect();
         let (former_since, former) = self.by_worker.remove(worker).unwrap_or_default();
         if former_since == since && former == routes {
             self.by_worker.insert(worker.clone(), (since, routes));
@@ -98,11 +112,18 @@ impl Claims {
         for claimed in &former {
             affected.extend(self.rivals(&claimed.0));
             remove(&mut self.claimants, claimed, &(former_since, worker.clone()));
-            remove(&mut self.hosts, &claimed.0, &((former_since, worker.clone()), claimed.1.clone()));
+            remove(
+                &mut self.hosts,
+                &claimed.0,
+                &((former_since, worker.clone()), claimed.1.clone()),
+            );
         }
         for claimed in &routes {
             self.claimants.entry(claimed.clone()).or_default().insert((since, worker.clone()));
-            self.hosts.entry(claimed.0.clone()).or_default().insert(((since, worker.clone()), claimed.1.clone()));
+            self.hosts
+                .entry(claimed.0.clone())
+                .or_default()
+                .insert(((since, worker.clone()), claimed.1.clone()));
             affected.extend(self.rivals(&claimed.0));
         }
         if !routes.is_empty() {
@@ -120,9 +141,12 @@ impl Claims {
         match host.strip_prefix('*') {
             None => self.hosts.get(host).into_iter().flat_map(claimants).collect(),
             // Scans every host, which is acceptable because wildcards are rare.
-            Some(below) => {
-                self.hosts.iter().filter(|(host, _)| host.ends_with(below)).flat_map(|(_, c)| claimants(c)).collect()
-            }
+            Some(below) => self
+                .hosts
+                .iter()
+                .filter(|(host, _)| host.ends_with(below))
+                .flat_map(|(_, c)| claimants(c))
+                .collect(),
         }
     }
 }
@@ -172,7 +196,10 @@ mod tests {
     fn the_oldest_claimant_holds_a_route() {
         let mut claims = claims(&[("a/new", "shop/")]);
         assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Claimant);
-        assert_eq!(claims.set(&id("a/old"), at(-1), vec![route("shop/")]), BTreeSet::from([id("a/new")]));
+        assert_eq!(
+            claims.set(&id("a/old"), at(-1), vec![route("shop/")]),
+            BTreeSet::from([id("a/new")])
+        );
         assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Worker(id("a/old")));
         assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
     }
@@ -186,22 +213,31 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_made_again_affects_nobody() {
+    fn a_repeated_claim_affects_no_worker() {
         let mut claims = claims(&[("a/one", "shop/"), ("a/two", "shop/")]);
         assert!(claims.set(&id("a/two"), at(1), vec![route("shop/")]).is_empty());
     }
 
     #[test]
     fn a_tenant_gets_no_path_of_anothers_host() {
-        let claims = claims(&[("victim/shop", "shop.example.com/"), ("evil/x", "shop.example.com/checkout")]);
-        assert_eq!(holder(&claims, "evil/x", "shop.example.com/checkout"), Holder::Worker(id("victim/shop")));
+        let claims = claims(&[
+            ("victim/shop", "shop.example.com/"),
+            ("evil/x", "shop.example.com/checkout"),
+        ]);
+        assert_eq!(
+            holder(&claims, "evil/x", "shop.example.com/checkout"),
+            Holder::Worker(id("victim/shop"))
+        );
         assert_eq!(holder(&claims, "victim/more", "shop.example.com/checkout"), Holder::Claimant);
     }
 
     #[test]
-    fn a_wildcard_keeps_other_tenants_from_what_it_covers_but_for_what_they_had() {
-        let claims =
-            claims(&[("b/had", "old.example.com/"), ("a/all", "*.example.com/"), ("b/late", "x.example.com/")]);
+    fn a_wildcard_keeps_other_tenants_from_its_hosts_except_those_that_they_had() {
+        let claims = claims(&[
+            ("b/had", "old.example.com/"),
+            ("a/all", "*.example.com/"),
+            ("b/late", "x.example.com/"),
+        ]);
         assert_eq!(holder(&claims, "b/had", "old.example.com/"), Holder::Claimant);
         assert_eq!(holder(&claims, "b/late", "x.example.com/"), Holder::Worker(id("a/all")));
         assert_eq!(holder(&claims, "a/all", "*.example.com/"), Holder::Claimant);

@@ -63,8 +63,12 @@ pub type Outcome = Result<BTreeMap<String, Bytes>, Vec<CompileError>>;
 ///
 /// # Errors
 /// All errors of the modules.
-pub fn compile(modules: &BTreeMap<String, Bytes>, entrypoint: &str, flags: &BTreeSet<CompatibilityFlag>) -> Outcome {
-    compile_and_tell(modules, entrypoint, flags, |_| ())
+pub fn compile(
+    modules: &BTreeMap<String, Bytes>,
+    entrypoint: &str,
+    flags: &BTreeSet<CompatibilityFlag>,
+) -> Outcome {
+    compile_with_progress(modules, entrypoint, flags, |_| ())
 }
 
 /// Like [`compile`], and reports its progress, for a caller that may have to interrupt it.
@@ -74,7 +78,7 @@ pub fn compile(modules: &BTreeMap<String, Bytes>, entrypoint: &str, flags: &BTre
 ///
 /// # Errors
 /// All errors of the modules.
-pub fn compile_and_tell(
+pub fn compile_with_progress(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
     flags: &BTreeSet<CompatibilityFlag>,
@@ -92,10 +96,14 @@ pub fn compile_and_tell(
 }
 
 fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
-    let of_all = |message| vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)];
+    let of_all = |message| {
+        vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)]
+    };
     if modules.len() > MAX_MODULES {
         let found = modules.len();
-        return of_all(format!("the Worker has {found} modules, more than {MAX_MODULES}; bundle them"));
+        return of_all(format!(
+            "the Worker has {found} modules, more than {MAX_MODULES}; bundle them"
+        ));
     }
     let bytes: usize = modules.iter().map(|(file, source)| file.len() + source.len()).sum();
     if bytes > MAX_SOURCE_BYTES {
@@ -160,18 +168,20 @@ fn compile_all(
     for (file, content) in modules {
         begins(file);
         match ModuleKind::of(file) {
-            ModuleKind::JavaScript | ModuleKind::TypeScript => match code::compile(file, content, jsx) {
-                Ok(Code { source, links: found, made }) => {
-                    links.add(file, source, found);
-                    let (code, map) = match made {
-                        Some((code, map)) => (code, map),
-                        None => maps::of_author(modules, file, source, content),
-                    };
-                    compiled.insert(file.clone(), code);
-                    maps.extend(map.map(|map| (file.clone(), map)));
+            ModuleKind::JavaScript | ModuleKind::TypeScript => {
+                match code::compile(file, content, jsx) {
+                    Ok(Code { source, links: found, made }) => {
+                        links.add(file, source, found);
+                        let (code, map) = match made {
+                            Some((code, map)) => (code, map),
+                            None => maps::of_author(modules, file, source, content),
+                        };
+                        compiled.insert(file.clone(), code);
+                        maps.extend(map.map(|map| (file.clone(), map)));
+                    }
+                    Err(found) => errors.extend(found),
                 }
-                Err(found) => errors.extend(found),
-            },
+            }
             // A source map that belongs to a module is read together with it.
             ModuleKind::SourceMap => {}
             kind => match data::check(kind, file, content) {

@@ -1,8 +1,8 @@
 //! Compiles Workers in separate processes, which can be killed.
 //!
 //! ```text
-//!  job ─► the namespace's turn ─► a place ─► process: read ─► compile ─► write ─► exit
-//!                                              └─ over its CPU or memory limit: report it, exit
+//!  job ─► permit of its namespace ─► permit of all ─► process: read ─► compile ─► write ─► exit
+//!                                                      └─ over a limit: report it, exit
 //! ```
 //!
 //! The compiler is not written for hostile input. A hostile program makes it try one reading of its
@@ -40,10 +40,10 @@ const CPU: Duration = Duration::from_secs(5);
 const MEMORY: u64 = 1024;
 
 /// Interval at which the process checks its resource usage.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Timeout for a process that gets no CPU. Its expiry says nothing about the Worker.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The input of one compilation.
 #[derive(Clone, Debug)]
@@ -59,16 +59,18 @@ pub enum CompilerError {
     #[error("cannot run the compiler process: {0}")]
     Process(io::Error),
     #[error("the compiler process ended without a valid result")]
-    NoAnswer,
-    #[error("the compiler process did not respond within {} s", PATIENCE.as_secs())]
-    Silent,
+    NoResult,
+    #[error("the compiler process did not respond within {} s", TIMEOUT.as_secs())]
+    TimedOut,
 }
 
 #[derive(Clone)]
 pub struct Compiler {
     program: PathBuf,
-    places: Arc<Semaphore>,
-    turns: Arc<Mutex<HashMap<String, Weak<Semaphore>>>>,
+    /// Limits the number of processes.
+    processes: Arc<Semaphore>,
+    /// One permit for each namespace that compiles.
+    by_namespace: Arc<Mutex<HashMap<String, Weak<Semaphore>>>>,
 }
 
 impl Compiler {
@@ -77,7 +79,11 @@ impl Compiler {
     pub fn new(program: PathBuf) -> Self {
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // At least two, so that one slow job does not block all others.
-        Self { program, places: Arc::new(Semaphore::new(cpus.max(2))), turns: Arc::default() }
+        Self {
+            program,
+            processes: Arc::new(Semaphore::new(cpus.max(2))),
+            by_namespace: Arc::default(),
+        }
     }
 
     /// Compiles a job. Dropping the future kills the process.
@@ -85,47 +91,60 @@ impl Compiler {
     /// # Errors
     /// Fails if the process cannot be started, or gives no valid answer in time.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
-        let turn = self.turn(namespace);
-        let _turn = turn.acquire().await.expect("the semaphore is never closed");
-        let _place = self.places.acquire().await.expect("the semaphore is never closed");
-        let answer = tokio::time::timeout(PATIENCE, self.ask(job)).await.map_err(|_| CompilerError::Silent)??;
-        let Answer { compiled, errors } = Answer::decode(answer).map_err(|_| CompilerError::NoAnswer)?;
+        let semaphore = self.semaphore_of(namespace);
+        let _permit = semaphore.acquire().await.expect("the semaphore is never closed");
+        let _process = self.processes.acquire().await.expect("the semaphore is never closed");
+        let response = tokio::time::timeout(TIMEOUT, self.run(job))
+            .await
+            .map_err(|_| CompilerError::TimedOut)??;
+        let Response { compiled, errors } =
+            Response::decode(response).map_err(|_| CompilerError::NoResult)?;
         match (compiled.is_empty(), errors.is_empty()) {
             // A compiled Worker has at least its entrypoint.
             (false, true) => Ok(Ok(compiled)),
             (true, false) => Ok(Err(errors.into_iter().map(Into::into).collect())),
-            _ => Err(CompilerError::NoAnswer),
+            _ => Err(CompilerError::NoResult),
         }
     }
 
-    fn turn(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = turns.get(namespace).and_then(Weak::upgrade) {
-            return turn;
+    fn semaphore_of(&self, namespace: &str) -> Arc<Semaphore> {
+        let mut by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(semaphore) = by_namespace.get(namespace).and_then(Weak::upgrade) {
+            return semaphore;
         }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::new(Semaphore::new(1));
-        turns.insert(namespace.to_owned(), Arc::downgrade(&turn));
-        turn
+        by_namespace.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let semaphore = Arc::new(Semaphore::new(1));
+        by_namespace.insert(namespace.to_owned(), Arc::downgrade(&semaphore));
+        semaphore
     }
 
-    async fn ask(&self, job: &Job) -> Result<Bytes, CompilerError> {
+    async fn run(&self, job: &Job) -> Result<Bytes, CompilerError> {
         let mut process = Command::new(&self.program);
-        process.arg(ARGUMENT).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        process
+            .arg(ARGUMENT)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         let mut process = process.spawn().map_err(CompilerError::Process)?;
-        let (mut stdin, mut stdout) = process.stdin.take().zip(process.stdout.take()).expect("both are pipes");
-        let question = Question::from(job).encode_to_vec();
-        let ask = async {
-            stdin.write_all(&question).await?;
+        let (mut stdin, mut stdout) =
+            process.stdin.take().zip(process.stdout.take()).expect("both are pipes");
+        let request = Request::from(job).encode_to_vec();
+        let write = async {
+            stdin.write_all(&request).await?;
             drop(stdin);
             io::Result::Ok(())
         };
-        let mut answer = Vec::new();
-        let (asked, read) = tokio::join!(ask, stdout.read_to_end(&mut answer));
+        let mut response = Vec::new();
+        let (written, read) = tokio::join!(write, stdout.read_to_end(&mut response));
         read.map_err(CompilerError::Process)?;
         let status = process.wait().await.map_err(CompilerError::Process)?;
         // A process that ended before it had read its input has no valid result.
-        if asked.is_err() || !status.success() { Err(CompilerError::NoAnswer) } else { Ok(answer.into()) }
+        if written.is_err() || !status.success() {
+            Err(CompilerError::NoResult)
+        } else {
+            Ok(response.into())
+        }
     }
 }
 
@@ -134,42 +153,54 @@ impl Compiler {
 ///
 /// # Errors
 /// Fails if the input is not that of a [`Compiler`], or the output cannot be written.
-pub fn answer() -> io::Result<()> {
-    let mut question = Vec::new();
-    io::stdin().read_to_end(&mut question)?;
-    let question = Question::decode(Bytes::from(question)).map_err(io::Error::other)?;
-    let job = Job::try_from(question).map_err(io::Error::other)?;
-    io::stdout().write_all(&Answer::from(within_limits(job)).encode_to_vec())
+pub fn compile_stdin() -> io::Result<()> {
+    let mut request = Vec::new();
+    io::stdin().read_to_end(&mut request)?;
+    let request = Request::decode(Bytes::from(request)).map_err(io::Error::other)?;
+    let job = Job::try_from(request).map_err(io::Error::other)?;
+    io::stdout().write_all(&Response::from(compile_within_limits(job)).encode_to_vec())
 }
 
-fn within_limits(job: Job) -> Outcome {
-    let at_work = Arc::new(Mutex::new(job.entrypoint.clone()));
+fn compile_within_limits(job: Job) -> Outcome {
+    let current_file = Arc::new(Mutex::new(job.entrypoint.clone()));
     let (ended_tx, ended_rx) = mpsc::channel();
-    let begins = Arc::clone(&at_work);
+    let begins = Arc::clone(&current_file);
     thread::spawn(move || {
-        let begins = |file: &str| file.clone_into(&mut begins.lock().unwrap_or_else(PoisonError::into_inner));
-        let _ = ended_tx.send(compile::compile_and_tell(&job.modules, &job.entrypoint, &job.flags, begins));
+        let begins = |file: &str| {
+            file.clone_into(&mut begins.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let _ = ended_tx.send(compile::compile_with_progress(
+            &job.modules,
+            &job.entrypoint,
+            &job.flags,
+            begins,
+        ));
     });
     loop {
-        let too_much = match ended_rx.recv_timeout(LOOK) {
+        let too_much = match ended_rx.recv_timeout(CHECK_INTERVAL) {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Disconnected) => "the compiler failed on this module".to_owned(),
-            Err(RecvTimeoutError::Timeout) if taken::cpu() > CPU => {
-                format!("the module takes more than {} s to compile; nest brackets less deeply", CPU.as_secs())
+            Err(RecvTimeoutError::Timeout) if usage::cpu() > CPU => {
+                format!(
+                    "the module takes more than {} s to compile; nest brackets less deeply",
+                    CPU.as_secs()
+                )
             }
-            Err(RecvTimeoutError::Timeout) if taken::memory() > MEMORY => {
-                format!("the module takes more than {MEMORY} MiB to compile; split it, or nest brackets less deeply")
+            Err(RecvTimeoutError::Timeout) if usage::memory() > MEMORY => {
+                format!(
+                    "the module takes more than {MEMORY} MiB to compile; split it, or nest brackets less deeply"
+                )
             }
             Err(RecvTimeoutError::Timeout) => continue,
         };
-        let file = at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = current_file.lock().unwrap_or_else(PoisonError::into_inner);
         return Err(vec![CompileError::of_module(&file, too_much)]);
     }
 }
 
 /// Resource usage of this process, from the kernel. If it cannot be read, the parent's timeout
 /// applies.
-mod taken {
+mod usage {
     use std::fs;
     use std::time::Duration;
 
@@ -180,8 +211,10 @@ mod taken {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         // Counted after the name, which may contain anything, user and system time are the fields
         // 12 and 13.
-        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
-        let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+        let fields =
+            stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
+        let ticks: u32 =
+            fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
         TICK * ticks
     }
 
@@ -189,13 +222,14 @@ mod taken {
     pub(super) fn memory() -> u64 {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = resident.and_then(|resident| resident.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        let kib = resident
+            .and_then(|resident| resident.split_ascii_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or_default() / 1024
     }
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Question {
+struct Request {
     #[prost(btree_map = "string, bytes", tag = "1")]
     modules: BTreeMap<String, Bytes>,
     #[prost(string, tag = "2")]
@@ -205,16 +239,16 @@ struct Question {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Answer {
+struct Response {
     #[prost(btree_map = "string, bytes", tag = "1")]
     compiled: BTreeMap<String, Bytes>,
     #[prost(message, repeated, tag = "2")]
-    errors: Vec<Told>,
+    errors: Vec<EncodedError>,
 }
 
 /// The encoded form of a [`CompileError`].
 #[derive(Clone, PartialEq, Message)]
-struct Told {
+struct EncodedError {
     #[prost(string, tag = "1")]
     file: String,
     #[prost(uint32, tag = "2")]
@@ -227,39 +261,42 @@ struct Told {
     source_line: String,
 }
 
-impl From<&Job> for Question {
+impl From<&Job> for Request {
     fn from(job: &Job) -> Self {
         let flags = job.flags.iter().map(|flag| flag.as_str().to_owned()).collect();
         Self { modules: job.modules.clone(), entrypoint: job.entrypoint.clone(), flags }
     }
 }
 
-impl TryFrom<Question> for Job {
+impl TryFrom<Request> for Job {
     type Error = tenon_proto::revision::UnknownFlag;
 
-    fn try_from(question: Question) -> Result<Self, Self::Error> {
-        let flags = question.flags.iter().map(|flag| flag.parse()).collect::<Result<_, _>>()?;
-        Ok(Self { modules: question.modules, entrypoint: question.entrypoint, flags })
+    fn try_from(request: Request) -> Result<Self, Self::Error> {
+        let flags = request.flags.iter().map(|flag| flag.parse()).collect::<Result<_, _>>()?;
+        Ok(Self { modules: request.modules, entrypoint: request.entrypoint, flags })
     }
 }
 
-impl From<Outcome> for Answer {
+impl From<Outcome> for Response {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Ok(compiled) => Self { compiled, errors: Vec::new() },
-            Err(errors) => Self { compiled: BTreeMap::new(), errors: errors.into_iter().map(Into::into).collect() },
+            Err(errors) => Self {
+                compiled: BTreeMap::new(),
+                errors: errors.into_iter().map(Into::into).collect(),
+            },
         }
     }
 }
 
-impl From<CompileError> for Told {
+impl From<CompileError> for EncodedError {
     fn from(CompileError { file, line, column, message, source_line }: CompileError) -> Self {
         Self { file, line, column, message, source_line }
     }
 }
 
-impl From<Told> for CompileError {
-    fn from(Told { file, line, column, message, source_line }: Told) -> Self {
+impl From<EncodedError> for CompileError {
+    fn from(EncodedError { file, line, column, message, source_line }: EncodedError) -> Self {
         Self { file, line, column, message, source_line }
     }
 }

@@ -1,6 +1,7 @@
 //! The arguments of an operator, and their validation.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use http::Uri;
@@ -104,12 +105,37 @@ pub enum ConfigError {
 /// The validated configuration of an operator.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Name of this replica, unique among the replicas.
+    pub identity: String,
+    /// Address on which the catalog serves routers and nodes. Port 0 selects any free port.
+    pub catalog_listen: SocketAddr,
+    /// Namespace of the Lease and of the objects that the operator creates.
+    pub namespace: String,
+    /// Domain below which Workers without routes get their hosts.
+    pub domain: String,
+    /// The operator's own certificate.
+    pub tls: TlsSource,
     /// URL of the routers' internal listener.
     pub router: Uri,
     /// Settings that all pools share.
     pub nodes: Settings,
-    /// Lifetimes of certificates that the operator makes.
-    pub terms: Terms,
+    /// The operator's executable, which compiles Workers in processes of its own.
+    pub compiler: PathBuf,
+}
+
+/// The origin of the operator's own certificate.
+#[derive(Clone, Debug)]
+pub enum TlsSource {
+    /// Processes speak plain HTTP/2.
+    None,
+    /// The files of `--tls-dir`.
+    Directory(PathBuf),
+    /// The operator issues the certificates of all processes.
+    SelfSigned {
+        terms: Terms,
+        /// The operator's own Deployment, which owns the Secrets.
+        deployment: Option<String>,
+    },
 }
 
 impl OperatorArgs {
@@ -120,42 +146,70 @@ impl OperatorArgs {
     ///
     /// # Errors
     /// Fails if an argument is invalid, or two of them contradict each other.
-    pub fn check(&self, log: &LogArgs) -> Result<Config, ConfigError> {
+    pub fn check(self, log: &LogArgs) -> Result<Config, ConfigError> {
         let uses_tls = self.tls.tls_dir.is_some() || self.certificates.self_signed;
         let url = |flag, url: &Option<Uri>, authority: &str| {
-            let default =
-                || Uri::builder().scheme(tls::scheme(uses_tls)).authority(authority).path_and_query("/").build();
-            let url = url.clone().unwrap_or_else(|| default().expect("the parts are those of a URL"));
-            tls::check_scheme(&url, uses_tls).map_err(|source| ConfigError::Scheme { flag, source }).map(|()| url)
+            let default = || {
+                Uri::builder()
+                    .scheme(tls::scheme(uses_tls))
+                    .authority(authority)
+                    .path_and_query("/")
+                    .build()
+            };
+            let url =
+                url.clone().unwrap_or_else(|| default().expect("the parts are those of a URL"));
+            tls::check_scheme(&url, uses_tls)
+                .map_err(|source| ConfigError::Scheme { flag, source })
+                .map(|()| url)
         };
         let catalog = url("--catalog-url", &self.catalog_url, "tenon-operator:7070")?;
         let router = url("--router-url", &self.router_url, "tenon-router:8081")?;
-        let tls_secret = match (&self.node_tls_secret, uses_tls) {
+        let tls_secret = match (self.node_tls_secret, uses_tls) {
             (Some(_), false) => return Err(ConfigError::NoTls),
-            (Some(name), true) => Some(name.clone()),
+            (Some(name), true) => Some(name),
             (None, true) => Some(secrets::name(tls::Role::RuntimeNode).to_owned()),
             (None, false) => None,
         };
+        let terms = self.certificates.terms()?;
+        let tls = match self.tls.tls_dir {
+            _ if self.certificates.self_signed => {
+                TlsSource::SelfSigned { terms, deployment: self.certificates.deployment }
+            }
+            Some(directory) => TlsSource::Directory(directory),
+            None => TlsSource::None,
+        };
         let nodes = Settings {
-            image: self.node_image.clone(),
-            image_pull_policy: self.node_image_pull_policy.clone(),
-            image_pull_secrets: self.node_image_pull_secret.clone(),
-            service_account: self.node_service_account.clone(),
-            priority_class: self.node_priority_class.clone(),
+            image: self.node_image,
+            image_pull_policy: self.node_image_pull_policy,
+            image_pull_secrets: self.node_image_pull_secret,
+            service_account: self.node_service_account,
+            priority_class: self.node_priority_class,
             catalog: text(&catalog),
             router: text(&router),
             tls_secret,
             log: log.arguments(),
         };
-        Ok(Config { router, nodes, terms: self.certificates.terms()? })
+        Ok(Config {
+            identity: self.identity,
+            catalog_listen: self.catalog_listen,
+            namespace: self.namespace,
+            domain: self.domain,
+            tls,
+            router,
+            nodes,
+            // The running program, even if its file has been replaced since.
+            compiler: "/proc/self/exe".into(),
+        })
     }
 }
 
 impl CertificateArgs {
     fn terms(&self) -> Result<Terms, ConfigError> {
         let propagation = self.certificate_propagation;
-        let lifetimes =
-            [("--authority-lifetime", self.authority_lifetime), ("--certificate-lifetime", self.certificate_lifetime)];
+        let lifetimes = [
+            ("--authority-lifetime", self.authority_lifetime),
+            ("--certificate-lifetime", self.certificate_lifetime),
+        ];
         for (flag, lifetime) in lifetimes {
             if lifetime > LONGEST {
                 return Err(ConfigError::TooLong { flag, lifetime });
@@ -164,7 +218,11 @@ impl CertificateArgs {
                 return Err(ConfigError::Lifetime { flag, lifetime, propagation });
             }
         }
-        Ok(Terms { authority: self.authority_lifetime, certificate: self.certificate_lifetime, propagation })
+        Ok(Terms {
+            authority: self.authority_lifetime,
+            certificate: self.certificate_lifetime,
+            propagation,
+        })
     }
 }
 
@@ -178,7 +236,9 @@ fn text(url: &Uri) -> String {
 
 /// Parses a number followed by a unit.
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    let invalid = || format!("{text:?} is not a duration; use a number and a unit, such as 90d, 36h, 10m or 30s");
+    let invalid = || {
+        format!("{text:?} is not a duration; use a number and a unit, such as 90d, 36h, 10m or 30s")
+    };
     let unit = text.chars().next_back().ok_or_else(invalid)?;
     let seconds = match unit {
         's' => 1,
@@ -198,6 +258,8 @@ fn hostname() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::Parser;
 
     use super::*;
@@ -211,7 +273,8 @@ mod tests {
     }
 
     fn config(line: &[&str]) -> Result<Config, ConfigError> {
-        let Command { args, log } = Command::try_parse_from(["operator"].iter().chain(line)).unwrap();
+        let Command { args, log } =
+            Command::try_parse_from(["operator"].iter().chain(line)).unwrap();
         args.check(&log)
     }
 
@@ -219,7 +282,10 @@ mod tests {
     fn urls_are_for_tls_where_processes_have_certificates() {
         let plain = config(&[]).unwrap();
         assert_eq!(plain.nodes.catalog, "http://tenon-operator:7070");
-        assert_eq!((plain.router.to_string().as_str(), plain.nodes.tls_secret), ("http://tenon-router:8081/", None));
+        assert_eq!(
+            (plain.router.to_string().as_str(), plain.nodes.tls_secret),
+            ("http://tenon-router:8081/", None)
+        );
         for line in [&["--self-signed"][..], &["--tls-dir", "/etc/tenon/tls"]] {
             let tls = config(line).unwrap();
             assert_eq!(tls.nodes.catalog, "https://tenon-operator:7070");
@@ -231,19 +297,38 @@ mod tests {
     }
 
     #[test]
+    fn the_operators_certificate_is_its_own_or_one_from_files() {
+        assert!(matches!(config(&[]).unwrap().tls, TlsSource::None));
+        let of_files = config(&["--tls-dir", "/etc/tenon/tls"]).unwrap().tls;
+        assert!(
+            matches!(of_files, TlsSource::Directory(directory) if directory.as_path() == Path::new("/etc/tenon/tls"))
+        );
+        let both =
+            config(&["--self-signed", "--tls-dir", "/etc/tenon/tls", "--deployment", "operator"])
+                .unwrap()
+                .tls;
+        let TlsSource::SelfSigned { deployment, .. } = both else { panic!("{both:?}") };
+        assert_eq!(deployment.as_deref(), Some("operator"));
+    }
+
+    #[test]
     fn nodes_log_as_the_operator_does() {
-        let Config { nodes, .. } = config(&["--log-level", "warn,tenon=debug", "--log-format", "pretty"]).unwrap();
+        let Config { nodes, .. } =
+            config(&["--log-level", "warn,tenon=debug", "--log-format", "pretty"]).unwrap();
         assert_eq!(nodes.log, ["--log-format=pretty", "--log-level=warn,tenon=debug"]);
     }
 
     #[test]
-    fn what_cannot_work_is_named() {
+    fn invalid_arguments_are_named() {
         let said = |line: &[&str]| config(line).unwrap_err().to_string();
         assert!(
             said(&["--self-signed", "--catalog-url", "http://operator:7070"])
                 .starts_with("--catalog-url http://operator")
         );
-        assert!(said(&["--router-url", "https://router:8081"]).starts_with("--router-url https://router"));
+        assert!(
+            said(&["--router-url", "https://router:8081"])
+                .starts_with("--router-url https://router")
+        );
         assert!(said(&["--node-tls-secret", "mine"]).starts_with("--node-tls-secret needs TLS"));
         let short = said(&["--certificate-lifetime", "1h"]);
         assert!(short.starts_with("--certificate-lifetime 1h is too short"), "{short}");
@@ -257,6 +342,9 @@ mod tests {
     #[test]
     fn a_time_has_a_unit() {
         let seconds = |text| parse_duration(text).map(|time| time.as_secs());
-        assert_eq!(["30s", "10m", "36h", "90d"].map(seconds), [Ok(30), Ok(600), Ok(129_600), Ok(7_776_000)]);
+        assert_eq!(
+            ["30s", "10m", "36h", "90d"].map(seconds),
+            [Ok(30), Ok(600), Ok(129_600), Ok(7_776_000)]
+        );
     }
 }

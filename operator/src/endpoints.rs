@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn a_ready_pod_is_a_node_with_its_shards_and_lanes_in_order() {
-        let nodes = nodes(&slice(json!([{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "name": "node-a"}}])));
+        let nodes = nodes(&slice(
+            json!([{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "name": "node-a"}}]),
+        ));
         assert_eq!(nodes.len(), 1);
         assert_eq!((nodes[0].name.as_str(), nodes[0].state()), ("node-a", State::Ready));
         assert_eq!(nodes[0].shard_ports, [7100, 7101]);
@@ -91,7 +93,11 @@ mod tests {
         let ports = slice.ports.as_mut().unwrap();
         ports.retain(|port| !port.name.as_ref().unwrap().starts_with("lane"));
         assert_eq!(nodes(&slice)[0].lane_ports, [0_u32; 0]);
-        let lane = EndpointPort { name: Some("lane-0".to_owned()), port: Some(7100), ..EndpointPort::default() };
+        let lane = EndpointPort {
+            name: Some("lane-0".to_owned()),
+            port: Some(7100),
+            ..EndpointPort::default()
+        };
         slice.ports = Some(vec![lane]);
         assert!(nodes(&slice).is_empty());
     }
@@ -105,11 +111,14 @@ mod tests {
 
     #[test]
     fn one_that_is_not_ready_yet_is_no_node() {
-        assert!(nodes(&slice(json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false}}]))).is_empty());
+        assert!(
+            nodes(&slice(json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false}}])))
+                .is_empty()
+        );
     }
 
     #[test]
-    fn slices_of_other_services_are_nobodys_nodes() {
+    fn slices_of_other_services_have_no_nodes() {
         let mut slice = slice(json!([{"addresses": ["10.0.0.1"]}]));
         slice.metadata.labels = None;
         assert!(nodes(&slice).is_empty());

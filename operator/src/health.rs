@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!  catalog ── node's report ──┐
-//!  watches ── redeployment ───┼─► news, by Worker ─► queue ─► verdict (pure) ─► status, Event
-//!  timer ──── expiry ─────────┘                                  ▲                │ conflict:
-//!                                        index ◄── the status ───┴────────────────┘ retried
+//!  watches ── redeployment ───┼─► pending reports ─► queue ─► verdict (pure) ─► status, Event
+//!  timer ──── expiry ─────────┘                               ▲                │ conflict:
+//!                                     index ◄── the status ───┴────────────────┘ retried
 //! ```
 //!
 //! Any replica may receive a node's report, and each writes what it receives, whether it leads or
@@ -35,12 +35,12 @@ use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::catalog::Heard;
+use crate::catalog::HealthReport;
+use crate::index::SharedIndex;
 use crate::metrics::Metrics;
-use crate::watches::SharedIndex;
 use crate::worker::queue;
 use backlog::Backlog;
-use verdict::{News, Verdict, verdict};
+use verdict::{PendingReports, Verdict, verdict};
 
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-health";
@@ -53,8 +53,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Interval at which Workers with a crash loop or a quarantine are checked for its end.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Tells that a Worker has been redeployed, or that its status names crash loops or a quarantine.
-pub struct Ailing {
+/// A reason to judge a Worker's health again: it has been redeployed, or its status names crash loops
+/// or a quarantine.
+pub struct HealthTrigger {
     pub id: WorkerId,
     /// Set if the Worker serves another digest than before.
     pub redeployed: bool,
@@ -75,12 +76,21 @@ pub struct Health {
 pub struct WriteError(#[from] kube::Error);
 
 impl Health {
-    pub fn new(client: Client, recorder: Recorder, index: SharedIndex, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(
+        client: Client,
+        recorder: Recorder,
+        index: SharedIndex,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         Arc::new(Self { client, recorder, index, metrics, backlog: Mutex::default() })
     }
 
     /// Receives reports and writes statuses for the lifetime of the process.
-    pub async fn run(self: Arc<Self>, heard_rx: mpsc::Receiver<Heard>, ailing_rx: mpsc::UnboundedReceiver<Ailing>) {
+    pub async fn run(
+        self: Arc<Self>,
+        reports_rx: mpsc::Receiver<HealthReport>,
+        health_rx: mpsc::UnboundedReceiver<HealthTrigger>,
+    ) {
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
         // Held while the queue runs, because every replica may write.
         let (_always_tx, always_rx) = watch::channel(true);
@@ -90,45 +100,45 @@ impl Health {
         };
         tokio::select! {
             () = queue::run(touched_rx, always_rx, Vec::new, write, self.metrics.queue("WorkerHealth")) => {}
-            () = self.listen(heard_rx, ailing_rx, touched_tx) => {}
+            () = self.listen(reports_rx, health_rx, touched_tx) => {}
         }
     }
 
     async fn listen(
         &self,
-        mut heard_rx: mpsc::Receiver<Heard>,
-        mut ailing_rx: mpsc::UnboundedReceiver<Ailing>,
+        mut reports_rx: mpsc::Receiver<HealthReport>,
+        mut health_rx: mpsc::UnboundedReceiver<HealthTrigger>,
         touched_tx: mpsc::UnboundedSender<WorkerId>,
     ) {
-        let mut ailing = HashSet::new();
+        let mut unhealthy = HashSet::new();
         let mut sweeps = interval(SWEEP);
         sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The receiver is dropped only together with this future.
         let touch = |id: &WorkerId| drop(touched_tx.send(id.clone()));
         loop {
             tokio::select! {
-                heard = heard_rx.recv() => match heard {
-                    Some(heard) => {
-                        let id = heard.worker.clone();
-                        if self.backlog().hear(heard, Timestamp::now()) {
+                report = reports_rx.recv() => match report {
+                    Some(report) => {
+                        let id = report.worker.clone();
+                        if self.backlog().add(report, Timestamp::now()) {
                             touch(&id);
                         }
                     }
                     None => return,
                 },
-                seen = ailing_rx.recv() => match seen {
-                    Some(Ailing { id, redeployed }) => {
+                trigger = health_rx.recv() => match trigger {
+                    Some(HealthTrigger { id, redeployed }) => {
                         if redeployed {
                             self.backlog().redeployed(&id, Timestamp::now());
                         }
                         touch(&id);
-                        ailing.insert(id);
+                        unhealthy.insert(id);
                     }
                     None => return,
                 },
                 _ = sweeps.tick() => {
-                    ailing.retain(|id| self.index.with(|index| index.is_ailing(id)));
-                    ailing.iter().for_each(touch);
+                    unhealthy.retain(|id| self.index.with(|index| index.is_unhealthy(id)));
+                    unhealthy.iter().for_each(touch);
                 }
             }
         }
@@ -136,11 +146,11 @@ impl Health {
 
     /// Updates a Worker's status with what is known of its health.
     async fn write(self: Arc<Self>, id: WorkerId) -> Result<(), WriteError> {
-        let news = self.backlog().take(&id);
+        let pending = self.backlog().take(&id);
         // The Worker has been deleted, and its status with it.
         let Some(worker) = self.index.with(|index| index.worker(&id)) else { return Ok(()) };
         let status = worker.status.clone().unwrap_or_default();
-        let Some(verdict) = verdict(&status, &news, Timestamp::now()) else { return Ok(()) };
+        let Some(verdict) = verdict(&status, &pending, Timestamp::now()) else { return Ok(()) };
         let timer = self.metrics.reconcile("WorkerHealth");
         let applied = self.apply(&id, &worker, &verdict).await;
         timer.ended(applied.is_ok());
@@ -152,14 +162,20 @@ impl Health {
             }
             Err(error) if is_gone(&error) => Ok(()),
             Err(error) => {
-                self.backlog().put_back(id, news);
+                self.backlog().put_back(id, pending);
                 Err(error.into())
             }
         }
     }
 
-    async fn apply(&self, id: &WorkerId, worker: &Worker, verdict: &Verdict) -> Result<(), kube::Error> {
-        let mut status = json!({"conditions": [verdict.condition], "crashLoops": verdict.crash_loops});
+    async fn apply(
+        &self,
+        id: &WorkerId,
+        worker: &Worker,
+        verdict: &Verdict,
+    ) -> Result<(), kube::Error> {
+        let mut status =
+            json!({"conditions": [verdict.condition], "crashLoops": verdict.crash_loops});
         // The API server removes a field that its field manager no longer names.
         if let Some(quarantine) = &verdict.quarantine {
             status["quarantine"] = json!(quarantine);

@@ -13,6 +13,9 @@
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
 //! depend on the object, so its cost does not grow with the number of Workers.
 
+mod shared;
+mod users;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -28,6 +31,9 @@ use tenon_proto::revision::Revision;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::revision;
+
+pub use shared::SharedIndex;
+use users::Users;
 
 /// Namespace and name of an object.
 pub type Key = (String, String);
@@ -121,13 +127,6 @@ pub struct Index {
     slices: HashMap<Key, Vec<Node>>,
 }
 
-/// The Workers that refer to an object, and the objects to which a Worker refers.
-#[derive(Default)]
-struct Users {
-    by_object: HashMap<Key, BTreeSet<WorkerId>>,
-    by_worker: HashMap<WorkerId, BTreeSet<String>>,
-}
-
 impl Index {
     /// # Arguments
     /// * `domain` - the domain below which Workers without routes get their hosts.
@@ -178,8 +177,9 @@ impl Index {
     }
 
     /// Returns whether the Worker's status names crash loops or a quarantine.
-    pub fn is_ailing(&self, id: &WorkerId) -> bool {
-        self.status(id).is_some_and(|status| !status.crash_loops.is_empty() || status.quarantine.is_some())
+    pub fn is_unhealthy(&self, id: &WorkerId) -> bool {
+        self.status(id)
+            .is_some_and(|status| !status.crash_loops.is_empty() || status.quarantine.is_some())
     }
 
     /// Returns the quarantine in the Worker's status, if it is about the revision that serves.
@@ -210,31 +210,50 @@ impl Index {
         let worker = self.workers.get(id)?.clone();
         let in_namespace = |name: &str| (id.namespace().to_owned(), name.to_owned());
         let names = worker.spec.secrets.iter().map(|secret| &secret.secret_key_ref.name);
-        let secrets =
-            names.filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone()))).collect();
+        let secrets = names
+            .filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone())))
+            .collect();
         let source = match &worker.spec.source.config_map_ref {
-            None => SourceState::Modules(revision::together(worker.spec.source.modules.iter().flatten(), [])),
+            None => SourceState::Modules(revision::together(
+                worker.spec.source.modules.iter().flatten(),
+                [],
+            )),
             Some(reference) => match self.config_maps.get(&in_namespace(&reference.name)) {
                 Some(config_map) => SourceState::Modules(revision::of_config_map(config_map)),
                 None => SourceState::MissingConfigMap(reference.name.clone()),
             },
         };
-        let revisions = self.revisions.get(id).map(|by_name| by_name.values().cloned().collect()).unwrap_or_default();
+        let revisions = self
+            .revisions
+            .get(id)
+            .map(|by_name| by_name.values().cloned().collect())
+            .unwrap_or_default();
         let routes = revision::routes(&worker, &self.domain).into_iter().map(|route| {
             let holder = self.claims.holder(id, &route);
             (route, holder)
         });
         let limits = self.limits.get(&worker.spec.pool).copied().unwrap_or_default();
-        Some(Candidate { id: id.clone(), source, secrets, revisions, limits, routes: routes.collect(), worker })
+        Some(Candidate {
+            id: id.clone(),
+            source,
+            secrets,
+            revisions,
+            limits,
+            routes: routes.collect(),
+            worker,
+        })
     }
 
     /// Returns the catalog's entry for a Worker: the revision that its status names, with resolved
     /// bindings.
     pub fn serving(&self, id: &WorkerId) -> Service {
         let Some(candidate) = self.candidate(id) else { return Service::None };
-        let latest = candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
+        let latest =
+            candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
         let Some(latest) = latest else { return Service::None };
-        let Some(snapshot) = candidate.revisions.iter().find(|revision| revision.name_any() == latest) else {
+        let Some(snapshot) =
+            candidate.revisions.iter().find(|revision| revision.name_any() == latest)
+        else {
             return Service::Unresolved;
         };
         // The snapshot may bind Secrets that the Worker's newest spec does not name.
@@ -259,11 +278,14 @@ impl Index {
 
     fn set_worker(&mut self, worker: Arc<Worker>) -> Touched {
         let id = revision::worker_id(&worker);
-        let names = worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
+        let names =
+            worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
         self.config_map_users.set(&id, names.collect());
         let names = worker.spec.secrets.iter().map(|secret| secret.secret_key_ref.name.clone());
         let serving = self.revisions.get(&id).into_iter().flat_map(BTreeMap::values);
-        let served = serving.flat_map(|revision| &revision.spec.secrets).map(|s| s.secret_key_ref.name.clone());
+        let served = serving
+            .flat_map(|revision| &revision.spec.secrets)
+            .map(|s| s.secret_key_ref.name.clone());
         self.secret_users.set(&id, names.chain(served).collect());
         let since = worker.creation_timestamp().map(|time| time.0);
         let mut touched = self.claims.set(&id, since, revision::routes(&worker, &self.domain));
@@ -284,7 +306,8 @@ impl Index {
     fn take_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
         let id = match watched {
             Watched::Applied(revision) => {
-                let id = WorkerId::new(&revision.namespace().unwrap_or_default(), &revision.spec.worker);
+                let id =
+                    WorkerId::new(&revision.namespace().unwrap_or_default(), &revision.spec.worker);
                 for secret in &revision.spec.secrets {
                     self.secret_users.add(&id, secret.secret_key_ref.name.clone());
                 }
@@ -335,7 +358,8 @@ impl Index {
             self.slices.remove(&key);
         }
         let elsewhere = |name: &str| self.slices.values().flatten().any(|node| node.name == name);
-        let gone = before.iter().filter(|node| !elsewhere(&node.name)).map(|node| node.name.clone());
+        let gone =
+            before.iter().filter(|node| !elsewhere(&node.name)).map(|node| node.name.clone());
         let removed_nodes = gone.collect();
         let nodes = nodes.into_iter().filter(|node| !before.contains(node)).collect();
         Touched { nodes, removed_nodes, ..Touched::default() }
@@ -375,34 +399,6 @@ fn store<K: Resource>(objects: &mut HashMap<Key, Arc<K>>, watched: Watched<K>) -
 impl Touched {
     fn workers(workers: BTreeSet<WorkerId>) -> Self {
         Self { workers, ..Self::default() }
-    }
-}
-
-impl Users {
-    fn of(&self, key: &Key) -> BTreeSet<WorkerId> {
-        self.by_object.get(key).cloned().unwrap_or_default()
-    }
-
-    /// Adds an object to those of its namespace to which `user` refers.
-    fn add(&mut self, user: &WorkerId, name: String) {
-        self.by_object.entry((user.namespace().to_owned(), name.clone())).or_default().insert(user.clone());
-        self.by_worker.entry(user.clone()).or_default().insert(name);
-    }
-
-    /// Replaces the objects of its namespace to which `user` refers.
-    fn set(&mut self, user: &WorkerId, names: BTreeSet<String>) {
-        for name in self.by_worker.remove(user).unwrap_or_default() {
-            let key = (user.namespace().to_owned(), name);
-            if let Some(users) = self.by_object.get_mut(&key) {
-                users.remove(user);
-                if users.is_empty() {
-                    self.by_object.remove(&key);
-                }
-            }
-        }
-        for name in names {
-            self.add(user, name);
-        }
     }
 }
 

@@ -12,7 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::drain;
+use tenon_lifecycle::metrics::Register as _;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -27,6 +29,14 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Interval between attempts to renew or take the Lease.
 const PERIOD: Duration = Duration::from_secs(2);
+
+/// Registers the gauge of whether this replica leads.
+///
+/// # Errors
+/// Fails if the registry already has it.
+pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
+    registry.gauge("tenon_operator_leader", "1 on the leader, 0 on standbys.")
+}
 
 /// Takes part in the leader election.
 pub struct Election {
@@ -94,9 +104,14 @@ impl Election {
         };
         let spec = lease.spec.take().unwrap_or_default();
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-        let changed = observed.as_ref().is_none_or(|o| o.holder != holder || o.renewed != spec.renew_time);
+        let changed =
+            observed.as_ref().is_none_or(|o| o.holder != holder || o.renewed != spec.renew_time);
         if changed {
-            *observed = Some(Observed { holder: holder.clone(), renewed: spec.renew_time, at: Instant::now() });
+            *observed = Some(Observed {
+                holder: holder.clone(),
+                renewed: spec.renew_time,
+                at: Instant::now(),
+            });
         }
         let ours = holder.as_deref() == Some(&self.identity);
         let expired = observed.as_ref().is_some_and(|observed| observed.at.elapsed() > DURATION);
@@ -106,7 +121,8 @@ impl Election {
         let transitions = spec.lease_transitions.unwrap_or(0) + i32::from(!ours);
         let acquired = spec.acquire_time.filter(|_| ours);
         let held = self.held(transitions);
-        lease.spec = Some(LeaseSpec { acquire_time: acquired.or(held.acquire_time.clone()), ..held });
+        lease.spec =
+            Some(LeaseSpec { acquire_time: acquired.or(held.acquire_time.clone()), ..held });
         won(self.leases.replace(NAME, &PostParams::default(), &lease).await)
     }
 

@@ -13,6 +13,7 @@
 //!   [`certificates::plan`]: decisions, pure.
 //! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
 //!   [`schedule`], [`certificates`]: the edges that perform them.
+//! - [`Operator`]: builds, spawns and joins all of them.
 //! - [`probe`]: an end-to-end check of an installation, as a tenant would use it.
 
 pub mod catalog;
@@ -27,6 +28,7 @@ pub mod index;
 pub mod leader;
 pub mod limits;
 pub mod metrics;
+mod operator;
 pub mod pool;
 pub mod probe;
 pub mod revision;
@@ -34,3 +36,5 @@ pub mod rollouts;
 pub mod schedule;
 pub mod watches;
 pub mod worker;
+
+pub use operator::{Operator, RunError, SpawnError};

@@ -35,7 +35,8 @@ const REQUEST_BODY_MIB: Field = ("requestBodyMiB", |limits| limits.request_body_
 
 const SUBREQUESTS: Field = ("subrequests", |limits| limits.subrequests);
 
-const FIELDS: [Field; 7] = [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY, REQUEST_BODY_MIB, SUBREQUESTS];
+const FIELDS: [Field; 7] =
+    [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY, REQUEST_BODY_MIB, SUBREQUESTS];
 
 /// Checks the requested limits against the pool's maximum.
 ///
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_more_than_the_maximum() {
+    fn no_worker_gets_more_than_the_maximum() {
         let pool = PoolLimits { default: Asked::default(), max: cpu(10) };
         assert_eq!(granted(&Asked::default(), &pool).cpu_ms, 10, "the platform's is more");
         assert_eq!(granted(&cpu(11), &pool).cpu_ms, 10);
@@ -102,8 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_more_hears_which_limit_it_is_and_what_to_do() {
-        let pool = PoolLimits { default: Asked::default(), max: Asked { memory_mib: Some(64), ..Asked::default() } };
+    fn a_limit_above_the_maximum_is_refused_with_its_name_and_a_remedy() {
+        let pool = PoolLimits {
+            default: Asked::default(),
+            max: Asked { memory_mib: Some(64), ..Asked::default() },
+        };
         let asked = Asked { memory_mib: Some(65), ..cpu(30_000) };
         let message = check(&asked, &pool, "shared").unwrap_err().to_string();
         let expected = "spec.limits.memoryMiB: 65 is more than RuntimePool \"shared\" allows; \

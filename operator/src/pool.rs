@@ -1,10 +1,11 @@
 //! RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a headless Service.
 //!
-//! [`plan`] decides; this module watches and applies. There are few pools, so kube's own Controller
-//! runs the reconciles. [`references`] reads the objects to which pools refer.
+//! [`plan`] and `status` decide; this module watches and applies. There are few pools, so kube's own
+//! Controller runs the reconciles. [`references`] reads the objects to which pools refer.
 
 pub mod plan;
 pub mod references;
+mod status;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,25 +64,38 @@ pub async fn run(context: Context) {
         return;
     }
     let namespace = context.namespace.clone();
-    let controller = Controller::new(Api::<RuntimePool>::all(client.clone()), watcher::Config::default());
+    let controller =
+        Controller::new(Api::<RuntimePool>::all(client.clone()), watcher::Config::default());
     let pools = controller.store();
     let who_refers_to = |kind: Kind| {
         let pools = pools.clone();
         move |name: String| {
             let refers = |pool: &Arc<RuntimePool>| {
-                references::references(pool).iter().any(|reference| reference.kind == kind && reference.name == name)
+                references::references(pool)
+                    .iter()
+                    .any(|reference| reference.kind == kind && reference.name == name)
             };
-            pools.state().into_iter().filter(refers).map(|pool| ObjectRef::from_obj(&*pool)).collect::<Vec<_>>()
+            pools
+                .state()
+                .into_iter()
+                .filter(refers)
+                .map(|pool| ObjectRef::from_obj(&*pool))
+                .collect::<Vec<_>>()
         }
     };
     let (of_config_map, of_secret) = (who_refers_to(Kind::ConfigMap), who_refers_to(Kind::Secret));
     controller
         .owns(Api::<Deployment>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
         .owns(Api::<Service>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
-        .owns(Api::<PodDisruptionBudget>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
-        .watches(names_of::<ConfigMap>(&client, &namespace), watcher::Config::default(), move |it| {
-            of_config_map(it.name_any())
-        })
+        .owns(
+            Api::<PodDisruptionBudget>::namespaced(client.clone(), &namespace),
+            children(plan::SELECTOR),
+        )
+        .watches(
+            names_of::<ConfigMap>(&client, &namespace),
+            watcher::Config::default(),
+            move |it| of_config_map(it.name_any()),
+        )
         .watches(names_of::<Secret>(&client, &namespace), watcher::Config::default(), move |it| {
             of_secret(it.name_any())
         })
@@ -107,7 +121,8 @@ where
 
 /// Returns a stream with one item each time this replica becomes the leader.
 fn beginnings(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
-    tokio_stream::wrappers::WatchStream::from_changes(leading_rx).filter_map(|leads| async move { leads.then_some(()) })
+    tokio_stream::wrappers::WatchStream::from_changes(leading_rx)
+        .filter_map(|leads| async move { leads.then_some(()) })
 }
 
 async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {
@@ -122,7 +137,8 @@ async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Acti
 
 async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let failed = |kind| move |source| PoolError { kind, pool: pool.name_any(), source };
-    let read = references::read(&context.client, &context.namespace, &references::references(pool)).await;
+    let read =
+        references::read(&context.client, &context.namespace, &references::references(pool)).await;
     let (referred, missing) = match read.map_err(failed("references"))? {
         Ok(referred) => (referred, None),
         Err(missing) => (None, Some(missing)),
@@ -134,10 +150,11 @@ async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
         // Existing nodes go on with the previous content; new ones could not start.
-        let deployments: Api<Deployment> = Api::namespaced(context.client.clone(), &context.namespace);
+        let deployments: Api<Deployment> =
+            Api::namespaced(context.client.clone(), &context.namespace);
         deployments.get_opt(&children.deployment.name_any()).await.map_err(failed("Deployment"))?
     };
-    let status = plan::status(pool, deployment.as_ref(), missing.as_ref(), Timestamp::now());
+    let status = status::status(pool, deployment.as_ref(), missing.as_ref(), Timestamp::now());
     if pool.status.as_ref() == Some(&status) {
         return Ok(());
     }
@@ -152,7 +169,12 @@ async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     patched.map(drop).map_err(failed("status"))
 }
 
-async fn apply_one<K>(context: &Context, kind: &'static str, object: &K, pool: &RuntimePool) -> Result<K, PoolError>
+async fn apply_one<K>(
+    context: &Context,
+    kind: &'static str,
+    object: &K,
+    pool: &RuntimePool,
+) -> Result<K, PoolError>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone

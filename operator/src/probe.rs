@@ -76,7 +76,9 @@ pub enum ProbeError {
     NoAnswer { worker: String, router: Uri, host: String, limit: Duration, seen: String },
     #[error("interrupted before the Worker responded")]
     Interrupted,
-    #[error("cannot delete Worker {worker}: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}")]
+    #[error(
+        "cannot delete Worker {worker}: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}"
+    )]
     Delete { worker: String, namespace: String, seen: String },
 }
 
@@ -86,7 +88,8 @@ pub enum ProbeError {
 /// The step that failed, with what was last observed.
 pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
     let door = Door::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
-    let client = Client::try_default().await.map_err(|error| ProbeError::Cluster(Box::new(error)))?;
+    let client =
+        Client::try_default().await.map_err(|error| ProbeError::Cluster(Box::new(error)))?;
     let secret = RandomState::new().build_hasher().finish();
     let limit = Duration::from_secs(args.timeout);
     let probe = Probe {
@@ -121,11 +124,16 @@ struct Probe {
 impl Probe {
     async fn probe(&self) -> Result<(), ProbeError> {
         let worker = worker(&self.name, &self.args.pool, &self.body);
-        let created = timeout_at(self.deadline(), self.workers.create(&PostParams::default(), &worker)).await;
-        let not_ready = |seen| ProbeError::NotReady { worker: self.name.clone(), limit: self.limit, seen };
-        created.map_err(|_| not_ready("the API server does not respond".to_owned()))?.map_err(|source| {
-            ProbeError::Create { namespace: self.args.worker_namespace.clone(), source: Box::new(source) }
-        })?;
+        let created =
+            timeout_at(self.deadline(), self.workers.create(&PostParams::default(), &worker)).await;
+        let not_ready =
+            |seen| ProbeError::NotReady { worker: self.name.clone(), limit: self.limit, seen };
+        created.map_err(|_| not_ready("the API server does not respond".to_owned()))?.map_err(
+            |source| ProbeError::Create {
+                namespace: self.args.worker_namespace.clone(),
+                source: Box::new(source),
+            },
+        )?;
         println!("deployed: Worker {} in {}", self.name, self.args.worker_namespace);
         let mut seen = "its status is not known".to_owned();
         let ready = timeout_at(self.deadline(), self.await_ready(&mut seen)).await;
@@ -178,7 +186,8 @@ impl Probe {
     }
 
     async fn delete(&self) -> Result<(), ProbeError> {
-        let deleted = timeout(TIDYING, self.workers.delete(&self.name, &DeleteParams::background())).await;
+        let deleted =
+            timeout(TIDYING, self.workers.delete(&self.name, &DeleteParams::background())).await;
         let seen = match deleted {
             Ok(Ok(_)) => {
                 println!("deleted: Worker {}", self.name);
@@ -211,12 +220,17 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
 /// A description of its current state, if it is not ready.
 fn readiness(worker: &Worker) -> Result<String, String> {
     let Some(status) = &worker.status else {
-        return Err("no operator has reconciled it; check that an operator is running and leads".to_owned());
+        return Err(
+            "no operator has reconciled it; check that an operator is running and leads".to_owned()
+        );
     };
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     match ready {
         Some(ready) if ready.status == ConditionStatus::True => {
-            let host = status.url.as_ref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
+            let host = status
+                .url
+                .as_ref()
+                .and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
             host.ok_or_else(|| format!("no host in its URL {:?}", status.url))
         }
         Some(ready) => Err(format!("it is not ready: {}: {}", ready.reason, ready.message)),
@@ -260,7 +274,11 @@ impl Door {
         let request = Request::get("/").header(header::HOST, host).body(Empty::<Bytes>::new())?;
         let response = sender.send_request(request).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), BODY).collect().await.map_err(AskError::Body)?.to_bytes();
+        let body = Limited::new(response.into_body(), BODY)
+            .collect()
+            .await
+            .map_err(AskError::Body)?
+            .to_bytes();
         Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
 }
@@ -326,12 +344,21 @@ mod tests {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = vec![0; 1024];
             let read = stream.read(&mut head).await.unwrap();
-            stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone")
+                .await
+                .unwrap();
             String::from_utf8(head[..read].to_vec()).unwrap()
         });
-        let answer = Door { host: "127.0.0.1".to_owned(), port }.ask("probe.default.example.com").await.unwrap();
+        let answer = Door { host: "127.0.0.1".to_owned(), port }
+            .ask("probe.default.example.com")
+            .await
+            .unwrap();
         assert_eq!(answer, (StatusCode::NOT_FOUND, "none".to_owned()));
         let asked = served.await.unwrap();
-        assert!(asked.starts_with("GET / HTTP/1.1\r\nhost: probe.default.example.com\r\n"), "{asked}");
+        assert!(
+            asked.starts_with("GET / HTTP/1.1\r\nhost: probe.default.example.com\r\n"),
+            "{asked}"
+        );
     }
 }

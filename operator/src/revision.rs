@@ -17,11 +17,13 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
-use tenon_crds::{PoolLimits, SecretKeyRef, Worker, WorkerRevisionSpec};
+use tenon_crds::{
+    PoolLimits, Secret, SecretKeyRef, ServiceBinding, Worker, WorkerRevisionSpec, WorkerSpec,
+};
 use tenon_proto::catalog::Route;
 use tenon_proto::egress::{Egress, InvalidHostPattern};
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{CompatibilityFlag, Revision, StatePolicy};
+use tenon_proto::revision::{Binding, CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
 
@@ -70,8 +72,28 @@ pub fn worker_id(worker: &Worker) -> WorkerId {
 ///
 /// # Errors
 /// Fails if the entrypoint cannot be determined.
-pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<WorkerRevisionSpec, SnapshotError> {
-    let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), modules)?;
+pub fn snapshot(
+    worker: &Worker,
+    modules: &BTreeMap<String, Bytes>,
+) -> Result<WorkerRevisionSpec, SnapshotError> {
+    // Without `..`, so that a new field is either copied or named as one that is no part of a
+    // revision.
+    let WorkerSpec {
+        source: _,
+        entrypoint: wanted,
+        pool: _,
+        routes: _,
+        vars,
+        secrets,
+        services,
+        schedules: _,
+        egress,
+        compatibility_flags,
+        limits,
+        state,
+        revision_history_limit: _,
+    } = &worker.spec;
+    let entrypoint = entrypoint(wanted.as_deref(), modules)?;
     let (modules, binary_modules) = apart(modules);
     let mut spec = WorkerRevisionSpec {
         worker: worker.name_any(),
@@ -79,13 +101,13 @@ pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<Wo
         entrypoint,
         modules,
         binary_modules,
-        vars: worker.spec.vars.clone(),
-        secrets: worker.spec.secrets.clone(),
-        services: worker.spec.services.clone(),
-        egress: worker.spec.egress.clone(),
-        compatibility_flags: worker.spec.compatibility_flags.clone(),
-        limits: worker.spec.limits,
-        state: Some(worker.spec.state).filter(|state| *state != tenon_crds::StatePolicy::default()),
+        vars: vars.clone(),
+        secrets: secrets.clone(),
+        services: services.clone(),
+        egress: egress.clone(),
+        compatibility_flags: compatibility_flags.clone(),
+        limits: *limits,
+        state: Some(*state).filter(|state| *state != tenon_crds::StatePolicy::default()),
     };
     // All maps are ordered, so equal snapshots have equal bytes.
     let bytes = serde_json::to_vec(&spec).expect("a snapshot has string keys only");
@@ -95,12 +117,19 @@ pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<Wo
 
 /// Replaces the modules of a snapshot with the compiled ones.
 #[must_use]
-pub fn with_compiled(spec: WorkerRevisionSpec, compiled: &BTreeMap<String, Bytes>) -> WorkerRevisionSpec {
+pub fn with_compiled(
+    spec: WorkerRevisionSpec,
+    compiled: &BTreeMap<String, Bytes>,
+) -> WorkerRevisionSpec {
     let (modules, binary_modules) = apart(compiled);
+    // Every field but the modules stays, also one that is new.
     WorkerRevisionSpec { modules, binary_modules, ..spec }
 }
 
-fn entrypoint(wanted: Option<&str>, modules: &BTreeMap<String, Bytes>) -> Result<String, SnapshotError> {
+fn entrypoint(
+    wanted: Option<&str>,
+    modules: &BTreeMap<String, Bytes>,
+) -> Result<String, SnapshotError> {
     let default = DEFAULT_ENTRYPOINTS.into_iter().find(|name| modules.contains_key(*name));
     match (wanted, default) {
         (Some(name), _) if modules.contains_key(name) => Ok(name.to_owned()),
@@ -112,7 +141,9 @@ fn entrypoint(wanted: Option<&str>, modules: &BTreeMap<String, Bytes>) -> Result
 }
 
 /// Splits modules into text and binary ones, as Kubernetes objects store them.
-fn apart(modules: &BTreeMap<String, Bytes>) -> (BTreeMap<String, String>, BTreeMap<String, ByteString>) {
+fn apart(
+    modules: &BTreeMap<String, Bytes>,
+) -> (BTreeMap<String, String>, BTreeMap<String, ByteString>) {
     let (mut text, mut binary) = (BTreeMap::new(), BTreeMap::new());
     for (name, content) in modules {
         match String::from_utf8(content.to_vec()) {
@@ -128,8 +159,11 @@ pub fn together<'a>(
     text: impl IntoIterator<Item = (&'a String, &'a String)>,
     binary: impl IntoIterator<Item = (&'a String, &'a ByteString)>,
 ) -> BTreeMap<String, Bytes> {
-    let text = text.into_iter().map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes())));
-    let binary = binary.into_iter().map(|(name, bytes)| (name.clone(), Bytes::copy_from_slice(&bytes.0)));
+    let text = text
+        .into_iter()
+        .map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes())));
+    let binary =
+        binary.into_iter().map(|(name, bytes)| (name.clone(), Bytes::copy_from_slice(&bytes.0)));
     text.chain(binary).collect()
 }
 
@@ -165,36 +199,52 @@ pub fn resolve(
     pool: &PoolLimits,
     secret: impl Fn(&SecretKeyRef) -> Option<String>,
 ) -> Result<Revision, ResolveError> {
-    let secrets = spec.secrets.iter().map(|binding| {
-        let value = secret(&binding.secret_key_ref)
-            .ok_or_else(|| MissingSecret { name: binding.name.clone(), reference: binding.secret_key_ref.clone() })?;
-        Ok((binding.name.clone(), value))
-    });
-    let services = spec.services.iter().map(|binding| {
-        let worker = WorkerId::new(id.namespace(), &binding.worker);
-        (binding.name.clone(), worker)
-    });
+    // Without `..`, so that a new field is not forgotten here. The id and the name are those of the
+    // objects, and the digest is of the snapshot.
+    let WorkerRevisionSpec {
+        worker: _,
+        digest: _,
+        entrypoint,
+        modules,
+        binary_modules,
+        vars,
+        secrets,
+        services,
+        egress: allowed,
+        compatibility_flags,
+        limits,
+        state,
+    } = spec;
+    let mut bindings = BTreeMap::new();
+    for (name, value) in vars {
+        bindings.insert(name.clone(), Binding::Var(value.clone()));
+    }
+    for Secret { name, secret_key_ref } in secrets {
+        let missing = || MissingSecret { name: name.clone(), reference: secret_key_ref.clone() };
+        bindings.insert(name.clone(), Binding::Secret(secret(secret_key_ref).ok_or_else(missing)?));
+    }
+    for ServiceBinding { name, worker } in services {
+        bindings.insert(name.clone(), Binding::Service(WorkerId::new(id.namespace(), worker)));
+    }
     Ok(Revision {
         worker: id.clone(),
         name: name.to_owned(),
-        entrypoint: spec.entrypoint.clone(),
-        modules: together(&spec.modules, &spec.binary_modules),
-        vars: spec.vars.clone(),
-        secrets: secrets.collect::<Result<_, MissingSecret>>()?,
-        services: services.collect(),
-        egress: egress(&spec.egress)?,
-        compatibility_flags: flags(spec),
-        limits: limits::granted(&spec.limits, pool),
-        state: match spec.state.unwrap_or_default() {
+        entrypoint: entrypoint.clone(),
+        modules: together(modules, binary_modules),
+        bindings,
+        egress: egress(allowed)?,
+        compatibility_flags: flags(compatibility_flags),
+        limits: limits::granted(limits, pool),
+        state: match state.unwrap_or_default() {
             tenon_crds::StatePolicy::Persist => StatePolicy::Persist,
             tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
         },
     })
 }
 
-/// Returns the compatibility flags of a revision.
-pub fn flags(spec: &WorkerRevisionSpec) -> BTreeSet<CompatibilityFlag> {
-    let flags = spec.compatibility_flags.iter().map(|flag| match flag {
+/// Converts the compatibility flags of a spec.
+pub fn flags(flags: &[tenon_crds::CompatibilityFlag]) -> BTreeSet<CompatibilityFlag> {
+    let flags = flags.iter().map(|flag| match flag {
         tenon_crds::CompatibilityFlag::NodejsCompat => CompatibilityFlag::NodejsCompat,
     });
     flags.collect()
@@ -212,7 +262,10 @@ fn egress(egress: &tenon_crds::Egress) -> Result<Egress, ResolveError> {
 pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
     if worker.spec.routes.is_empty() {
         let id = worker_id(worker);
-        return vec![Route { host: format!("{}.{}.{domain}", id.name(), id.namespace()), path: "/".to_owned() }];
+        return vec![Route {
+            host: format!("{}.{}.{domain}", id.name(), id.namespace()),
+            path: "/".to_owned(),
+        }];
     }
     let routes = worker.spec.routes.iter();
     routes.map(|route| Route { host: route.host.clone(), path: route.path.clone() }).collect()
@@ -225,12 +278,13 @@ pub fn url(route: &Route) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tenon_crds::{Secret, ServiceBinding, WorkerSpec};
-
     use super::*;
 
     fn modules(names: &[&str]) -> BTreeMap<String, Bytes> {
-        names.iter().map(|name| ((*name).to_owned(), Bytes::from_static(b"export default {}"))).collect()
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), Bytes::from_static(b"export default {}")))
+            .collect()
     }
 
     fn worker(names: &[&str]) -> Worker {
@@ -241,7 +295,10 @@ mod tests {
 
     #[test]
     fn the_only_module_is_the_entrypoint() {
-        assert_eq!(snapshot(&worker(&["main.js"]), &modules(&["main.js"])).unwrap().entrypoint, "main.js");
+        assert_eq!(
+            snapshot(&worker(&["main.js"]), &modules(&["main.js"])).unwrap().entrypoint,
+            "main.js"
+        );
     }
 
     #[test]
@@ -249,14 +306,20 @@ mod tests {
         let names = ["a.js", "worker.js"];
         assert_eq!(snapshot(&worker(&names), &modules(&names)).unwrap().entrypoint, "worker.js");
         let names = ["a.js", "b.js"];
-        assert_eq!(snapshot(&worker(&names), &modules(&names)), Err(SnapshotError::AmbiguousEntrypoint));
+        assert_eq!(
+            snapshot(&worker(&names), &modules(&names)),
+            Err(SnapshotError::AmbiguousEntrypoint)
+        );
     }
 
     #[test]
     fn an_entrypoint_that_is_not_there_is_named() {
         let mut worker = worker(&["a.js"]);
         worker.spec.entrypoint = Some("b.js".to_owned());
-        assert_eq!(snapshot(&worker, &modules(&["a.js"])), Err(SnapshotError::UnknownEntrypoint("b.js".to_owned())));
+        assert_eq!(
+            snapshot(&worker, &modules(&["a.js"])),
+            Err(SnapshotError::UnknownEntrypoint("b.js".to_owned()))
+        );
     }
 
     #[test]
@@ -266,18 +329,58 @@ mod tests {
 
         let mut changed = worker(&["a.js"]);
         changed.spec.vars.insert("GREETING".to_owned(), "hi".to_owned());
-        assert_ne!(revision_name(&snapshot(&changed, &modules(&["a.js"])).unwrap()), revision_name(&base));
+        assert_ne!(
+            revision_name(&snapshot(&changed, &modules(&["a.js"])).unwrap()),
+            revision_name(&base)
+        );
+    }
+
+    /// Otherwise an upgrade of the operator would create a new revision of every Worker.
+    #[test]
+    fn digests_of_snapshots_do_not_change_from_version_to_version() {
+        let plain = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
+        assert_eq!(
+            plain.digest,
+            "c4cf6fb53c53fd620b8e7a8b0c0cec2bb70b880000aa52615cbcbc6ac46d91c6"
+        );
+
+        let mut full = worker(&["main.js"]);
+        full.spec = serde_json::from_value(serde_json::json!({
+            "source": {"configMapRef": {"name": "code"}},
+            "entrypoint": "main.js",
+            "pool": "fast",
+            "routes": [{"host": "shop.example.com"}],
+            "vars": {"GREETING": "hello"},
+            "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "api"}}],
+            "services": [{"name": "AUTH", "worker": "auth"}],
+            "schedules": [{"cron": "0 0 * * *"}],
+            "egress": {"allow": ["*.example.com:8443"]},
+            "compatibilityFlags": ["nodejs_compat"],
+            "limits": {"cpuMs": 20, "memoryMiB": 64},
+            "state": "Reset",
+            "revisionHistoryLimit": 3,
+        }))
+        .unwrap();
+        let mut modules = modules(&["a.js", "main.js"]);
+        modules.insert("data.bin".to_owned(), Bytes::from_static(&[0xff]));
+        let full = snapshot(&full, &modules).unwrap();
+        assert_eq!(full.digest, "a6e62db3123f2b7e7083b43e84a7867b7dfa91cf3774f6c7567b209c76322389");
     }
 
     #[test]
     fn a_changed_secret_is_another_digest_of_the_same_revision() {
         let mut worker = worker(&["a.js"]);
         let reference = SecretKeyRef { name: "keys".to_owned(), key: "api".to_owned() };
-        worker.spec.secrets.push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });
+        worker
+            .spec
+            .secrets
+            .push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });
         let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
         let id = worker_id(&worker);
-        let with =
-            |value: &str| resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| Some(value.to_owned())).unwrap();
+        let with = |value: &str| {
+            resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| Some(value.to_owned()))
+                .unwrap()
+        };
         assert_ne!(with("old").digest(), with("new").digest());
         let without = resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| None);
         assert_eq!(without, Err(MissingSecret { name: "KEY".to_owned(), reference }.into()));
@@ -290,17 +393,25 @@ mod tests {
         worker.spec.services.push(ServiceBinding { name, worker: service });
         worker.spec.egress.allow = Some(vec!["*.example.com".to_owned()]);
         let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
-        let revision = resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None).unwrap();
-        assert_eq!(revision.services["AUTH"], WorkerId::new("shop", "auth"));
-        assert!(revision.egress.allows("api.example.com", 443) && !revision.egress.allows("example.net", 443));
+        let revision =
+            resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None)
+                .unwrap();
+        assert_eq!(revision.bindings["AUTH"], Binding::Service(WorkerId::new("shop", "auth")));
+        assert!(
+            revision.egress.allows("api.example.com", 443)
+                && !revision.egress.allows("example.net", 443)
+        );
     }
 
     #[test]
-    fn what_a_worker_leaves_open_is_not_in_its_snapshot() {
+    fn a_field_that_a_worker_does_not_set_is_not_in_its_snapshot() {
         let spec = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
         let spec = serde_json::to_value(spec).unwrap();
         for field in ["services", "egress", "compatibilityFlags", "state"] {
-            assert!(spec.get(field).is_none(), "{field} would change the digest of what has been served for long");
+            assert!(
+                spec.get(field).is_none(),
+                "{field} would change the digest of what has been served for long"
+            );
         }
     }
 

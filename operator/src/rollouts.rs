@@ -9,31 +9,27 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use prometheus::{Histogram, IntGaugeVec, Registry};
 use tenon_crds::{ConditionStatus, Worker};
+use tenon_lifecycle::label_values;
+use tenon_lifecycle::metrics::{EnumMap, Register as _};
 use tenon_proto::id::WorkerId;
 
-/// The state of a Worker's newest spec according to its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The status does not cover the newest spec yet.
-    Pending,
-    Ready,
-    /// The spec cannot be deployed; the condition says why.
-    Failing,
+/// Bucket boundaries in seconds. The target is one second.
+const READY_BUCKETS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+label_values! {
+    /// The state of a Worker's newest spec according to its status.
+    pub enum Stage {
+        /// The status does not cover the newest spec yet.
+        Pending = "pending",
+        Ready = "ready",
+        /// The spec cannot be deployed; the condition says why.
+        Failing = "failing",
+    }
 }
 
 impl Stage {
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Ready, Self::Failing];
-
-    /// Returns the label's value in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Ready => "ready",
-            Self::Failing => "failing",
-        }
-    }
-
     fn of(worker: &Worker) -> Self {
         let conditions = worker.status.iter().flat_map(|status| &status.conditions);
         let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
@@ -49,7 +45,7 @@ impl Stage {
 #[derive(Default)]
 pub struct Rollouts {
     seen: HashMap<WorkerId, Seen>,
-    counts: [usize; Stage::ALL.len()],
+    counts: EnumMap<Stage, usize>,
 }
 
 struct Seen {
@@ -64,11 +60,15 @@ impl Rollouts {
     /// ready.
     pub fn see(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
         let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
-        let before = self.seen.remove(id).inspect(|before| self.counts[before.stage as usize] -= 1);
-        let goes_on = before.filter(|before| before.generation == generation && before.stage == Stage::Pending);
+        let before = self.seen.remove(id).inspect(|before| *self.counts.get_mut(before.stage) -= 1);
+        let goes_on = before
+            .filter(|before| before.generation == generation && before.stage == Stage::Pending);
         let since = goes_on.map_or(Some(now), |before| before.since);
-        self.counts[stage as usize] += 1;
-        self.seen.insert(id.clone(), Seen { stage, generation, since: since.filter(|_| stage == Stage::Pending) });
+        *self.counts.get_mut(stage) += 1;
+        self.seen.insert(
+            id.clone(),
+            Seen { stage, generation, since: since.filter(|_| stage == Stage::Pending) },
+        );
         // A Worker that was never seen pending was ready before it was first observed.
         since.filter(|since| stage == Stage::Ready && *since < now).map(|since| now - since)
     }
@@ -76,13 +76,47 @@ impl Rollouts {
     /// Removes a deleted Worker.
     pub fn forget(&mut self, id: &WorkerId) {
         if let Some(before) = self.seen.remove(id) {
-            self.counts[before.stage as usize] -= 1;
+            *self.counts.get_mut(before.stage) -= 1;
         }
     }
 
     /// Returns the number of Workers in each stage.
     pub fn counts(&self) -> impl Iterator<Item = (Stage, usize)> {
-        Stage::ALL.into_iter().map(|stage| (stage, self.counts[stage as usize]))
+        self.counts.iter().map(|(stage, count)| (stage, *count))
+    }
+}
+
+/// Metrics of rollouts.
+pub struct RolloutMetrics {
+    workers: IntGaugeVec,
+    ready: Histogram,
+}
+
+impl RolloutMetrics {
+    /// # Errors
+    /// Fails if the registry already has these metrics.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            workers: registry.gauges(
+                "tenon_operator_workers",
+                "Workers, by the rollout stage of their newest spec.",
+                &["stage"],
+            )?,
+            ready: registry.histogram(
+                "tenon_operator_worker_ready_duration_seconds",
+                "Time from the observation of a Worker's new spec until its status is ready.",
+                READY_BUCKETS,
+            )?,
+        })
+    }
+
+    /// Sets the number of Workers in each stage, and observes the duration of a rollout that has
+    /// just completed.
+    pub fn set(&self, rollouts: &Rollouts, took: Option<Duration>) {
+        for (stage, count) in rollouts.counts() {
+            self.workers.with_label_values(&[stage.as_str()]).set(count as i64);
+        }
+        took.into_iter().for_each(|took| self.ready.observe(took.as_secs_f64()));
     }
 }
 
@@ -123,7 +157,8 @@ mod tests {
 
     #[test]
     fn each_spec_is_timed_from_when_it_was_seen_to_when_it_is_ready() {
-        let (mut rollouts, id, now) = (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
+        let (mut rollouts, id, now) =
+            (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
         let mut see = |worker: Worker, at| rollouts.see(&id, &worker, now + SECOND * at);
         assert_eq!(see(worker(1, None), 0), None);
         assert_eq!(see(worker(1, None), 1), None);
@@ -135,8 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn what_its_author_has_to_mend_is_not_timed() {
-        let (mut rollouts, id, now) = (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
+    fn a_rollout_that_fails_is_not_timed() {
+        let (mut rollouts, id, now) =
+            (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
         let mut see = |worker: Worker, at| rollouts.see(&id, &worker, now + SECOND * at);
         assert_eq!(see(worker(1, None), 0), None);
         assert_eq!(see(worker(1, Some((false, 1))), 1), None);
@@ -147,7 +183,8 @@ mod tests {
 
     #[test]
     fn one_that_was_ready_before_anybody_looked_is_counted_and_not_timed() {
-        let (mut rollouts, id, now) = (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
+        let (mut rollouts, id, now) =
+            (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
         assert_eq!(rollouts.see(&id, &worker(1, Some((true, 1))), now), None);
         assert_eq!(counts(&rollouts), [0, 1, 0]);
         assert_eq!(rollouts.see(&id, &worker(2, Some((false, 2))), now), None);

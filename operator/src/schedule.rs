@@ -2,7 +2,7 @@
 //! only.
 //!
 //! ```text
-//!  watches ── Worker with schedules ─► agenda ── due ─► queue ─► due (pure) ─► claim: status
+//!  watches ── Worker with schedules ─► timers ── due ─► queue ─► due (pure) ─► claim: status
 //!                                        ▲                                      │ on conflict,
 //!                                        └──────────── next time ───────────────┤ retry
 //!                                                          router ◄── call ◄────┘
@@ -12,13 +12,13 @@
 //! for the previous one to end: if a handler runs past the next time, both run. A failed call is
 //! not repeated for that time; it is counted and recorded as an Event.
 //!
-//! - [`timetable`], [`due`], [`agenda`]: every decision.
+//! - [`timetable`], [`due`], [`timer_queue`]: every decision.
 //! - [`call`]: the call itself.
 //! - [`Scheduler`]: performs the decisions.
 
-pub mod agenda;
 pub mod call;
 pub mod due;
+pub mod timer_queue;
 pub mod timetable;
 
 use std::sync::Arc;
@@ -35,12 +35,12 @@ use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use crate::index::SharedIndex;
 use crate::metrics::Metrics;
-use crate::watches::SharedIndex;
 use crate::worker::queue;
-use agenda::Agenda;
 use call::Caller;
 use due::{CATCH_UP, Call, Due};
+use timer_queue::TimerQueue;
 
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-schedules";
@@ -81,7 +81,11 @@ impl Scheduler {
     /// # Arguments
     /// * `seen_rx` - Workers with schedules in their spec or status, whenever they change.
     /// * `leading_rx` - whether this replica may claim.
-    pub async fn run(self: Arc<Self>, seen_rx: mpsc::UnboundedReceiver<WorkerId>, leading_rx: watch::Receiver<bool>) {
+    pub async fn run(
+        self: Arc<Self>,
+        seen_rx: mpsc::UnboundedReceiver<WorkerId>,
+        leading_rx: watch::Receiver<bool>,
+    ) {
         let (due_tx, due_rx) = mpsc::unbounded_channel();
         let all = {
             let scheduler = Arc::clone(&self);
@@ -89,34 +93,34 @@ impl Scheduler {
         };
         let work = {
             let scheduler = Arc::clone(&self);
-            move |id| Arc::clone(&scheduler).look_at(id)
+            move |id| Arc::clone(&scheduler).start_due(id)
         };
         tokio::select! {
             () = queue::run(due_rx, leading_rx, all, work, self.metrics.queue("Schedule")) => {}
-            () = self.watch_the_clock(seen_rx, due_tx) => {}
+            () = self.run_timers(seen_rx, due_tx) => {}
         }
     }
 
     /// Sends the Workers that are due to the queue.
-    async fn watch_the_clock(
+    async fn run_timers(
         &self,
         mut seen_rx: mpsc::UnboundedReceiver<WorkerId>,
         due_tx: mpsc::UnboundedSender<WorkerId>,
     ) {
-        let mut agenda = Agenda::default();
+        let mut timers = TimerQueue::default();
         loop {
             let now = Timestamp::now();
-            while let Some(id) = agenda.take(now) {
-                agenda.set(&id, self.worker(&id).and_then(|worker| Due::of(&worker, now).next));
+            while let Some(id) = timers.take(now) {
+                timers.set(&id, self.worker(&id).and_then(|worker| Due::of(&worker, now).next));
                 // The receiver is dropped only together with this future.
                 drop(due_tx.send(id));
             }
-            let until = agenda.next().map_or(LONGEST_SLEEP, |next| {
+            let until = timers.next().map_or(LONGEST_SLEEP, |next| {
                 Duration::try_from(next.duration_since(now)).unwrap_or_default().min(LONGEST_SLEEP)
             });
             tokio::select! {
                 seen = seen_rx.recv() => match seen {
-                    Some(id) => agenda.set(&id, self.worker(&id).and_then(|worker| time_of(&worker, Timestamp::now()))),
+                    Some(id) => timers.set(&id, self.worker(&id).and_then(|worker| time_of(&worker, Timestamp::now()))),
                     None => return,
                 },
                 () = sleep(until) => {}
@@ -125,7 +129,7 @@ impl Scheduler {
     }
 
     /// Claims the due times of a Worker's schedules, and starts the calls.
-    async fn look_at(self: Arc<Self>, id: WorkerId) -> Result<(), ClaimError> {
+    async fn start_due(self: Arc<Self>, id: WorkerId) -> Result<(), ClaimError> {
         // The Worker has been deleted.
         let Some(worker) = self.worker(&id) else { return Ok(()) };
         let due = Due::of(&worker, Timestamp::now());
@@ -136,7 +140,7 @@ impl Scheduler {
             Err(error) => return Err(error.into()),
         }
         for schedule in due.passed_over {
-            self.metrics.scheduled.with_label_values(&["passed_over"]).inc();
+            self.metrics.schedules.calls.with_label_values(&["passed_over"]).inc();
             let minutes = CATCH_UP.as_mins();
             let note = format!(
                 "Skipped times of {:?} ({}): they could not be called within {minutes} minutes",
@@ -156,7 +160,12 @@ impl Scheduler {
 
     /// Writes the progress of the schedules. The write fails if the Worker has been changed
     /// meanwhile.
-    async fn claim(&self, id: &WorkerId, worker: &Worker, schedules: &[ScheduleStatus]) -> Result<(), kube::Error> {
+    async fn claim(
+        &self,
+        id: &WorkerId,
+        worker: &Worker,
+        schedules: &[ScheduleStatus],
+    ) -> Result<(), kube::Error> {
         let patch = json!({
             "apiVersion": Worker::api_version(&()),
             "kind": Worker::kind(&()),
@@ -170,15 +179,17 @@ impl Scheduler {
 
     async fn call(self: Arc<Self>, id: WorkerId, worker: Arc<Worker>, call: Call) {
         let late = Timestamp::now().duration_since(call.time).as_secs_f64();
-        self.metrics.schedule_delay.observe(late.max(0.0));
-        let _held_up = self.drain.clone();
+        self.metrics.schedules.delay.observe(late.max(0.0));
+        let _drain = self.drain.clone();
         let outcome = self.caller.call(&id, &call).await;
         let code = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |()| "ok");
-        self.metrics.scheduled.with_label_values(&[code]).inc();
+        self.metrics.schedules.calls.with_label_values(&[code]).inc();
         if let Err(failure) = outcome {
             tracing::warn!(worker = %id, cron = call.cron, time = %call.time, %failure, "a scheduled call failed");
-            let note =
-                format!("Call of {:?} at {} failed: {}: {}", call.cron, call.time, failure.code, failure.message);
+            let note = format!(
+                "Call of {:?} at {} failed: {}: {}",
+                call.cron, call.time, failure.code, failure.message
+            );
             self.publish(&worker, "ScheduledCallFailed", note).await;
         }
     }

@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt, stream};
@@ -35,26 +35,11 @@ use tokio::sync::mpsc;
 
 use crate::catalog::Catalog;
 use crate::endpoints::POOL_LABEL;
-use crate::health::Ailing;
-use crate::index::{Change, Index, Key, Service, Touched, Watched, key};
+use crate::health::HealthTrigger;
+use crate::index::{Change, Key, Service, SharedIndex, Touched, Watched, key};
 use crate::metrics::Metrics;
 use crate::revision;
 use crate::rollouts::Rollouts;
-
-/// The index, shared between the watches, which write it, and the reconcilers, which read it.
-#[derive(Clone)]
-pub struct SharedIndex(Arc<Mutex<Index>>);
-
-impl SharedIndex {
-    pub fn new(index: Index) -> Self {
-        Self(Arc::new(Mutex::new(index)))
-    }
-
-    /// Calls `f` with the index. The lock is to be held only for a few map operations.
-    pub fn with<T>(&self, f: impl FnOnce(&mut Index) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// An item of a watch of any kind.
 enum Seen {
@@ -79,7 +64,7 @@ pub struct Watches {
     pub index: SharedIndex,
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
-    pub ailing_tx: mpsc::UnboundedSender<Ailing>,
+    pub health_tx: mpsc::UnboundedSender<HealthTrigger>,
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
     pub recorder: Recorder,
     pub metrics: Arc<Metrics>,
@@ -100,17 +85,31 @@ impl Watches {
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut seen = stream::select_all([
             watch(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
-            watch(Api::all(client.clone()), "WorkerRevision", any(), Change::Revision, &self.metrics),
+            watch(
+                Api::all(client.clone()),
+                "WorkerRevision",
+                any(),
+                Change::Revision,
+                &self.metrics,
+            ),
             watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
             watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
             watch(Api::all(client.clone()), "Secret", not_helms, Change::Secret, &self.metrics),
             watch(slices, "EndpointSlice", of_pools, Change::Slice, &self.metrics),
         ]);
-        let mut unsynced =
-            HashSet::from(["Worker", "WorkerRevision", "RuntimePool", "ConfigMap", "Secret", "EndpointSlice"]);
+        let mut unsynced = HashSet::from([
+            "Worker",
+            "WorkerRevision",
+            "RuntimePool",
+            "ConfigMap",
+            "Secret",
+            "EndpointSlice",
+        ]);
         // Creates the series with value 0, so that "no malformed objects" is distinct from "no
         // data".
-        unsynced.iter().for_each(|kind| self.metrics.malformed.with_label_values(&[*kind]).set(0));
+        unsynced
+            .iter()
+            .for_each(|kind| self.metrics.watches.malformed.with_label_values(&[*kind]).set(0));
         let mut ready = Some(ready);
         let mut published = Published::default();
         let mut rollouts = Rollouts::default();
@@ -126,14 +125,23 @@ impl Watches {
                     unsynced.remove(kind);
                     if unsynced.is_empty() && ready.take().is_some() {
                         self.catalog.mark_synced();
-                        tracing::info!(workers = self.index.with(|index| index.workers().count()), "synced");
+                        tracing::info!(
+                            workers = self.index.with(|index| index.workers().count()),
+                            "synced"
+                        );
                     }
                 }
                 Seen::Malformed { kind, key, error, reference } => {
-                    tracing::warn!(kind, namespace = key.0, name = key.1, error, "skipping a malformed object");
+                    tracing::warn!(
+                        kind,
+                        namespace = key.0,
+                        name = key.1,
+                        error,
+                        "skipping a malformed object"
+                    );
                     let all = malformed.entry(kind).or_default();
                     all.insert(key);
-                    self.metrics.malformed.with_label_values(&[kind]).set(all.len() as i64);
+                    self.metrics.watches.malformed.with_label_values(&[kind]).set(all.len() as i64);
                     self.report(&reference, error).await;
                 }
             }
@@ -151,7 +159,7 @@ impl Watches {
             }
             _ => return,
         };
-        self.metrics.rollouts(rollouts, took);
+        self.metrics.rollouts.set(rollouts, took);
     }
 
     fn publish(&self, touched: Touched, published: &mut Published) {
@@ -172,22 +180,24 @@ impl Watches {
                 // The catalog keeps the previous entry.
                 Service::Unresolved => {}
                 Service::Serving(serving) => {
-                    let now = (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
+                    let now =
+                        (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
                     let before = published.0.get(&id);
-                    if before.is_none_or(|before| before.told != now) {
+                    if before.is_none_or(|before| before.entry != now) {
                         self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
-                        redeployed = before.is_some_and(|before| before.told.0 != now.0);
+                        redeployed = before.is_some_and(|before| before.entry.0 != now.0);
                         let earlier = before.and_then(|before| before.redeployed_at);
-                        let redeployed_at = if redeployed { Some(Timestamp::now()) } else { earlier };
-                        published.0.insert(id.clone(), Publication { told: now, redeployed_at });
+                        let redeployed_at =
+                            if redeployed { Some(Timestamp::now()) } else { earlier };
+                        published.0.insert(id.clone(), Publication { entry: now, redeployed_at });
                     }
                 }
             }
             self.quarantine(&id, published);
             // The receivers live as long as the process. A redeployment voids earlier reports,
             // including those already written.
-            if redeployed || self.index.with(|index| index.is_ailing(&id)) {
-                let _ = self.ailing_tx.send(Ailing { id: id.clone(), redeployed });
+            if redeployed || self.index.with(|index| index.is_unhealthy(&id)) {
+                let _ = self.health_tx.send(HealthTrigger { id: id.clone(), redeployed });
             }
             if self.index.with(|index| index.is_scheduled(&id)) {
                 let _ = self.scheduled_tx.send(id.clone());
@@ -205,7 +215,9 @@ impl Watches {
         if redeployed_at.is_some_and(|at| quarantine.since.0.as_second() < at.as_second()) {
             return;
         }
-        if let Ok(remaining) = Duration::try_from(quarantine.until.0.duration_since(Timestamp::now())) {
+        if let Ok(remaining) =
+            Duration::try_from(quarantine.until.0.duration_since(Timestamp::now()))
+        {
             self.catalog.quarantine(id, remaining, u32::try_from(quarantine.times).unwrap_or(1));
         }
     }
@@ -215,7 +227,9 @@ impl Watches {
         let event = K8sEvent {
             type_: EventType::Warning,
             reason: "Malformed".to_owned(),
-            note: Some(format!("the stored object does not match its schema and is skipped; apply it again: {error}")),
+            note: Some(format!(
+                "the stored object does not match its schema and is skipped; apply it again: {error}"
+            )),
             action: "Read".to_owned(),
             secondary: None,
         };
@@ -231,28 +245,28 @@ struct Published(HashMap<WorkerId, Publication>);
 
 /// The entry of one Worker.
 struct Publication {
-    told: (RevisionDigest, String, Vec<Route>),
+    entry: (RevisionDigest, String, Vec<Route>),
     /// Time of the Worker's last change to another digest, if any.
     redeployed_at: Option<Timestamp>,
 }
 
 /// The delays between attempts to restore a broken watch: kube's own, which grow to half a minute,
-/// capped at [`LONGEST_PAUSE`]. Once the API server is back, the watches and the changes made then
+/// capped at [`MAX_BACKOFF`]. Once the API server is back, the watches and the changes made then
 /// should not wait that long.
 #[derive(Default)]
-struct Pauses(DefaultBackoff);
+struct CappedBackoff(DefaultBackoff);
 
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-impl Iterator for Pauses {
+impl Iterator for CappedBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        self.0.next().map(|pause| pause.min(LONGEST_PAUSE))
+        self.0.next().map(|delay| delay.min(MAX_BACKOFF))
     }
 }
 
-impl Backoff for Pauses {
+impl Backoff for CappedBackoff {
     fn reset(&mut self) {
         self.0.reset();
     }
@@ -271,14 +285,14 @@ where
     // To find deletions in a new listing: `known` holds the reported objects, `listed` those of the
     // listing so far.
     let (mut known, mut listed) = (HashSet::new(), HashSet::new());
-    let interruptions = metrics.interruptions(kind);
-    let events = watcher(api, config).backoff(Pauses::default()).flat_map(move |event| {
+    let interruptions = metrics.watches.interruptions.with_label_values(&[kind]);
+    let events = watcher(api, config).backoff(CappedBackoff::default()).flat_map(move |event| {
         let mut seen = Vec::new();
         match event {
-            Ok(Event::Apply(object)) => seen.push(taken(kind, object, change, &mut known)),
+            Ok(Event::Apply(object)) => seen.push(parsed(kind, object, change, &mut known)),
             Ok(Event::InitApply(object)) => {
                 listed.insert(key(&object));
-                seen.push(taken(kind, object, change, &mut known));
+                seen.push(parsed(kind, object, change, &mut known));
             }
             Ok(Event::Delete(object)) => {
                 let key = key(&object);
@@ -302,7 +316,7 @@ where
     Box::pin(events)
 }
 
-fn taken<K>(
+fn parsed<K>(
     kind: &'static str,
     object: DeserializeGuard<K>,
     change: fn(Watched<K>) -> Change,

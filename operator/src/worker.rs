@@ -64,7 +64,9 @@ impl ReconcileError {
     /// Returns whether the namespace is being deleted, and therefore takes no new objects. A retry
     /// would be pointless.
     fn is_moot(&self) -> bool {
-        let (Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)) = self else {
+        let (Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)) =
+            self
+        else {
             return false;
         };
         let kube::Error::Api(status) = source else { return false };
@@ -74,7 +76,12 @@ impl ReconcileError {
 }
 
 impl Reconciler {
-    pub fn new(client: Client, recorder: Recorder, metrics: Arc<Metrics>, compiler: Compiler) -> Self {
+    pub fn new(
+        client: Client,
+        recorder: Recorder,
+        metrics: Arc<Metrics>,
+        compiler: Compiler,
+    ) -> Self {
         Self { client, recorder, metrics, compiler, writing: Arc::new(Semaphore::new(WRITING)) }
     }
 
@@ -108,7 +115,12 @@ impl Reconciler {
         self.carry_out(&candidate.id, &candidate.worker, plan).await
     }
 
-    async fn carry_out(&self, id: &WorkerId, worker: &Worker, plan: Plan) -> Result<(), ReconcileError> {
+    async fn carry_out(
+        &self,
+        id: &WorkerId,
+        worker: &Worker,
+        plan: Plan,
+    ) -> Result<(), ReconcileError> {
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), id.namespace());
         let revisions: Api<WorkerRevision> = Api::namespaced(self.client.clone(), id.namespace());
         let apply = PatchParams::apply(MANAGER).force();

@@ -13,8 +13,13 @@ fn compiler() -> Compiler {
 }
 
 fn job(modules: &[(&str, &str)]) -> Job {
-    let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), Bytes::copy_from_slice(text.as_bytes()));
-    Job { modules: modules.iter().map(owned).collect(), entrypoint: modules[0].0.to_owned(), flags: [].into() }
+    let owned =
+        |(name, text): &(&str, &str)| ((*name).to_owned(), Bytes::copy_from_slice(text.as_bytes()));
+    Job {
+        modules: modules.iter().map(owned).collect(),
+        entrypoint: modules[0].0.to_owned(),
+        flags: [].into(),
+    }
 }
 
 /// Returns a job with nested conditional types: each level doubles the ways in which the parser
@@ -30,8 +35,12 @@ async fn outcome(compiler: &Compiler, namespace: &str, job: &Job) -> Outcome {
 }
 
 #[tokio::test]
-async fn what_is_compiled_elsewhere_is_what_would_be_here() {
-    let good = job(&[("worker.ts", "let a: string; export default {}"), ("a.json", "{}"), ("b.wasm", "\0asm")]);
+async fn a_process_compiles_as_this_process_would() {
+    let good = job(&[
+        ("worker.ts", "let a: string; export default {}"),
+        ("a.json", "{}"),
+        ("b.wasm", "\0asm"),
+    ]);
     let bad = job(&[("worker.ts", "let é: string = ;")]);
     for Job { modules, entrypoint, flags } in [good, bad] {
         let here = tenon_operator::compile::compile(&modules, &entrypoint, &flags);
@@ -74,9 +83,11 @@ async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
 #[tokio::test]
 async fn a_program_that_does_not_compile_says_nothing_of_the_worker() {
     let job = job(&[("worker.js", HANDLER)]);
-    for (program, is_there) in [("/nowhere/at/all", false), ("/bin/false", true), ("/bin/true", true)] {
+    for (program, is_there) in
+        [("/nowhere/at/all", false), ("/bin/false", true), ("/bin/true", true)]
+    {
         let error = Compiler::new(program.into()).compile("shop", &job).await.unwrap_err();
-        assert_eq!(matches!(error, CompilerError::NoAnswer), is_there, "{program}: {error}");
+        assert_eq!(matches!(error, CompilerError::NoResult), is_there, "{program}: {error}");
     }
 }
 

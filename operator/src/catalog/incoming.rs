@@ -35,27 +35,33 @@ pub(super) struct Connection {
 }
 
 /// Returns the stream of admitted connections. It never ends.
-pub(super) fn incoming(listener: TcpListener, tls: Option<Tls>) -> impl Stream<Item = io::Result<Connection>> {
+pub(super) fn incoming(
+    listener: TcpListener,
+    tls: Option<Tls>,
+) -> impl Stream<Item = io::Result<Connection>> {
     let under_way = FuturesUnordered::new();
-    let accepted = stream::unfold((listener, tls, under_way), |(listener, tls, mut under_way)| async move {
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, address)) => under_way.push(let_in(tls.clone(), stream, address)),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                },
-                Some(connection) = under_way.next() => {
-                    // Refused connections have been logged.
-                    if let Some(connection) = connection {
-                        return Some((Ok(connection), (listener, tls, under_way)));
+    let accepted = stream::unfold(
+        (listener, tls, under_way),
+        |(listener, tls, mut under_way)| async move {
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, address)) => under_way.push(let_in(tls.clone(), stream, address)),
+                        Err(error) => {
+                            tracing::warn!(%error, "cannot accept a connection");
+                            tokio::time::sleep(ACCEPT_PAUSE).await;
+                        }
+                    },
+                    Some(connection) = under_way.next() => {
+                        // Refused connections have been logged.
+                        if let Some(connection) = connection {
+                            return Some((Ok(connection), (listener, tls, under_way)));
+                        }
                     }
                 }
             }
-        }
-    });
+        },
+    );
     accepted.boxed()
 }
 
@@ -81,13 +87,21 @@ impl Connected for Connection {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 

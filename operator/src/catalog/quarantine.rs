@@ -17,10 +17,10 @@ use tenon_proto::catalog::QuarantinedRevision;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
 /// Maximum number of entries in one message.
-const TOLD: usize = 1_000;
+const LISTED: usize = 1_000;
 
-/// Maximum number of stored entries, several times as many as the nodes of a pool are told. Beyond
-/// it, the entry that ends first is dropped.
+/// Maximum number of stored entries, several times as many as one message lists. Beyond it, the
+/// entry that ends first is dropped.
 const KEPT: usize = 10_000;
 
 /// An entry is not extended by less than this: nodes report one revision within moments of each
@@ -77,11 +77,15 @@ impl Quarantine {
     /// Returns the entries of the chosen Workers, sorted by digest. If there are too many, those
     /// that last longest are returned.
     pub fn list(&self, now: Instant, choose: impl Fn(&WorkerId) -> bool) -> Vec<Entry> {
-        let mut list: Vec<_> =
-            self.entries.values().filter(|entry| entry.until > now && choose(&entry.worker)).cloned().collect();
-        if list.len() > TOLD {
+        let mut list: Vec<_> = self
+            .entries
+            .values()
+            .filter(|entry| entry.until > now && choose(&entry.worker))
+            .cloned()
+            .collect();
+        if list.len() > LISTED {
             list.sort_by_key(|entry| (Reverse(entry.until), entry.digest));
-            list.truncate(TOLD);
+            list.truncate(LISTED);
         }
         list.sort_by_key(|entry| entry.digest);
         list
@@ -100,7 +104,11 @@ impl Quarantine {
         if self.entries.len() < KEPT {
             return;
         }
-        let first = self.entries.values().min_by_key(|entry| (entry.until, entry.digest)).map(|entry| entry.digest);
+        let first = self
+            .entries
+            .values()
+            .min_by_key(|entry| (entry.until, entry.digest))
+            .map(|entry| entry.digest);
         first.map(|first| self.entries.remove(&first));
     }
 }
@@ -112,7 +120,12 @@ mod tests {
     fn entry(number: u16, until: Instant, times: u32) -> Entry {
         let mut digest = [0; 32];
         digest[..2].copy_from_slice(&number.to_be_bytes());
-        Entry { digest: RevisionDigest::new(digest), worker: WorkerId::new("shop", "cart"), until, times }
+        Entry {
+            digest: RevisionDigest::new(digest),
+            worker: WorkerId::new("shop", "cart"),
+            until,
+            times,
+        }
     }
 
     fn seconds(seconds: u64) -> Duration {
@@ -123,7 +136,10 @@ mod tests {
     fn the_longest_time_and_the_highest_number_stay() {
         let (mut quarantine, now) = (Quarantine::default(), Instant::now());
         assert!(quarantine.add(entry(1, now + seconds(10), 1), now));
-        assert!(!quarantine.add(entry(1, now + seconds(11), 1), now), "the same, told by another node");
+        assert!(
+            !quarantine.add(entry(1, now + seconds(11), 1), now),
+            "the same, told by another node"
+        );
         assert!(!quarantine.add(entry(1, now + seconds(5), 1), now));
         assert!(quarantine.add(entry(1, now + seconds(5), 3), now));
         assert!(quarantine.add(entry(1, now + seconds(20), 2), now));
@@ -143,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_is_told_as_of_when_it_is_told() {
+    fn a_message_has_the_duration_that_remains_when_it_is_made() {
         let now = Instant::now();
         let entry = entry(1, now + seconds(10), 1);
         assert_eq!(entry.to_message(now + seconds(4)).remaining_ms, 6_000);
@@ -151,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_last_longest_are_told_and_kept() {
+    fn the_entries_that_last_longest_are_listed_and_kept() {
         let (mut quarantine, now) = (Quarantine::default(), Instant::now());
         let until = |number: u16| now + seconds(10 + u64::from(number));
         for number in 0..KEPT as u16 + 100 {
@@ -159,8 +175,8 @@ mod tests {
         }
         assert_eq!(quarantine.len(now), KEPT);
         let told = quarantine.list(now, |_| true);
-        assert_eq!(told.len(), TOLD);
+        assert_eq!(told.len(), LISTED);
         let shortest = told.iter().map(|entry| entry.until).min();
-        assert_eq!(shortest, Some(until((KEPT + 100 - TOLD) as u16)));
+        assert_eq!(shortest, Some(until((KEPT + 100 - LISTED) as u16)));
     }
 }

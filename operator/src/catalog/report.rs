@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use prometheus::IntCounterVec;
+use prometheus::{IntCounterVec, Registry};
+use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::catalog::{self, ReportRequest, WorkerReport, quarantined, worker_report::State};
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
@@ -23,16 +24,16 @@ const FILE: usize = 128;
 
 /// A node's report about one Worker's revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct HealthReport {
     pub worker: WorkerId,
     /// Name of the WorkerRevision.
     pub revision: String,
     pub node: String,
-    pub word: Word,
+    pub health: WorkerHealth,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum WorkerHealth {
     /// The revision's code has failed `failures` times in a row over the period `age`, most
     /// recently with this code and at this place.
     CrashLoop { code: FailureCode, failures: u32, age: Duration, place: Option<Place> },
@@ -53,10 +54,10 @@ pub enum Cause {
 }
 
 /// The receiver of nodes' reports.
-pub struct Ear {
-    pub heard_tx: mpsc::Sender<Heard>,
+pub struct ReportSink {
+    pub reports_tx: mpsc::Sender<HealthReport>,
     /// Counts reports, each about one Worker, by [`Outcome`].
-    pub reports: IntCounterVec,
+    pub outcomes: IntCounterVec,
 }
 
 /// The outcome of a report.
@@ -65,19 +66,32 @@ pub enum Outcome {
     Taken,
     /// The report is about a revision that does not serve the Worker now.
     Outdated,
-    /// The node does not belong to the Worker's pool.
-    Stranger,
+    /// The node is unknown, or does not belong to the Worker's pool.
+    UnknownNode,
     /// The channel of reports is full.
     Full,
 }
 
 impl Outcome {
+    /// Registers the counters of reports by outcome.
+    ///
+    /// # Errors
+    /// Fails if the registry already has them.
+    pub fn register(registry: &Registry) -> prometheus::Result<IntCounterVec> {
+        registry.counters(
+            "tenon_operator_worker_reports_total",
+            "Nodes' reports about Workers' health, by outcome.",
+            &["outcome"],
+        )
+    }
+
     /// Returns the label's value in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Taken => "taken",
             Self::Outdated => "outdated",
-            Self::Stranger => "stranger",
+            // Recorded metrics have this value.
+            Self::UnknownNode => "stranger",
             Self::Full => "full",
         }
     }
@@ -97,17 +111,17 @@ pub enum MalformedReport {
     #[error("unknown cause of a quarantine")]
     Cause,
     #[error("no state of Worker {0}")]
-    Nothing(WorkerId),
+    NoState(WorkerId),
 }
 
 /// The part of a report about one Worker.
-pub(super) type Part = (WorkerId, RevisionDigest, Word);
+pub(super) type Part = (WorkerId, RevisionDigest, WorkerHealth);
 
 /// Parses a report into the node's name and the parts.
 ///
 /// # Errors
 /// Fails if any part is malformed: the other parts of such a report are not trusted either.
-pub(super) fn read(request: ReportRequest) -> Result<(String, Vec<Part>), MalformedReport> {
+pub(super) fn parse(request: ReportRequest) -> Result<(String, Vec<Part>), MalformedReport> {
     if request.workers.len() > WORKERS {
         return Err(MalformedReport::TooLong(request.workers.len()));
     }
@@ -118,26 +132,26 @@ pub(super) fn read(request: ReportRequest) -> Result<(String, Vec<Part>), Malfor
 fn part(report: WorkerReport) -> Result<Part, MalformedReport> {
     let worker: WorkerId = report.worker.parse()?;
     let digest = RevisionDigest::try_from(&report.digest[..])?;
-    let word = match report.state {
-        Some(State::CrashLoop(told)) => Word::CrashLoop {
-            code: FailureCode::named(&told.code).ok_or(MalformedReport::Code)?,
-            failures: told.failures,
-            age: Duration::from_secs(told.for_seconds),
-            place: told.place.and_then(place),
+    let health = match report.state {
+        Some(State::CrashLoop(reported)) => WorkerHealth::CrashLoop {
+            code: FailureCode::named(&reported.code).ok_or(MalformedReport::Code)?,
+            failures: reported.failures,
+            age: Duration::from_secs(reported.for_seconds),
+            place: reported.place.and_then(place),
         },
-        Some(State::Recovered(_)) => Word::Recovered,
-        Some(State::Quarantined(told)) => Word::Quarantined {
-            cause: cause(&told)?,
-            duration: Duration::from_millis(told.duration_ms).min(LONGEST_QUARANTINE),
-            times: told.times.max(1),
+        Some(State::Recovered(_)) => WorkerHealth::Recovered,
+        Some(State::Quarantined(reported)) => WorkerHealth::Quarantined {
+            cause: cause(&reported)?,
+            duration: Duration::from_millis(reported.duration_ms).min(LONGEST_QUARANTINE),
+            times: reported.times.max(1),
         },
-        None => return Err(MalformedReport::Nothing(worker)),
+        None => return Err(MalformedReport::NoState(worker)),
     };
-    Ok((worker, digest, word))
+    Ok((worker, digest, health))
 }
 
-fn cause(told: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
-    match told.cause() {
+fn cause(reported: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
+    match reported.cause() {
         quarantined::Cause::Crashed => Ok(Cause::Crashed),
         quarantined::Cause::Hung => Ok(Cause::Hung),
         quarantined::Cause::Unspecified => Err(MalformedReport::Cause),
@@ -146,10 +160,14 @@ fn cause(told: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
 
 /// Converts a position. The tenant or its source map chooses the file's name; a name that could be
 /// read as a sentence is dropped and never reaches a status.
-fn place(told: catalog::Place) -> Option<Place> {
-    let catalog::Place { file, line, column } = told;
+fn place(reported: catalog::Place) -> Option<Place> {
+    let catalog::Place { file, line, column } = reported;
     let is_blank = |character: char| character.is_whitespace() || character.is_control();
-    (!file.is_empty() && file.len() <= FILE && !file.contains(is_blank)).then_some(Place { file, line, column })
+    (!file.is_empty() && file.len() <= FILE && !file.contains(is_blank)).then_some(Place {
+        file,
+        line,
+        column,
+    })
 }
 
 #[cfg(test)]
@@ -165,31 +183,42 @@ mod tests {
 
     fn crash_loop(code: &str) -> Option<State> {
         let place = catalog::Place { file: "src/cart.ts".to_owned(), line: 3, column: 14 };
-        Some(State::CrashLoop(CrashLoop { code: code.to_owned(), failures: 3, for_seconds: 9, place: Some(place) }))
+        Some(State::CrashLoop(CrashLoop {
+            code: code.to_owned(),
+            failures: 3,
+            for_seconds: 9,
+            place: Some(place),
+        }))
     }
 
     #[test]
     fn a_crash_loop_and_a_recovery_are_understood() {
-        let (node, parts) = read(report("shop/cart", 32, crash_loop("memory_limit_exceeded"))).unwrap();
+        let (node, parts) =
+            parse(report("shop/cart", 32, crash_loop("memory_limit_exceeded"))).unwrap();
         let (code, age) = (FailureCode::MemoryLimitExceeded, Duration::from_secs(9));
         let place = Some(Place { file: "src/cart.ts".to_owned(), line: 3, column: 14 });
-        let word = Word::CrashLoop { code, failures: 3, age, place };
+        let health = WorkerHealth::CrashLoop { code, failures: 3, age, place };
         let digest = RevisionDigest::new([7; 32]);
-        assert_eq!((node.as_str(), parts), ("node-a", vec![(WorkerId::new("shop", "cart"), digest, word)]));
-        let (_, parts) = read(report("shop/cart", 32, Some(State::Recovered(Recovered {})))).unwrap();
-        assert_eq!(parts[0].2, Word::Recovered);
+        assert_eq!(
+            (node.as_str(), parts),
+            ("node-a", vec![(WorkerId::new("shop", "cart"), digest, health)])
+        );
+        let (_, parts) =
+            parse(report("shop/cart", 32, Some(State::Recovered(Recovered {})))).unwrap();
+        assert_eq!(parts[0].2, WorkerHealth::Recovered);
     }
 
     #[test]
     fn a_quarantine_is_understood_and_no_longer_than_a_day() {
         let quarantined = |cause: quarantined::Cause, duration_ms| {
-            let told = catalog::Quarantined { cause: cause.into(), duration_ms, times: 2 };
-            read(report("shop/cart", 32, Some(State::Quarantined(told)))).map(|(_, parts)| parts[0].2.clone())
+            let reported = catalog::Quarantined { cause: cause.into(), duration_ms, times: 2 };
+            parse(report("shop/cart", 32, Some(State::Quarantined(reported))))
+                .map(|(_, parts)| parts[0].2.clone())
         };
-        let word = |cause, duration| Ok(Word::Quarantined { cause, duration, times: 2 });
+        let health = |cause, duration| Ok(WorkerHealth::Quarantined { cause, duration, times: 2 });
         let (crashed, hung) = (quarantined::Cause::Crashed, quarantined::Cause::Hung);
-        assert_eq!(quarantined(crashed, 20_000), word(Cause::Crashed, Duration::from_secs(20)));
-        assert_eq!(quarantined(hung, u64::MAX), word(Cause::Hung, LONGEST_QUARANTINE));
+        assert_eq!(quarantined(crashed, 20_000), health(Cause::Crashed, Duration::from_secs(20)));
+        assert_eq!(quarantined(hung, u64::MAX), health(Cause::Hung, LONGEST_QUARANTINE));
         assert_eq!(quarantined(quarantined::Cause::Unspecified, 1), Err(MalformedReport::Cause));
     }
 
@@ -197,20 +226,24 @@ mod tests {
     fn no_sentence_is_taken_for_a_file() {
         let long = "x".repeat(FILE + 1);
         for file in ["", "call this number", "a\nb", "a\u{a0}b", "\u{1b}[2J", &long] {
-            assert_eq!(place(catalog::Place { file: file.to_owned(), line: 1, column: 1 }), None, "{file:?}");
+            assert_eq!(
+                place(catalog::Place { file: file.to_owned(), line: 1, column: 1 }),
+                None,
+                "{file:?}"
+            );
         }
     }
 
     #[test]
-    fn what_no_node_of_ours_says_is_refused() {
+    fn a_report_that_no_node_sends_is_refused() {
         let loops = || crash_loop("worker_start_failed");
-        assert!(matches!(read(report("cart", 32, loops())), Err(MalformedReport::Worker(_))));
-        assert!(matches!(read(report("shop/cart", 31, loops())), Err(MalformedReport::Digest(_))));
+        assert!(matches!(parse(report("cart", 32, loops())), Err(MalformedReport::Worker(_))));
+        assert!(matches!(parse(report("shop/cart", 31, loops())), Err(MalformedReport::Digest(_))));
         let lie = crash_loop("your cluster is on fire, call this number");
-        assert_eq!(read(report("shop/cart", 32, lie)), Err(MalformedReport::Code));
-        assert!(matches!(read(report("shop/cart", 32, None)), Err(MalformedReport::Nothing(_))));
+        assert_eq!(parse(report("shop/cart", 32, lie)), Err(MalformedReport::Code));
+        assert!(matches!(parse(report("shop/cart", 32, None)), Err(MalformedReport::NoState(_))));
         let mut flood = report("shop/cart", 32, loops());
         flood.workers = vec![flood.workers[0].clone(); WORKERS + 1];
-        assert_eq!(read(flood), Err(MalformedReport::TooLong(WORKERS + 1)));
+        assert_eq!(parse(flood), Err(MalformedReport::TooLong(WORKERS + 1)));
     }
 }

@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status};
 use super::incoming::{Caller, incoming};
 use super::quarantine::Entry;
 use super::state::Walk;
-use super::watchers::Attendance;
+use super::watchers::Registration;
 use super::{Catalog, Full, Progress, report};
 
 /// A client that has not answered a ping for this long is considered dead, and its stream is
@@ -82,7 +82,10 @@ impl catalog_server::Catalog for Service {
     type WatchStream = BoxStream<'static, Result<WatchResponse, Status>>;
     type GetRevisionStream = BoxStream<'static, Result<GetRevisionResponse, Status>>;
 
-    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(
+        &self,
+        request: Request<WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -93,7 +96,7 @@ impl catalog_server::Catalog for Service {
         let watcher = Watcher {
             catalog: self.catalog.clone(),
             walk,
-            attendance: self.catalog.shared.watchers.enter(),
+            registration: self.catalog.shared.watchers.register(),
             progress_rx: self.catalog.progress(),
             drain: self.drain.clone(),
         };
@@ -108,7 +111,9 @@ impl catalog_server::Catalog for Service {
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         match self.catalog.revision(&digest) {
-            Some(revision) => Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed())),
+            Some(revision) => {
+                Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
+            }
             None if !self.catalog.is_synced() => Err(not_synced()),
             None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
         }
@@ -129,24 +134,27 @@ impl catalog_server::Catalog for Service {
             changes_rx: self.catalog.quarantine_changes(),
             catalog: self.catalog.clone(),
             node: client.strip_prefix("node/").unwrap_or(&client).to_owned(),
-            told: None,
-            told_at: Instant::now(),
+            sent: None,
+            sent_at: Instant::now(),
             drain: self.drain.clone(),
         };
         Ok(Response::new(watcher.into_stream().boxed()))
     }
 
-    async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+    async fn report(
+        &self,
+        request: Request<ReportRequest>,
+    ) -> Result<Response<ReportResponse>, Status> {
         nodes_only(&request)?;
         // Until the serving revisions are known, a correct report would be dropped as outdated.
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
-        let (node, parts) =
-            report::read(request.into_inner()).map_err(|error| Status::invalid_argument(error.to_string()))?;
-        self.catalog
-            .hear(&node, parts)
-            .map_err(|Full| Status::resource_exhausted("too many reports are queued; retry later"))?;
+        let (node, parts) = report::parse(request.into_inner())
+            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        self.catalog.take_report(&node, parts).map_err(|Full| {
+            Status::resource_exhausted("too many reports are queued; retry later")
+        })?;
         Ok(Response::new(ReportResponse {}))
     }
 }
@@ -156,7 +164,9 @@ impl catalog_server::Catalog for Service {
 /// the request is allowed.
 fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     match Caller::of(request).and_then(|caller| caller.is_node) {
-        Some(false) => Err(Status::permission_denied("only nodes may call this; present a node's certificate")),
+        Some(false) => {
+            Err(Status::permission_denied("only nodes may call this; present a node's certificate"))
+        }
         Some(true) | None => Ok(()),
     }
 }
@@ -173,7 +183,7 @@ fn about_to_end() -> Status {
 struct Watcher {
     catalog: Catalog,
     walk: Walk,
-    attendance: Attendance,
+    registration: Registration,
     progress_rx: watch::Receiver<Progress>,
     drain: drain::Watch,
 }
@@ -198,10 +208,13 @@ impl Watcher {
             // Marked as seen before the catalog is read, so that a change in between wakes the
             // watcher again.
             self.progress_rx.mark_unchanged();
-            let was_abreast = self.walk.is_abreast();
-            let next = self.catalog.next(&mut self.walk).map_err(|behind| Status::aborted(behind.to_string()))?;
-            let waited = if was_abreast && next.is_some() { self.catalog.age() } else { None };
-            self.attendance.told(self.walk.position(), waited);
+            let was_up_to_date = self.walk.is_up_to_date();
+            let next = self
+                .catalog
+                .next(&mut self.walk)
+                .map_err(|behind| Status::aborted(behind.to_string()))?;
+            let waited = if was_up_to_date && next.is_some() { self.catalog.age() } else { None };
+            self.registration.delivered(self.walk.position(), waited);
             if let Some(response) = next {
                 return Ok(response);
             }
@@ -219,14 +232,16 @@ struct QuarantineWatcher {
     catalog: Catalog,
     node: String,
     /// The list in the last message.
-    told: Option<Vec<Entry>>,
-    told_at: Instant,
+    sent: Option<Vec<Entry>>,
+    sent_at: Instant,
     changes_rx: watch::Receiver<()>,
     drain: drain::Watch,
 }
 
 impl QuarantineWatcher {
-    fn into_stream(self) -> impl futures::Stream<Item = Result<WatchQuarantineResponse, Status>> + Send {
+    fn into_stream(
+        self,
+    ) -> impl futures::Stream<Item = Result<WatchQuarantineResponse, Status>> + Send {
         stream::unfold(Some(self), |watcher| async {
             let mut watcher = watcher?;
             Some(match watcher.next().await {
@@ -244,12 +259,12 @@ impl QuarantineWatcher {
             self.changes_rx.mark_unchanged();
             let now = Instant::now();
             let refused = self.catalog.refused_by(&self.node, now);
-            if self.told.as_ref() != Some(&refused) {
+            if self.sent.as_ref() != Some(&refused) {
                 let revisions = refused.iter().map(|entry| entry.to_message(now)).collect();
-                (self.told, self.told_at) = (Some(refused), now);
+                (self.sent, self.sent_at) = (Some(refused), now);
                 return Ok(WatchQuarantineResponse { revisions });
             }
-            let first_end = self.told.iter().flatten().map(|entry| entry.until).min();
+            let first_end = self.sent.iter().flatten().map(|entry| entry.until).min();
             tokio::select! {
                 // The sender lives as long as the catalog, which this watcher holds.
                 _ = self.changes_rx.changed() => {}
@@ -257,7 +272,7 @@ impl QuarantineWatcher {
                 () = self.drain.signaled() => {}
             }
             tokio::select! {
-                () = sleep_until(Some(self.told_at + QUARANTINE_PAUSE)) => {}
+                () = sleep_until(Some(self.sent_at + QUARANTINE_PAUSE)) => {}
                 () = self.drain.signaled() => {}
             }
         }

@@ -94,7 +94,7 @@ impl Walk {
     }
 
     /// Returns whether the watcher receives deltas and has left its snapshot behind.
-    pub fn is_abreast(&self) -> bool {
+    pub fn is_up_to_date(&self) -> bool {
         self.phase == Phase::Deltas
     }
 }
@@ -198,7 +198,10 @@ impl State {
     /// still known, otherwise by a snapshot.
     pub fn walk(&self, resume: Option<&Cursor>) -> Walk {
         match resume {
-            Some(cursor) if cursor.epoch == self.epoch && (self.forgotten..=self.version).contains(&cursor.version) => {
+            Some(cursor)
+                if cursor.epoch == self.epoch
+                    && (self.forgotten..=self.version).contains(&cursor.version) =>
+            {
                 Walk { position: cursor.version, phase: Phase::Deltas }
             }
             _ => self.begin(),
@@ -221,7 +224,9 @@ impl State {
     /// must watch again.
     pub fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {
         match walk.phase {
-            Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => return Err(FellBehind),
+            Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => {
+                return Err(FellBehind);
+            }
             Phase::Deltas if walk.position < self.forgotten => *walk = self.begin(),
             Phase::Deltas if walk.position == self.version => return Ok(None),
             Phase::Snapshot { .. } | Phase::Deltas => {}
@@ -246,7 +251,9 @@ impl State {
     /// Walks on until the response is full or the current version is reached.
     fn fill(&self, walk: &mut Walk, response: &mut WatchResponse) {
         let mut bytes = 0;
-        for (&version, key) in self.by_version.range((Bound::Excluded(walk.position), Bound::Unbounded)) {
+        for (&version, key) in
+            self.by_version.range((Bound::Excluded(walk.position), Bound::Unbounded))
+        {
             walk.position = version;
             let value = &self.entries.get(key).expect("an indexed key has an entry").value;
             match (value, key) {
@@ -258,7 +265,8 @@ impl State {
                     bytes += node.encoded_len();
                     response.nodes.push(node.clone());
                 }
-                (None, _) if matches!(walk.phase, Phase::Snapshot { begun_at } if version <= begun_at) => {}
+                (None, _) if matches!(walk.phase, Phase::Snapshot { begun_at } if version <= begun_at) =>
+                    {}
                 (None, Key::Worker(id)) => {
                     bytes += id.as_str().len();
                     response.removed_workers.push(id.to_string());

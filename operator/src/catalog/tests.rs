@@ -1,35 +1,23 @@
 //! The catalog over its socket, as a router and a node use it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
-    GetRevisionRequest, GetRevisionResponse, Quarantined, QuarantinedRevision, Recovered, ReportRequest,
-    WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WorkerReport, quarantined, worker_report,
+    GetRevisionRequest, GetRevisionResponse, Quarantined, QuarantinedRevision, Recovered,
+    ReportRequest, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WorkerReport,
+    quarantined, worker_report,
 };
-use tenon_proto::egress::Egress;
-use tenon_proto::revision::{Assembler, Limits, StatePolicy};
+use tenon_proto::revision::Assembler;
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
 use super::*;
 
 pub(super) fn revision(worker: &str, name: &str) -> Arc<Revision> {
-    Arc::new(Revision {
-        worker: WorkerId::new("shop", worker),
-        name: name.to_owned(),
-        entrypoint: "worker.js".to_owned(),
-        modules: [("worker.js".to_owned(), "export default {}".into())].into(),
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
-        limits: Limits::default(),
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
-    })
+    let revision = Revision::of_source(WorkerId::new("shop", worker), "export default {}");
+    Arc::new(Revision { name: name.to_owned(), ..revision })
 }
 
 fn route() -> Route {
@@ -47,7 +35,8 @@ struct Served {
 }
 
 async fn serve_new() -> Served {
-    let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let listener =
+        tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (drain, watch) = tenon_lifecycle::drain::channel();
     let catalog = Catalog::new();
@@ -56,12 +45,18 @@ async fn serve_new() -> Served {
 }
 
 impl Served {
-    async fn watch(&mut self, resume: Option<Cursor>) -> Result<Streaming<WatchResponse>, tonic::Status> {
+    async fn watch(
+        &mut self,
+        resume: Option<Cursor>,
+    ) -> Result<Streaming<WatchResponse>, tonic::Status> {
         let request = WatchRequest { client: "test".into(), resume };
         self.client.watch(request).await.map(tonic::Response::into_inner)
     }
 
-    async fn get(&mut self, digest: RevisionDigest) -> Result<Streaming<GetRevisionResponse>, tonic::Status> {
+    async fn get(
+        &mut self,
+        digest: RevisionDigest,
+    ) -> Result<Streaming<GetRevisionResponse>, tonic::Status> {
         let request = GetRevisionRequest { digest: digest.as_bytes().to_vec() };
         self.client.get_revision(request).await.map(tonic::Response::into_inner)
     }
@@ -108,7 +103,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_comes_back_gets_only_what_it_missed() {
+async fn a_watcher_that_comes_back_gets_only_the_changes_that_it_missed() {
     let mut served = serve_new().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
@@ -167,19 +162,31 @@ async fn a_thousand_watchers_all_hear_of_a_change() {
 
 fn recovery(node: &str, worker: &str, digest: RevisionDigest) -> ReportRequest {
     let state = Some(worker_report::State::Recovered(Recovered {}));
-    let report = WorkerReport { worker: format!("shop/{worker}"), digest: digest.as_bytes().to_vec(), state };
+    let report = WorkerReport {
+        worker: format!("shop/{worker}"),
+        digest: digest.as_bytes().to_vec(),
+        state,
+    };
     ReportRequest { node: node.into(), workers: vec![report] }
 }
 
 #[tokio::test]
-async fn a_node_is_believed_about_what_serves_its_own_pool_now() {
+async fn a_node_can_report_only_revisions_that_serve_its_own_pool_now() {
     let mut served = serve_new().await;
     let opts = prometheus::Opts::new("reports", "By outcome.");
-    let reports = prometheus::IntCounterVec::new(opts, &["outcome"]).unwrap();
-    let (heard_tx, mut heard_rx) = tokio::sync::mpsc::channel(1);
-    served.catalog.listen(Ear { heard_tx, reports: reports.clone() });
-    served.catalog.set_node(Node { name: "node-a".into(), pool: "default".into(), ..Node::default() });
-    served.catalog.set_node(Node { name: "node-b".into(), pool: "other".into(), ..Node::default() });
+    let outcomes = prometheus::IntCounterVec::new(opts, &["outcome"]).unwrap();
+    let (reports_tx, mut reports_rx) = tokio::sync::mpsc::channel(1);
+    served.catalog.set_report_sink(ReportSink { reports_tx, outcomes: outcomes.clone() });
+    served.catalog.set_node(Node {
+        name: "node-a".into(),
+        pool: "default".into(),
+        ..Node::default()
+    });
+    served.catalog.set_node(Node {
+        name: "node-b".into(),
+        pool: "other".into(),
+        ..Node::default()
+    });
     let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     let new = served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
     let early = served.client.report(recovery("node-a", "cart", new)).await.unwrap_err();
@@ -194,41 +201,54 @@ async fn a_node_is_believed_about_what_serves_its_own_pool_now() {
     ] {
         served.client.report(lie).await.unwrap();
     }
-    assert!(heard_rx.try_recv().is_err());
+    assert!(reports_rx.try_recv().is_err());
     served.client.report(recovery("node-a", "cart", new)).await.unwrap();
     let full = served.client.report(recovery("node-a", "cart", new)).await.unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted);
-    let (worker, word) = (WorkerId::new("shop", "cart"), Word::Recovered);
-    let heard = Heard { worker, revision: "2".into(), node: "node-a".into(), word };
-    assert_eq!(heard_rx.try_recv(), Ok(heard));
-    let count = |outcome: Outcome| reports.with_label_values(&[outcome.as_str()]).get();
-    let outcomes = [Outcome::Taken, Outcome::Outdated, Outcome::Stranger, Outcome::Full];
-    assert_eq!(outcomes.map(count), [1, 2, 2, 1]);
+    let (worker, health) = (WorkerId::new("shop", "cart"), WorkerHealth::Recovered);
+    let report = HealthReport { worker, revision: "2".into(), node: "node-a".into(), health };
+    assert_eq!(reports_rx.try_recv(), Ok(report));
+    let count = |outcome: Outcome| outcomes.with_label_values(&[outcome.as_str()]).get();
+    let all = [Outcome::Taken, Outcome::Outdated, Outcome::UnknownNode, Outcome::Full];
+    assert_eq!(all.map(count), [1, 2, 2, 1]);
 }
 
-fn quarantine(node: &str, worker: &str, digest: RevisionDigest, duration_ms: u64, times: u32) -> ReportRequest {
+fn quarantine(
+    node: &str,
+    worker: &str,
+    digest: RevisionDigest,
+    duration_ms: u64,
+    times: u32,
+) -> ReportRequest {
     let cause = quarantined::Cause::Crashed.into();
     let state = Some(worker_report::State::Quarantined(Quarantined { cause, duration_ms, times }));
-    let report = WorkerReport { worker: format!("shop/{worker}"), digest: digest.as_bytes().to_vec(), state };
+    let report = WorkerReport {
+        worker: format!("shop/{worker}"),
+        digest: digest.as_bytes().to_vec(),
+        state,
+    };
     ReportRequest { node: node.into(), workers: vec![report] }
 }
 
 /// Serves a catalog with the nodes `a` and `b` of one pool and `c` of another, with a receiver of
 /// reports.
-async fn serve_pools() -> (Served, tokio::sync::mpsc::Receiver<Heard>) {
+async fn serve_pools() -> (Served, tokio::sync::mpsc::Receiver<HealthReport>) {
     let served = serve_new().await;
     let opts = prometheus::Opts::new("reports", "By outcome.");
-    let reports = prometheus::IntCounterVec::new(opts, &["outcome"]).unwrap();
-    let (heard_tx, heard_rx) = tokio::sync::mpsc::channel(64);
-    served.catalog.listen(Ear { heard_tx, reports });
+    let outcomes = prometheus::IntCounterVec::new(opts, &["outcome"]).unwrap();
+    let (reports_tx, reports_rx) = tokio::sync::mpsc::channel(64);
+    served.catalog.set_report_sink(ReportSink { reports_tx, outcomes });
     for (name, pool) in [("a", "default"), ("b", "default"), ("c", "other")] {
         served.catalog.set_node(Node { name: name.into(), pool: pool.into(), ..Node::default() });
     }
-    (served, heard_rx)
+    (served, reports_rx)
 }
 
 impl Served {
-    async fn watch_quarantine(&mut self, node: &str) -> Result<Streaming<WatchQuarantineResponse>, tonic::Status> {
+    async fn watch_quarantine(
+        &mut self,
+        node: &str,
+    ) -> Result<Streaming<WatchQuarantineResponse>, tonic::Status> {
         let request = WatchQuarantineRequest { client: format!("node/{node}") };
         self.client.watch_quarantine(request).await.map(tonic::Response::into_inner)
     }
@@ -239,8 +259,8 @@ async fn next(stream: &mut Streaming<WatchQuarantineResponse>) -> Vec<Quarantine
 }
 
 #[tokio::test]
-async fn what_ends_a_process_of_one_node_is_refused_by_every_node_of_its_pool() {
-    let (mut served, mut heard_rx) = serve_pools().await;
+async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() {
+    let (mut served, mut reports_rx) = serve_pools().await;
     let digest = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     assert_eq!(served.watch_quarantine("b").await.unwrap_err().code(), Code::Unavailable);
     served.catalog.mark_synced();
@@ -250,10 +270,17 @@ async fn what_ends_a_process_of_one_node_is_refused_by_every_node_of_its_pool() 
 
     served.client.report(quarantine("a", "cart", digest, 3_600_000, 2)).await.unwrap();
     let told = next(&mut of_pool).await.remove(0);
-    assert_eq!((told.worker.as_str(), told.times, &told.digest[..]), ("shop/cart", 2, &digest.as_bytes()[..]));
+    assert_eq!(
+        (told.worker.as_str(), told.times, &told.digest[..]),
+        ("shop/cart", 2, &digest.as_bytes()[..])
+    );
     assert!((1..=3_600_000).contains(&told.remaining_ms), "{}", told.remaining_ms);
-    let word = Word::Quarantined { cause: Cause::Crashed, duration: Duration::from_secs(3_600), times: 2 };
-    assert_eq!(heard_rx.try_recv().map(|heard| heard.word), Ok(word));
+    let health = WorkerHealth::Quarantined {
+        cause: Cause::Crashed,
+        duration: Duration::from_secs(3_600),
+        times: 2,
+    };
+    assert_eq!(reports_rx.try_recv().map(|report| report.health), Ok(health));
     // A later watcher is told at once, with the remaining duration.
     let told = next(&mut served.watch_quarantine("a").await.unwrap()).await;
     assert_eq!(told.len(), 1);
@@ -266,22 +293,25 @@ async fn what_ends_a_process_of_one_node_is_refused_by_every_node_of_its_pool() 
 
 #[tokio::test]
 async fn a_revision_that_was_replaced_is_refused_and_says_nothing_of_its_successor() {
-    let (mut served, mut heard_rx) = serve_pools().await;
+    let (mut served, mut reports_rx) = serve_pools().await;
     let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
     served.catalog.set_worker(revision("menu", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
     served.client.report(quarantine("a", "menu", old, 3_600_000, 1)).await.unwrap();
-    assert!(next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty(), "it was never that Worker's");
+    assert!(
+        next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty(),
+        "it was never that Worker's"
+    );
     served.client.report(quarantine("a", "cart", old, 3_600_000, 1)).await.unwrap();
     let told = next(&mut served.watch_quarantine("b").await.unwrap()).await;
     assert_eq!(told[0].digest, old.as_bytes());
-    assert!(heard_rx.try_recv().is_err());
+    assert!(reports_rx.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn what_another_replica_heard_is_refused_as_well() {
-    let (mut served, _heard_rx) = serve_pools().await;
+async fn a_quarantine_that_another_replica_received_is_refused_as_well() {
+    let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
     let mut stream = served.watch_quarantine("a").await.unwrap();
@@ -298,7 +328,7 @@ async fn what_another_replica_heard_is_refused_as_well() {
 
 #[tokio::test]
 async fn a_quarantine_ends_by_itself_and_is_not_got_around_by_another_revision() {
-    let (mut served, _heard_rx) = serve_pools().await;
+    let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
     served.catalog.quarantine(&WorkerId::new("shop", "cart"), Duration::from_millis(1_500), 1);
@@ -314,8 +344,8 @@ async fn a_quarantine_ends_by_itself_and_is_not_got_around_by_another_revision()
 }
 
 #[tokio::test]
-async fn at_the_drain_those_who_watch_the_quarantine_are_sent_elsewhere() {
-    let (mut served, _heard_rx) = serve_pools().await;
+async fn at_the_drain_watchers_of_the_quarantine_are_sent_elsewhere() {
+    let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.mark_synced();
     let mut stream = served.watch_quarantine("a").await.unwrap();
     assert!(next(&mut stream).await.is_empty());

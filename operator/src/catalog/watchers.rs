@@ -27,7 +27,7 @@ pub(super) struct Watchers {
 struct Position(AtomicU64);
 
 /// The entry of one watcher; it is removed on drop.
-pub(super) struct Attendance {
+pub(super) struct Registration {
     watchers: Watchers,
     position: Arc<Position>,
 }
@@ -36,14 +36,15 @@ impl Watchers {
     pub(super) fn new() -> Self {
         let help = "Time from a change of the catalog until it is sent to a watcher, including back-pressure.";
         let delivery = HistogramOpts::new("tenon_operator_catalog_delivery_duration_seconds", help);
-        let delivery = Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is one");
+        let delivery =
+            Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is one");
         Self { positions: Arc::default(), delivery }
     }
 
-    pub(super) fn enter(&self) -> Attendance {
+    pub(super) fn register(&self) -> Registration {
         let position = Arc::default();
         self.with(|positions| positions.push(Arc::clone(&position)));
-        Attendance { watchers: self.clone(), position }
+        Registration { watchers: self.clone(), position }
     }
 
     /// Returns the number of watchers, and the position of the slowest.
@@ -60,21 +61,22 @@ impl Watchers {
     }
 }
 
-impl Attendance {
+impl Registration {
     /// Records that the watcher has been sent all changes up to this version.
     ///
     /// # Arguments
     /// * `waited` - the time since the latest change, if the message was a delta and not part of a
     ///   snapshot.
-    pub(super) fn told(&self, version: u64, waited: Option<Duration>) {
+    pub(super) fn delivered(&self, version: u64, waited: Option<Duration>) {
         self.position.0.store(version, Ordering::Relaxed);
         waited.into_iter().for_each(|waited| self.watchers.delivery.observe(waited.as_secs_f64()));
     }
 }
 
-impl Drop for Attendance {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.watchers.with(|positions| positions.retain(|position| !Arc::ptr_eq(position, &self.position)));
+        self.watchers
+            .with(|positions| positions.retain(|position| !Arc::ptr_eq(position, &self.position)));
     }
 }
 
@@ -94,7 +96,8 @@ impl CatalogMetrics {
     pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
         let lag = "Versions that have not been sent to the slowest watcher.";
         let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and state.");
-        let quarantined = "Revisions in quarantine, which nodes refuse because they ended processes.";
+        let quarantined =
+            "Revisions in quarantine, which nodes refuse because they ended processes.";
         Ok(Self {
             catalog,
             version: IntGauge::new(
@@ -154,7 +157,8 @@ mod tests {
 
     fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
         let families = registry.gather();
-        let family = families.iter().find(|found| found.name() == family).expect("one of its families");
+        let family =
+            families.iter().find(|found| found.name() == family).expect("one of its families");
         let is_it = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
@@ -178,9 +182,10 @@ mod tests {
         catalog.set_node(node("three", State::Draining));
         assert_eq!((lag(), watchers()), (0.0, 0.0), "no lag without watchers");
 
-        let (quick, slow) = (catalog.shared.watchers.enter(), catalog.shared.watchers.enter());
-        quick.told(3, Some(Duration::from_millis(1)));
-        slow.told(1, None);
+        let (quick, slow) =
+            (catalog.shared.watchers.register(), catalog.shared.watchers.register());
+        quick.delivered(3, Some(Duration::from_millis(1)));
+        slow.delivered(1, None);
         assert_eq!((lag(), watchers()), (2.0, 2.0));
         drop(slow);
         assert_eq!((lag(), watchers()), (0.0, 1.0));

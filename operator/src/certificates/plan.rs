@@ -41,7 +41,7 @@ pub struct State {
     /// The authority whose key is stored.
     pub newest: Option<(Authority, Validity)>,
     /// All authorities to be trusted, according to the last decision.
-    pub believed: BTreeSet<Authority>,
+    pub trusted: BTreeSet<Authority>,
     /// The role Secrets in the order of [`Role::ALL`]; `None` if a Secret is missing or unusable.
     pub issued: [Option<Issued>; Role::ALL.len()],
 }
@@ -51,7 +51,7 @@ pub struct State {
 pub struct Issued {
     pub by: Authority,
     pub validity: Validity,
-    pub believes: BTreeSet<Authority>,
+    pub trusts: BTreeSet<Authority>,
     /// Time of the last write, if the Secret states it.
     pub written: Option<Timestamp>,
 }
@@ -62,11 +62,11 @@ pub struct Plan {
     /// Make an authority, which becomes the newest.
     pub make_authority: bool,
     /// Authorities to trust, in addition to the newest.
-    pub believe: BTreeSet<Authority>,
+    pub trust: BTreeSet<Authority>,
     /// The steps in the order of [`Role::ALL`].
     pub steps: [Step; Role::ALL.len()],
     /// The next time at which something may be due.
-    pub again: Timestamp,
+    pub next_run: Timestamp,
 }
 
 /// The action on a role's Secret.
@@ -74,41 +74,48 @@ pub struct Plan {
 pub enum Step {
     Keep,
     /// Keep the certificate and change the trusted authorities.
-    Tell,
+    UpdateTrust,
     /// Issue a new certificate from the newest authority.
     Issue,
 }
 
 pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     let newest = state.newest.as_ref().filter(|(_, validity)| now < renewal(validity));
-    let heard = heard(state, terms, now);
+    let has_propagated = has_propagated(state, terms, now);
     // Every certificate holder trusts the newest authority, and has had the time to read that.
-    let may_sign =
-        newest.is_some_and(|(newest, _)| heard && held(state).all(|issued| issued.believes.contains(newest)));
+    let may_sign = newest.is_some_and(|(newest, _)| {
+        has_propagated && held(state).all(|issued| issued.trusts.contains(newest))
+    });
     // No certificate from any other authority is left.
     let is_alone = newest.is_some_and(|(newest, _)| {
-        heard && state.issued.iter().all(|issued| issued.as_ref().is_some_and(|issued| issued.by == *newest))
+        has_propagated
+            && state
+                .issued
+                .iter()
+                .all(|issued| issued.as_ref().is_some_and(|issued| issued.by == *newest))
     });
-    let mut believe = if is_alone { BTreeSet::new() } else { state.believed.clone() };
-    believe.extend(newest.map(|(newest, _)| newest.clone()));
+    let mut trust = if is_alone { BTreeSet::new() } else { state.trusted.clone() };
+    trust.extend(newest.map(|(newest, _)| newest.clone()));
 
     let step = |issued: &Option<Issued>| {
-        let Some(issued) = issued.as_ref().filter(|issued| now.as_second() < issued.validity.not_after) else {
+        let Some(issued) =
+            issued.as_ref().filter(|issued| now.as_second() < issued.validity.not_after)
+        else {
             return Step::Issue;
         };
         let is_of_newest = newest.is_some_and(|(newest, _)| issued.by == *newest);
         if may_sign && (!is_of_newest || now >= renewal(&issued.validity)) {
             Step::Issue
-        } else if newest.is_none() || issued.believes != believe || written(issued, now).is_none() {
-            Step::Tell
+        } else if newest.is_none() || issued.trusts != trust || written(issued, now).is_none() {
+            Step::UpdateTrust
         } else {
             Step::Keep
         }
     };
     let steps = state.issued.each_ref().map(step);
-    let plan = Plan { make_authority: newest.is_none(), believe, steps, again: now };
+    let plan = Plan { make_authority: newest.is_none(), trust, steps, next_run: now };
     let is_settled = is_alone && plan.steps == [Step::Keep; Role::ALL.len()];
-    Plan { again: again(state, terms, now, is_settled), ..plan }
+    Plan { next_run: next_run(state, terms, now, is_settled), ..plan }
 }
 
 /// Returns when a certificate is to be renewed: after two thirds of its lifetime.
@@ -122,8 +129,10 @@ fn held(state: &State) -> impl Iterator<Item = &Issued> {
 }
 
 /// Returns whether every process has read its Secret's content.
-fn heard(state: &State, terms: &Terms, now: Timestamp) -> bool {
-    held(state).all(|issued| written(issued, now).is_some_and(|written| after(written, terms.propagation) <= now))
+fn has_propagated(state: &State, terms: &Terms, now: Timestamp) -> bool {
+    held(state).all(|issued| {
+        written(issued, now).is_some_and(|written| after(written, terms.propagation) <= now)
+    })
 }
 
 /// Returns the time of the last write. A time in the future is ignored, because a clock was wrong.
@@ -131,14 +140,15 @@ fn written(issued: &Issued, now: Timestamp) -> Option<Timestamp> {
     issued.written.filter(|written| *written <= now)
 }
 
-fn again(state: &State, terms: &Terms, now: Timestamp, is_settled: bool) -> Timestamp {
+fn next_run(state: &State, terms: &Terms, now: Timestamp, is_settled: bool) -> Timestamp {
     // The Secrets written now are checked again once all processes have read them.
     let latest = held(state).filter_map(|issued| written(issued, now)).max();
-    let told = if is_settled { None } else { Some(latest.map_or(now, |at| after(at, terms.propagation))) };
-    let told = told.map(|at| if at > now { at } else { after(now, terms.propagation) });
+    let recheck =
+        if is_settled { None } else { Some(latest.map_or(now, |at| after(at, terms.propagation))) };
+    let recheck = recheck.map(|at| if at > now { at } else { after(now, terms.propagation) });
     let of_newest = state.newest.iter().map(|(_, validity)| renewal(validity));
     let renewals = held(state).map(|issued| renewal(&issued.validity)).chain(of_newest);
-    let next = told.into_iter().chain(renewals).filter(|at| *at > now).min();
+    let next = recheck.into_iter().chain(renewals).filter(|at| *at > now).min();
     next.unwrap_or_else(|| after(now, terms.propagation))
 }
 

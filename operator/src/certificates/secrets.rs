@@ -17,7 +17,7 @@ use kube::api::ObjectMeta;
 use tenon_lifecycle::tls::identity::{self, AUTHORITIES, CERTIFICATE, KEY, UnixTime};
 use tenon_lifecycle::tls::{Bundle, Identity, Role};
 
-use super::mint::{self, MintError, Pair};
+use super::issue::{self, CertifiedKey, IssueError};
 use super::plan::{Authority, Issued, Plan, State, Step, Terms};
 
 /// The Secret of the newest authority.
@@ -60,7 +60,9 @@ impl Secrets {
     pub fn state(&self, now: Timestamp) -> State {
         let pair = self.authority.as_ref().and_then(|secret| authority(secret, now));
         let newest = pair.as_ref().and_then(|pair| {
-            let certificate = identity::certificates(CERTIFICATE, pair.certificate.as_bytes()).ok()?.swap_remove(0);
+            let certificate = identity::certificates(CERTIFICATE, pair.certificate.as_bytes())
+                .ok()?
+                .swap_remove(0);
             let validity = identity::validity(CERTIFICATE, &certificate).ok()?;
             Some((certificate.to_vec(), validity))
         });
@@ -69,15 +71,15 @@ impl Secrets {
             let role = role.next().expect("there is a Secret for each role");
             secret.as_ref().and_then(|secret| issued(secret, role, now))
         });
-        let mut believed = match (&newest, &self.authority) {
+        let mut trusted = match (&newest, &self.authority) {
             (Some(_), Some(secret)) => listed(secret),
             // Without a readable authority, use the authorities that the remaining Secrets trust.
-            _ => issued.iter().flatten().flat_map(|issued| issued.believes.clone()).collect(),
+            _ => issued.iter().flatten().flat_map(|issued| issued.trusts.clone()).collect(),
         };
         // If the authority was replaced by hand, the issuers of certificates in use must stay
         // trusted, or connections would fail.
-        believed.extend(issued.iter().flatten().map(|issued| issued.by.clone()));
-        State { newest, believed, issued }
+        trusted.extend(issued.iter().flatten().map(|issued| issued.by.clone()));
+        State { newest, trusted, issued }
     }
 
     /// Returns the Secrets to write, in this order: an authority before the Secrets that depend on
@@ -91,30 +93,45 @@ impl Secrets {
         terms: &Terms,
         place: &Place,
         now: Timestamp,
-    ) -> Result<Vec<Secret>, MintError> {
-        let kept = self.authority.as_ref().filter(|_| !plan.make_authority).and_then(|secret| authority(secret, now));
+    ) -> Result<Vec<Secret>, IssueError> {
+        let kept = self
+            .authority
+            .as_ref()
+            .filter(|_| !plan.make_authority)
+            .and_then(|secret| authority(secret, now));
         let authority = match kept {
             Some(kept) => kept,
-            None => mint::authority(now, terms.authority)?,
+            None => issue::authority(now, terms.authority)?,
         };
-        let mut believed = plan.believe.clone();
-        let newest = identity::certificates(CERTIFICATE, authority.certificate.as_bytes()).unwrap_or_default();
-        believed.extend(newest.first().map(|certificate| certificate.to_vec()));
-        let believed_pem: String = believed.iter().map(|der| pem(der)).collect();
+        let mut trusted = plan.trust.clone();
+        let newest = identity::certificates(CERTIFICATE, authority.certificate.as_bytes())
+            .unwrap_or_default();
+        trusted.extend(newest.first().map(|certificate| certificate.to_vec()));
+        let trusted_pem: String = trusted.iter().map(|der| pem(der)).collect();
 
         let mut written = Vec::new();
-        let says = self.authority.as_ref().is_some_and(|secret| listed(secret) == believed);
-        if plan.make_authority || !says {
-            let data = data(&authority, &believed_pem);
+        let is_listed = self.authority.as_ref().is_some_and(|secret| listed(secret) == trusted);
+        if plan.make_authority || !is_listed {
+            let data = data(&authority, &trusted_pem);
             written.push(secret(AUTHORITY, data, self.authority.as_ref(), place, None));
         }
         for ((role, stored), step) in Role::ALL.into_iter().zip(&self.roles).zip(plan.steps) {
             let pair = match (step, stored) {
                 (Step::Keep, _) => continue,
-                (Step::Tell, Some(stored)) => Pair { certificate: text(stored, CERTIFICATE), key: text(stored, KEY) },
-                (Step::Tell | Step::Issue, _) => mint::certificate(&authority, role, now, terms.certificate)?,
+                (Step::UpdateTrust, Some(stored)) => {
+                    CertifiedKey { certificate: text(stored, CERTIFICATE), key: text(stored, KEY) }
+                }
+                (Step::UpdateTrust | Step::Issue, _) => {
+                    issue::certificate(&authority, role, now, terms.certificate)?
+                }
             };
-            written.push(secret(name(role), data(&pair, &believed_pem), stored.as_ref(), place, Some(now)));
+            written.push(secret(
+                name(role),
+                data(&pair, &trusted_pem),
+                stored.as_ref(),
+                place,
+                Some(now),
+            ));
         }
         Ok(written)
     }
@@ -122,15 +139,17 @@ impl Secrets {
 
 /// Returns a Secret's content as a process would read it from its volume.
 pub fn bundle(secret: &Secret) -> Bundle {
-    let [certificate, key, authorities] = [CERTIFICATE, KEY, AUTHORITIES].map(|key| text(secret, key).into_bytes());
+    let [certificate, key, authorities] =
+        [CERTIFICATE, KEY, AUTHORITIES].map(|key| text(secret, key).into_bytes());
     Bundle { certificate, key, authorities }
 }
 
 /// Returns the authority in a Secret, if it is complete, was made here, and verifies a certificate
 /// that it signs.
-fn authority(secret: &Secret, now: Timestamp) -> Option<Pair> {
-    let pair = Pair { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
-    let signed = mint::certificate(&pair, Role::Operator, now, SignedDuration::from_hours(1)).ok()?;
+fn authority(secret: &Secret, now: Timestamp) -> Option<CertifiedKey> {
+    let pair = CertifiedKey { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
+    let signed =
+        issue::certificate(&pair, Role::Operator, now, SignedDuration::from_hours(1)).ok()?;
     let bundle = Bundle {
         certificate: signed.certificate.into(),
         key: signed.key.into(),
@@ -148,7 +167,7 @@ fn issued(secret: &Secret, role: Role, now: Timestamp) -> Option<Issued> {
     Some(Issued {
         by: identity.issuer().to_vec(),
         validity: identity.validity(),
-        believes: listed(secret),
+        trusts: listed(secret),
         written: secret.annotations().get(WRITTEN).and_then(|at| at.parse().ok()),
     })
 }
@@ -163,9 +182,10 @@ fn text(secret: &Secret, key: &str) -> String {
     bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
 }
 
-fn data(pair: &Pair, believed: &str) -> BTreeMap<String, ByteString> {
+fn data(pair: &CertifiedKey, trusted: &str) -> BTreeMap<String, ByteString> {
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
-    [entry(CERTIFICATE, &pair.certificate), entry(KEY, &pair.key), entry(AUTHORITIES, believed)].into()
+    [entry(CERTIFICATE, &pair.certificate), entry(KEY, &pair.key), entry(AUTHORITIES, trusted)]
+        .into()
 }
 
 fn secret(
@@ -175,7 +195,8 @@ fn secret(
     place: &Place,
     written: Option<Timestamp>,
 ) -> Secret {
-    let labels = [("app.kubernetes.io/managed-by", "tenon"), ("app.kubernetes.io/part-of", "tenon")];
+    let labels =
+        [("app.kubernetes.io/managed-by", "tenon"), ("app.kubernetes.io/part-of", "tenon")];
     let metadata = ObjectMeta {
         name: Some(name.to_owned()),
         namespace: Some(place.namespace.clone()),
@@ -187,7 +208,8 @@ fn secret(
         ..ObjectMeta::default()
     };
     // The type of a Secret is immutable.
-    let type_ = stored.map_or_else(|| Some("kubernetes.io/tls".to_owned()), |stored| stored.type_.clone());
+    let type_ =
+        stored.map_or_else(|| Some("kubernetes.io/tls".to_owned()), |stored| stored.type_.clone());
     Secret { metadata, data: Some(data), type_, ..Secret::default() }
 }
 

@@ -37,10 +37,19 @@ pub(super) struct Code<'a> {
 ///
 /// # Errors
 /// All errors of the module by itself.
-pub(super) fn compile<'a>(file: &str, content: &'a [u8], jsx: Jsx) -> Result<Code<'a>, Vec<CompileError>> {
+pub(super) fn compile<'a>(
+    file: &str,
+    content: &'a [u8],
+    jsx: Jsx,
+) -> Result<Code<'a>, Vec<CompileError>> {
     let source = std::str::from_utf8(content).map_err(|error| {
         let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
-        vec![CompileError::at(file, valid, valid.len(), "the module is not valid UTF-8; save it as UTF-8")]
+        vec![CompileError::at(
+            file,
+            valid,
+            valid.len(),
+            "the module is not valid UTF-8; save it as UTF-8",
+        )]
     })?;
     on_a_stack(file, source, || compile_here(file, source, jsx))
 }
@@ -53,20 +62,31 @@ fn on_a_stack<T: Send>(
 ) -> Result<T, Vec<CompileError>> {
     let stack = BASE_STACK + source.len() * BYTES_PER_LEVEL;
     let result = thread::scope(|scope| {
-        thread::Builder::new().name("compile".into()).stack_size(stack).spawn_scoped(scope, compile).map(|it| it.join())
+        thread::Builder::new()
+            .name("compile".into())
+            .stack_size(stack)
+            .spawn_scoped(scope, compile)
+            .map(|it| it.join())
     });
     match result {
         Ok(Ok(compiled)) => compiled,
         // A bug in the compiler, or a lack of threads: neither says anything about the module.
-        Ok(Err(_)) => Err(vec![CompileError::of_module(file, "the compiler failed on this module")]),
-        Err(error) => Err(vec![CompileError::of_module(file, format!("cannot compile the module now: {error}"))]),
+        Ok(Err(_)) => {
+            Err(vec![CompileError::of_module(file, "the compiler failed on this module")])
+        }
+        Err(error) => Err(vec![CompileError::of_module(
+            file,
+            format!("cannot compile the module now: {error}"),
+        )]),
     }
 }
 
 fn compile_here<'a>(file: &str, source: &'a str, jsx: Jsx) -> Result<Code<'a>, Vec<CompileError>> {
     let allocator = Allocator::default();
     let options = ParseOptions { parse_regular_expression: true, ..ParseOptions::default() };
-    let parsed = Parser::new(&allocator, source, typescript::source_type(file)).with_options(options).parse();
+    let parsed = Parser::new(&allocator, source, typescript::source_type(file))
+        .with_options(options)
+        .parse();
     none_of(file, source, parsed.diagnostics.errors())?;
     let mut program = parsed.program;
     let semantic = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);

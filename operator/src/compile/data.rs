@@ -15,7 +15,8 @@ pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), 
     }
     let text = std::str::from_utf8(content).map_err(|error| {
         let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
-        let message = "the module is not valid UTF-8; use an extension for binary data, such as .bin";
+        let message =
+            "the module is not valid UTF-8; use an extension for binary data, such as .bin";
         CompileError::at(file, valid, valid.len(), message)
     })?;
     if kind == ModuleKind::Json { check_json(file, text) } else { Ok(()) }
@@ -26,7 +27,8 @@ fn check_json(file: &str, text: &str) -> Result<(), CompileError> {
     // A byte order mark, which some editors write, is not part of the text.
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Err(error) = serde_json::from_str::<IgnoredAny>(json) else { return Ok(()) };
-    let before: usize = json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let before: usize =
+        json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let offset = text.len() - json.len() + before + error.column().saturating_sub(1);
     let message = error.to_string();
     let what = message.split(" at line ").next().unwrap_or_default();

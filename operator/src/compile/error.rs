@@ -42,19 +42,37 @@ impl CompileError {
             let before = self.source_line.chars().take(self.column as usize - 1);
             let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             let gutter = self.line.to_string();
-            write!(f, "\n  {gutter} | {}\n  {:width$} | {indent}^", self.source_line, "", width = gutter.len())
+            write!(
+                f,
+                "\n  {gutter} | {}\n  {:width$} | {indent}^",
+                self.source_line,
+                "",
+                width = gutter.len()
+            )
         })
     }
 
     /// Returns an error at a byte offset in a module.
     pub(super) fn at(file: &str, source: &str, offset: usize, message: impl Into<String>) -> Self {
         let Position { line, column, text } = Position::of(source, offset);
-        Self { file: file.to_owned(), line, column, message: short(message.into()), source_line: text.to_owned() }
+        Self {
+            file: file.to_owned(),
+            line,
+            column,
+            message: short(message.into()),
+            source_line: text.to_owned(),
+        }
     }
 
     /// Returns an error about a module as a whole.
     pub(crate) fn of_module(file: &str, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: 1, column: 1, message: short(message.into()), source_line: String::new() }
+        Self {
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            message: short(message.into()),
+            source_line: String::new(),
+        }
     }
 }
 

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use bytes::Bytes;
-use oxc_ast::ast::{Declaration, ImportDeclarationSpecifier, Program, Statement, StringLiteral, WithClause};
+use oxc_ast::ast::{
+    Declaration, ImportDeclarationSpecifier, Program, Statement, StringLiteral, WithClause,
+};
 use oxc_span::GetSpan as _;
 use tenon_proto::module::{Form, ModuleKind, builtin, resolve, type_attribute};
 use tenon_proto::revision::CompatibilityFlag;
@@ -46,21 +48,26 @@ impl ModuleLinks {
     fn add(&mut self, statement: &Statement<'_>) {
         match statement {
             Statement::ImportDeclaration(import) => {
-                let names = import.specifiers.iter().flatten().filter_map(|specifier| match specifier {
-                    ImportDeclarationSpecifier::ImportSpecifier(specifier) => {
-                        Some((specifier.span.start as usize, specifier.imported.name().to_string()))
-                    }
-                    ImportDeclarationSpecifier::ImportDefaultSpecifier(specifier) => {
-                        Some((specifier.span.start as usize, "default".to_owned()))
-                    }
-                    ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => None,
-                });
+                let names =
+                    import.specifiers.iter().flatten().filter_map(|specifier| match specifier {
+                        ImportDeclarationSpecifier::ImportSpecifier(specifier) => Some((
+                            specifier.span.start as usize,
+                            specifier.imported.name().to_string(),
+                        )),
+                        ImportDeclarationSpecifier::ImportDefaultSpecifier(specifier) => {
+                            Some((specifier.span.start as usize, "default".to_owned()))
+                        }
+                        ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => None,
+                    });
                 self.request(&import.source, import.with_clause.as_deref(), names.collect());
             }
             Statement::ExportFromDeclaration(export) => {
-                self.exports.extend(export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()));
+                self.exports.extend(
+                    export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()),
+                );
                 let names = export.specifiers.iter();
-                let names = names.map(|it| (it.local.span().start as usize, it.local.name().to_string()));
+                let names =
+                    names.map(|it| (it.local.span().start as usize, it.local.name().to_string()));
                 self.request(&export.source, export.with_clause.as_deref(), names.collect());
             }
             Statement::ExportAllDeclaration(export) => {
@@ -71,23 +78,39 @@ impl ModuleLinks {
                 self.request(&export.source, export.with_clause.as_deref(), Vec::new());
             }
             Statement::ExportNamedDeclaration(export) => {
-                self.exports.extend(export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()));
+                self.exports.extend(
+                    export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()),
+                );
             }
             Statement::ExportDeclaration(export) => match &export.declaration {
                 Declaration::VariableDeclaration(variables) => {
-                    let names = variables.declarations.iter().flat_map(|it| it.id.get_binding_identifiers());
+                    let names = variables
+                        .declarations
+                        .iter()
+                        .flat_map(|it| it.id.get_binding_identifiers());
                     self.exports.extend(names.map(|name| name.name.to_string()));
                 }
-                declaration => self.exports.extend(declaration.id().map(|name| name.name.to_string())),
+                declaration => {
+                    self.exports.extend(declaration.id().map(|name| name.name.to_string()))
+                }
             },
-            Statement::ExportDefaultDeclaration(_) => drop(self.exports.insert("default".to_owned())),
+            Statement::ExportDefaultDeclaration(_) => {
+                self.exports.insert("default".to_owned());
+            }
             _ => {}
         }
     }
 
-    fn request(&mut self, source: &StringLiteral<'_>, with: Option<&WithClause<'_>>, names: Vec<(usize, String)>) {
+    fn request(
+        &mut self,
+        source: &StringLiteral<'_>,
+        with: Option<&WithClause<'_>>,
+        names: Vec<(usize, String)>,
+    ) {
         let attributes = with.iter().flat_map(|with| &with.with_entries);
-        let attributes = attributes.map(|it| (it.key.as_arena_str().to_string(), it.value.value.to_string())).collect();
+        let attributes = attributes
+            .map(|it| (it.key.as_arena_str().to_string(), it.value.value.to_string()))
+            .collect();
         let (offset, specifier) = (source.span.start as usize, source.value.to_string());
         self.requests.push(Request { offset, specifier, attributes, names });
     }
@@ -116,8 +139,13 @@ impl<'a> Links<'a> {
     ) -> Vec<CompileError> {
         let mut errors: Vec<_> = self.check_entrypoint(entrypoint).into_iter().collect();
         for (file, (source, links)) in &self.modules {
-            let found = links.requests.iter().flat_map(|request| self.check_request(all, flags, file, request));
-            errors.extend(found.map(|(offset, message)| CompileError::at(file, source, offset, message)));
+            let found = links
+                .requests
+                .iter()
+                .flat_map(|request| self.check_request(all, flags, file, request));
+            errors.extend(
+                found.map(|(offset, message)| CompileError::at(file, source, offset, message)),
+            );
         }
         errors
     }
@@ -126,8 +154,12 @@ impl<'a> Links<'a> {
         let Some((_, links)) = self.modules.get(entrypoint) else {
             let names: Vec<_> = self.modules.keys().copied().collect();
             let message = match &names[..] {
-                [] => "the entrypoint is not a code module; add one such as worker.js or worker.ts".to_owned(),
-                names => format!("the entrypoint is not a code module; choose one of {}", names.join(", ")),
+                [] => "the entrypoint is not a code module; add one such as worker.js or worker.ts"
+                    .to_owned(),
+                names => format!(
+                    "the entrypoint is not a code module; choose one of {}",
+                    names.join(", ")
+                ),
             };
             return Some(CompileError::of_module(entrypoint, message));
         };
@@ -163,7 +195,12 @@ impl<'a> Links<'a> {
         };
         let form = match ModuleKind::of(&target).form(type_) {
             Ok(form) => form,
-            Err(refused) => return vec![(*offset, format!("module \"{target}\" cannot be imported: {refused}"))],
+            Err(refused) => {
+                return vec![(
+                    *offset,
+                    format!("module \"{target}\" cannot be imported: {refused}"),
+                )];
+            }
         };
         let missing = names.iter().filter(|(_, name)| match form {
             Form::Code => !self.exports(all, &target, name, &mut HashSet::new()),
@@ -171,7 +208,9 @@ impl<'a> Links<'a> {
         });
         let told = missing.map(|(offset, name)| {
             let remedy = match (form, ModuleKind::of(&target)) {
-                (Form::Code, ModuleKind::TypeScript) => "; if it is a type, use import type or export type",
+                (Form::Code, ModuleKind::TypeScript) => {
+                    "; if it is a type, use import type or export type"
+                }
                 (Form::Code, _) => "",
                 _ => "; a data module has only a default export",
             };
@@ -181,7 +220,13 @@ impl<'a> Links<'a> {
     }
 
     /// Returns whether `name` can be imported from `file`.
-    fn exports(&self, all: &BTreeMap<String, Bytes>, file: &str, name: &str, visited: &mut HashSet<String>) -> bool {
+    fn exports(
+        &self,
+        all: &BTreeMap<String, Bytes>,
+        file: &str,
+        name: &str,
+        visited: &mut HashSet<String>,
+    ) -> bool {
         // A module other than code exports only `default`.
         let Some((_, links)) = self.modules.get(file) else { return name == "default" };
         if links.exports.contains(name) {
@@ -191,20 +236,28 @@ impl<'a> Links<'a> {
         // known here.
         name != "default"
             && visited.insert(file.to_owned())
-            && links.stars.iter().any(|star| match resolve(file, star, |name| all.contains_key(name)) {
-                Some(star) => self.exports(all, &star, name, visited),
-                None => true,
+            && links.stars.iter().any(|star| {
+                match resolve(file, star, |name| all.contains_key(name)) {
+                    Some(star) => self.exports(all, &star, name, visited),
+                    None => true,
+                }
             })
     }
 }
 
 fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> String {
     let endings = ["", ".js", ".mjs", ".ts", ".tsx", ".json", "/index.js", "/index.ts"];
-    let guesses = ["", "./"].into_iter().flat_map(|start| endings.map(|end| format!("{start}{specifier}{end}")));
-    let guess = guesses.into_iter().find(|guess| resolve(file, guess, |name| all.contains_key(name)).is_some());
+    let guesses = ["", "./"]
+        .into_iter()
+        .flat_map(|start| endings.map(|end| format!("{start}{specifier}{end}")));
+    let guess = guesses
+        .into_iter()
+        .find(|guess| resolve(file, guess, |name| all.contains_key(name)).is_some());
     match guess {
         Some(guess) => format!("no module \"{specifier}\"; did you mean \"{guess}\"?"),
-        None if specifier.starts_with('.') => format!("no module \"{specifier}\" among the Worker's modules"),
+        None if specifier.starts_with('.') => {
+            format!("no module \"{specifier}\" among the Worker's modules")
+        }
         None => format!(
             "no module \"{specifier}\": packages are not installed; bundle the package, or import a module of the Worker as \"./name.js\""
         ),

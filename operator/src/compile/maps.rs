@@ -34,13 +34,16 @@ pub(super) fn of_author(
     content: &Bytes,
 ) -> (Bytes, Option<Bytes>) {
     let url = comment(source);
-    if let Some((before, data)) = url.and_then(|(before, url)| Some((before, url.strip_prefix("data:")?))) {
+    if let Some((before, data)) =
+        url.and_then(|(before, url)| Some((before, url.strip_prefix("data:")?)))
+    {
         let json = data.split_once(";base64,").and_then(|(_, data)| STANDARD.decode(data).ok());
         return (content.slice(..before.len()), json.and_then(|json| read(&json)));
     }
     let exists = |name: &str| modules.contains_key(name);
-    let named =
-        url.and_then(|(_, url)| resolve(file, url, exists).or_else(|| resolve(file, &format!("./{url}"), exists)));
+    let named = url.and_then(|(_, url)| {
+        resolve(file, url, exists).or_else(|| resolve(file, &format!("./{url}"), exists))
+    });
     let name = named.unwrap_or_else(|| source_map_of(file));
     (content.clone(), modules.get(&name).and_then(|json| read(json)))
 }
@@ -58,7 +61,10 @@ fn read(json: &[u8]) -> Option<Bytes> {
 
 /// Returns a map reduced to positions, with source names relative to the Worker's root.
 pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
-    let root = map.get_source_root().map(|root| root.trim_end_matches('/')).filter(|root| !root.is_empty());
+    let root = map
+        .get_source_root()
+        .map(|root| root.trim_end_matches('/'))
+        .filter(|root| !root.is_empty());
     let sources = map.get_sources().map(|source| match root {
         Some(root) => Cow::Owned(format!("{root}/{source}")),
         None => Cow::Owned(inside(source).to_owned()),
@@ -66,10 +72,19 @@ pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
     let sources = sources.collect();
     let places = map.get_tokens().map(|token| {
         let (line, column) = (token.get_dst_line(), token.get_dst_col());
-        Token::new(line, column, token.get_src_line(), token.get_src_col(), token.get_source_id(), None)
+        Token::new(
+            line,
+            column,
+            token.get_src_line(),
+            token.get_src_col(),
+            token.get_source_id(),
+            None,
+        )
     });
     let places = places.collect();
-    SourceMap::new(None, Vec::new(), None, sources, Vec::new(), places, None).to_json_string().into()
+    SourceMap::new(None, Vec::new(), None, sources, Vec::new(), places, None)
+        .to_json_string()
+        .into()
 }
 
 /// Removes leading `./` and `../` segments. Bundlers name a source relative to the bundle.
@@ -85,7 +100,8 @@ fn inside(mut path: &str) -> &str {
 /// # Arguments
 /// * `maps` - by the name of the module.
 pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, Bytes>) {
-    let mut by_size: Vec<_> = maps.into_iter().filter(|(_, map)| map.len() <= MAX_MODULE_BYTES).collect();
+    let mut by_size: Vec<_> =
+        maps.into_iter().filter(|(_, map)| map.len() <= MAX_MODULE_BYTES).collect();
     by_size.sort_by_key(|(_, map)| map.len());
     let taken: usize = modules.iter().map(|(name, content)| name.len() + content.len()).sum();
     let mut room = ROOM.saturating_sub(taken);
@@ -107,7 +123,10 @@ mod tests {
     const MAP: &str = r#"{"version":3,"sourceRoot":"","sources":["../src/./a.ts","b.ts"],"sourcesContent":["let a","let b"],"names":["x"],"mappings":"AAAAA,CCAA;;"}"#;
 
     fn modules(sources: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
-        sources.iter().map(|(name, source)| ((*name).to_owned(), Bytes::copy_from_slice(source.as_bytes()))).collect()
+        sources
+            .iter()
+            .map(|(name, source)| ((*name).to_owned(), Bytes::copy_from_slice(source.as_bytes())))
+            .collect()
     }
 
     /// Returns the code and map of the first module.
@@ -120,12 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn a_map_beside_a_module_is_kept_without_what_nobody_looks_at() {
+    fn a_map_beside_a_module_is_kept_without_unused_fields() {
         let (code, map) = of_first(&[("worker.js", "let a"), ("worker.js.map", MAP)]);
         assert_eq!(code, "let a");
         let map = map.unwrap();
         assert!(
-            map.contains(r#""sources":["src/./a.ts","b.ts"]"#) && map.contains(r#""mappings":"AAAA,CCAA"#),
+            map.contains(r#""sources":["src/./a.ts","b.ts"]"#)
+                && map.contains(r#""mappings":"AAAA,CCAA"#),
             "{map}"
         );
         assert!(!map.contains("let") && !map.contains('x'), "{map}");
@@ -142,16 +162,27 @@ mod tests {
     #[test]
     fn a_map_in_the_modules_last_line_is_taken_from_it() {
         let data = STANDARD.encode(MAP);
-        let code = format!("let a\n//# sourceMappingURL=data:application/json;charset=utf-8;base64,{data}\n");
+        let code = format!(
+            "let a\n//# sourceMappingURL=data:application/json;charset=utf-8;base64,{data}\n"
+        );
         let (kept, map) = of_first(&[("worker.js", &code)]);
         assert_eq!(kept, "let a\n");
         assert!(map.is_some());
     }
 
     #[test]
-    fn what_cannot_be_read_is_passed_over() {
-        for map in ["", "{}", r#"{"version":3,"sections":[]}"#, r#"{"version":3,"sources":[],"mappings":"AAAA"}"#] {
-            assert_eq!(of_first(&[("worker.js", "let a"), ("worker.js.map", map)]).1, None, "{map}");
+    fn an_unreadable_map_is_ignored() {
+        for map in [
+            "",
+            "{}",
+            r#"{"version":3,"sections":[]}"#,
+            r#"{"version":3,"sources":[],"mappings":"AAAA"}"#,
+        ] {
+            assert_eq!(
+                of_first(&[("worker.js", "let a"), ("worker.js.map", map)]).1,
+                None,
+                "{map}"
+            );
         }
         let code = "//# sourceMappingURL=data:application/json;base64,%%%";
         assert_eq!(of_first(&[("worker.js", code)]), (String::new(), None));
@@ -163,7 +194,11 @@ mod tests {
     fn maps_that_find_no_room_are_left_out() {
         let mut all = modules(&[("a.js", "a"), ("b.js", "b"), ("c.js", &"c".repeat(ROOM - 1_000))]);
         let map = |len: usize| Bytes::from(vec![b'm'; len]);
-        let maps = [("a.js".to_owned(), map(600)), ("b.js".to_owned(), map(300)), ("c.js".to_owned(), map(100))];
+        let maps = [
+            ("a.js".to_owned(), map(600)),
+            ("b.js".to_owned(), map(300)),
+            ("c.js".to_owned(), map(100)),
+        ];
         add(&mut all, maps.into());
         let names: Vec<_> = all.keys().map(String::as_str).collect();
         assert_eq!(names, ["a.js", "b.js", "b.js.map", "c.js", "c.js.map"]);

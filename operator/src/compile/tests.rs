@@ -3,14 +3,20 @@ use super::*;
 mod typescript;
 
 /// Compiles a Worker without flags.
-fn compile(modules: &BTreeMap<String, Bytes>, entrypoint: &str) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
+fn compile(
+    modules: &BTreeMap<String, Bytes>,
+    entrypoint: &str,
+) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
     super::compile(modules, entrypoint, &BTreeSet::new())
 }
 
 const HANDLER: &str = "export default { fetch() { return new Response() } }";
 
 fn modules(sources: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
-    sources.iter().map(|(name, source)| ((*name).to_owned(), Bytes::copy_from_slice(source.as_bytes()))).collect()
+    sources
+        .iter()
+        .map(|(name, source)| ((*name).to_owned(), Bytes::copy_from_slice(source.as_bytes())))
+        .collect()
 }
 
 fn errors(sources: &[(&str, &str)]) -> Vec<String> {
@@ -20,17 +26,25 @@ fn errors(sources: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn a_worker_of_several_modules_compiles() {
-    let worker =
-        format!("import greet, {{ name }} from './lib/greet.js';\nimport * as all from './lib/greet.js';\n{HANDLER}");
+    let worker = format!(
+        "import greet, {{ name }} from './lib/greet.js';\nimport * as all from './lib/greet.js';\n{HANDLER}"
+    );
     let greet = "export * from '../names.mjs';\nexport default () => 'hello'";
     let names = "export const name = 'é'; import '../worker.js'";
-    let errors = errors(&[("worker.js", &worker), ("lib/greet.js", greet), ("names.mjs", names), ("a.txt", "<")]);
+    let errors = errors(&[
+        ("worker.js", &worker),
+        ("lib/greet.js", greet),
+        ("names.mjs", names),
+        ("a.txt", "<"),
+    ]);
     assert_eq!(errors, ["names.mjs:1:33: no module \"../worker.js\" among the Worker's modules"]);
 }
 
 #[test]
-fn modules_of_node_js_are_there_for_who_asks_for_them_by_a_flag() {
-    let worker = format!("import {{ AsyncLocalStorage }} from 'node:async_hooks';\nimport 'buffer';\n{HANDLER}");
+fn modules_of_node_js_need_a_compatibility_flag() {
+    let worker = format!(
+        "import {{ AsyncLocalStorage }} from 'node:async_hooks';\nimport 'buffer';\n{HANDLER}"
+    );
     let all = modules(&[("worker.js", &worker)]);
     let flags = BTreeSet::from([CompatibilityFlag::NodejsCompat]);
     assert!(super::compile(&all, "worker.js", &flags).is_ok());
@@ -39,7 +53,9 @@ fn modules_of_node_js_are_there_for_who_asks_for_them_by_a_flag() {
     assert!(found.iter().all(|error| error.to_string().contains("nodejs_compat")), "{found:?}");
     let fs = modules(&[("worker.js", &format!("import 'node:fs';\n{HANDLER}"))]);
     assert!(
-        super::compile(&fs, "worker.js", &flags).unwrap_err()[0].to_string().contains("\"node:fs\" is not supported")
+        super::compile(&fs, "worker.js", &flags).unwrap_err()[0]
+            .to_string()
+            .contains("\"node:fs\" is not supported")
     );
 }
 
@@ -47,7 +63,10 @@ fn modules_of_node_js_are_there_for_who_asks_for_them_by_a_flag() {
 fn a_module_of_node_js_is_passed_on_whole() {
     let worker = format!("import {{ once }} from './events.js';\n{HANDLER}");
     let all = modules(&[("worker.js", &worker), ("events.js", "export * from 'node:events';")]);
-    assert!(super::compile(&all, "worker.js", &BTreeSet::from([CompatibilityFlag::NodejsCompat])).is_ok());
+    assert!(
+        super::compile(&all, "worker.js", &BTreeSet::from([CompatibilityFlag::NodejsCompat]))
+            .is_ok()
+    );
 }
 
 #[test]
@@ -84,7 +103,9 @@ fn early_errors_are_found() {
 
 #[test]
 fn an_import_that_is_not_there_names_the_remedy() {
-    let worker = format!("import './greet';\nimport 'greet';\nimport 'lodash';\nimport './none.js';\n{HANDLER}");
+    let worker = format!(
+        "import './greet';\nimport 'greet';\nimport 'lodash';\nimport './none.js';\n{HANDLER}"
+    );
     let found = errors(&[("worker.js", &worker), ("greet.js", "")]);
     assert_eq!(found[0], "worker.js:1:8: no module \"./greet\"; did you mean \"./greet.js\"?");
     assert_eq!(found[1], "worker.js:2:8: no module \"greet\"; did you mean \"greet.js\"?");
@@ -115,7 +136,10 @@ fn a_worker_that_handles_nothing_is_told_so() {
 fn bytes_that_are_no_text_have_a_place() {
     let source = Bytes::from_static(b"let a;\nlet \xff");
     let found = compile(&[("worker.js".to_owned(), source)].into(), "worker.js").unwrap_err();
-    assert_eq!(found[0].to_string(), "worker.js:2:5: the module is not valid UTF-8; save it as UTF-8");
+    assert_eq!(
+        found[0].to_string(),
+        "worker.js:2:5: the module is not valid UTF-8; save it as UTF-8"
+    );
 }
 
 #[test]
@@ -146,7 +170,8 @@ fn no_source_can_overflow_the_stack() {
 fn bounds_are_checked_before_anything_is_parsed() {
     let large = " ".repeat(MAX_MODULE_BYTES + 1);
     assert!(errors(&[("worker.js", &large)])[0].contains("the module has "));
-    let names: Vec<String> = (0..=MAX_SOURCE_BYTES / MAX_MODULE_BYTES).map(|n| format!("{n}.js")).collect();
+    let names: Vec<String> =
+        (0..=MAX_SOURCE_BYTES / MAX_MODULE_BYTES).map(|n| format!("{n}.js")).collect();
     let all: Vec<_> = names.iter().map(|name| (name.as_str(), &large[1..])).collect();
     assert!(errors(&all)[0].contains("in total"));
     assert!(errors(&[("worker.js", &"[".repeat(MAX_NESTING + 1))])[0].contains("nest"));
@@ -161,19 +186,33 @@ fn a_source_whose_patterns_take_minutes_to_compile_is_refused() {
 }
 
 #[test]
-fn data_is_what_its_name_says() {
-    let worker = format!("import a from './a.json'; import './page.html'; import logo from './logo.png';\n{HANDLER}");
+fn the_content_of_a_data_module_must_match_its_extension() {
+    let worker = format!(
+        "import a from './a.json'; import './page.html'; import logo from './logo.png';\n{HANDLER}"
+    );
     let with = |name: &str, content: &[u8]| {
-        let mut all = modules(&[("worker.js", &worker), ("a.json", "\u{feff}{\"a\": [1]}"), ("page.html", "<é>")]);
+        let mut all = modules(&[
+            ("worker.js", &worker),
+            ("a.json", "\u{feff}{\"a\": [1]}"),
+            ("page.html", "<é>"),
+        ]);
         all.insert("logo.png".to_owned(), Bytes::from_static(b"\xff"));
         all.insert(name.to_owned(), Bytes::copy_from_slice(content));
-        compile(&all, "worker.js").err().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>()
+        compile(&all, "worker.js")
+            .err()
+            .unwrap_or_default()
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
     };
     assert_eq!(with("b.json", b"1"), [""; 0]);
     assert_eq!(with("b.json", "[".repeat(100_000).as_bytes()).len(), 1);
     assert_eq!(with("b.json", (("[".repeat(100_000)) + &"]".repeat(100_000)).as_bytes()), [""; 0]);
     let malformed = with("b.json", "\u{feff}{\n  \"é\": tru\n}".as_bytes());
-    assert!(malformed[0].starts_with("b.json:3:1: malformed JSON: expected ident"), "{malformed:?}");
+    assert!(
+        malformed[0].starts_with("b.json:3:1: malformed JSON: expected ident"),
+        "{malformed:?}"
+    );
     assert!(with("b.txt", b"a\nb\xff")[0].starts_with("b.txt:2:2: the module is not valid UTF-8"));
 }
 
@@ -181,7 +220,12 @@ fn data_is_what_its_name_says() {
 fn data_exports_its_default_and_nothing_else() {
     let worker = "import { a } from './a.json'; export * from './a.txt'; export { default as b } from './a.txt';
                   import c from './b.js'; import { d } from './b.js'; export default {}";
-    let found = errors(&[("worker.js", worker), ("a.json", "{}"), ("a.txt", ""), ("b.js", "export * from './a.json'")]);
+    let found = errors(&[
+        ("worker.js", worker),
+        ("a.json", "{}"),
+        ("a.txt", ""),
+        ("b.js", "export * from './a.json'"),
+    ]);
     let expected = [
         "worker.js:1:10: module \"a.json\" does not export \"a\"; a data module has only a default export",
         "worker.js:2:26: module \"b.js\" does not export \"default\"",
@@ -195,42 +239,62 @@ fn an_import_that_a_node_would_refuse_is_refused() {
     for (import, expected) in [
         ("import { add } from './add.wasm'", "module \"add.wasm\" does not export \"add\""),
         ("export * from './old.cjs'", "CommonJS modules cannot be used"),
-        ("import './a.json' with { integrity: 'x' }", "worker.js:1:8: import attribute \"integrity\" is not supported"),
+        (
+            "import './a.json' with { integrity: 'x' }",
+            "worker.js:1:8: import attribute \"integrity\" is not supported",
+        ),
         ("import a from './a.json' with { type: 'css' }", "import type \"css\" is not supported"),
         ("import a from './worker.js' with { type: 'json' }", "only a .json module"),
         ("import { a } from './a.json' with { type: 'text' }", "does not export \"a\""),
     ] {
         let worker = format!("{import};\n{HANDLER}");
-        let found = errors(&[("worker.js", &worker), ("add.wasm", ""), ("old.cjs", ""), ("a.json", "{}")]);
+        let found =
+            errors(&[("worker.js", &worker), ("add.wasm", ""), ("old.cjs", ""), ("a.json", "{}")]);
         assert!(found.len() == 1 && found[0].contains(expected), "{import}: {found:?}");
     }
     let worker = format!(
         "import a from './a.json' with {{ type: 'json' }}; import b from './a.json' with {{ type: 'text' }};\n{HANDLER}"
     );
-    assert_eq!(errors(&[("worker.js", &worker), ("a.json", "{}"), ("add.wasm", ""), ("old.cjs", "(")]), [""; 0]);
+    assert_eq!(
+        errors(&[("worker.js", &worker), ("a.json", "{}"), ("add.wasm", ""), ("old.cjs", "(")]),
+        [""; 0]
+    );
 }
 
 #[test]
 fn javascript_and_data_stay_as_they_are_and_get_their_source_maps() {
     let map = r#"{"version":3,"sources":["../src/index.ts"],"sourcesContent":["x"],"names":[],"mappings":"AAAA"}"#;
-    let all = modules(&[("worker.js", HANDLER), ("worker.js.map", map), ("a.txt", "a"), ("lost.js.map", map)]);
+    let all = modules(&[
+        ("worker.js", HANDLER),
+        ("worker.js.map", map),
+        ("a.txt", "a"),
+        ("lost.js.map", map),
+    ]);
     let compiled = compile(&all, "worker.js").unwrap();
     assert_eq!(compiled.keys().collect::<Vec<_>>(), ["a.txt", "worker.js", "worker.js.map"]);
     assert_eq!((&compiled["worker.js"], &compiled["a.txt"]), (&all["worker.js"], &all["a.txt"]));
-    assert!(!compiled["worker.js.map"].starts_with(b"x") && compiled["worker.js.map"].len() < map.len());
+    assert!(
+        !compiled["worker.js.map"].starts_with(b"x") && compiled["worker.js.map"].len() < map.len()
+    );
 }
 
 #[test]
 fn decorators_are_refused_with_a_remedy() {
     let found = errors(&[("worker.js", &format!("// @x\n@seal class A {{}}\n{HANDLER}"))]);
-    assert!(found[0].starts_with("worker.js:2:1: decorators are not part of JavaScript yet"), "{found:?}");
+    assert!(
+        found[0].starts_with("worker.js:2:1: decorators are not part of JavaScript yet"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn all_that_is_told_fits_into_one_condition() {
     let name = "é".repeat(4_000);
-    let lines: Vec<_> = (0..100).map(|n| format!("import {{ {name}{n} }} from './none.js';")).collect();
-    let found = compile(&modules(&[("worker.js", &(lines.join("\n") + HANDLER))]), "worker.js").unwrap_err();
-    let told: usize = found.iter().map(|error| error.with_source().to_string().chars().count() + 1).sum();
+    let lines: Vec<_> =
+        (0..100).map(|n| format!("import {{ {name}{n} }} from './none.js';")).collect();
+    let found = compile(&modules(&[("worker.js", &(lines.join("\n") + HANDLER))]), "worker.js")
+        .unwrap_err();
+    let told: usize =
+        found.iter().map(|error| error.with_source().to_string().chars().count() + 1).sum();
     assert!(found.len() == MAX_ERRORS && told < 32_000, "{told}");
 }

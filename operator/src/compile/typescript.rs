@@ -63,7 +63,9 @@ pub(super) fn transform<'a>(
     };
     let env = EnvOptions { module: Module::Esm, ..EnvOptions::default() };
     let options = TransformOptions { jsx, env, ..TransformOptions::default() };
-    Transformer::new(allocator, Path::new(file), &options).build_with_scoping(scoping, program).diagnostics
+    Transformer::new(allocator, Path::new(file), &options)
+        .build_with_scoping(scoping, program)
+        .diagnostics
 }
 
 /// Prints a program without comments, and returns the text and its source map.

@@ -1,9 +1,10 @@
-//! Decides what a Worker's status says about its health. Pure: from status and news to the verdict.
+//! Decides what a Worker's status says about its health. Pure: from the status and the pending
+//! reports to the verdict.
 //!
 //! ```text
 //!  quarantine in the status ──► of the serving revision, and not over? ──────────┐
 //!  crash loops in the status ─► of the serving revision, and recently renewed? ──┤
-//!  news from nodes ──────────────────────────────────────────────────────────────┤
+//!  pending reports of nodes ─────────────────────────────────────────────────────┤
 //!                                                                                ▼
 //!   a quarantine ─► Healthy=False Quarantined, else
 //!   crash loops ──► Healthy=False CrashLoopBackOff, else
@@ -20,7 +21,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::events::{Event, EventType};
 use tenon_crds::{
-    CRASH_LOOPS, Condition, ConditionStatus, CrashLoop, Quarantine, QuarantineCause, WorkerStatus, condition,
+    CRASH_LOOPS, Condition, ConditionStatus, CrashLoop, Quarantine, QuarantineCause, WorkerStatus,
+    condition,
 };
 use tenon_proto::failure::{FailureCode, Place};
 
@@ -46,9 +48,9 @@ const NAMED: usize = 3;
 
 /// The reports about a Worker that are not in its status yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct PendingReports {
     /// The latest report of each node.
-    pub said: BTreeMap<String, Said>,
+    pub by_node: BTreeMap<String, NodeReport>,
     /// The quarantine that all nodes together have reported.
     pub quarantine: Option<Quarantine>,
     /// Time from which reports count: earlier ones are about another revision, or about this one
@@ -58,15 +60,15 @@ pub struct News {
 
 /// A node's report about a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct NodeReport {
     pub revision: String,
     /// `None` if the revision has recovered.
-    pub crash_loop: Option<Told>,
+    pub crash_loop: Option<ReportedCrashLoop>,
 }
 
 /// A crash loop as reported by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedCrashLoop {
     pub code: FailureCode,
     pub failures: u32,
     pub place: Option<Place>,
@@ -82,8 +84,9 @@ pub struct Verdict {
 }
 
 /// Returns the fields to write, or `None` if the status is up to date.
-pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Verdict> {
-    let (crash_loops, quarantine) = (crash_loops(status, news, now), quarantine(status, news, now));
+pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) -> Option<Verdict> {
+    let (crash_loops, quarantine) =
+        (crash_loops(status, pending, now), quarantine(status, pending, now));
     let before = status.conditions.iter().find(|condition| condition.type_ == CONDITION);
     let is_well = crash_loops.is_empty() && quarantine.is_none();
     if before.is_none() && is_well && status.crash_loops.is_empty() && status.quarantine.is_none() {
@@ -94,9 +97,19 @@ pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Ver
         None if is_well => (true, RUNNING, "no node reports a failure of the code".to_owned()),
         None => (false, CRASH_LOOP, message(&crash_loops)),
     };
-    let condition = condition(&status.conditions, CONDITION, holds, reason, message, status.observed_generation, now);
-    let told = |condition: &Condition| (condition.status, condition.reason.clone(), condition.message.clone());
-    let same = before.map(told) == Some(told(&condition));
+    let condition = condition(
+        &status.conditions,
+        CONDITION,
+        holds,
+        reason,
+        message,
+        status.observed_generation,
+        now,
+    );
+    let text = |condition: &Condition| {
+        (condition.status, condition.reason.clone(), condition.message.clone())
+    };
+    let same = before.map(text) == Some(text(&condition));
     if same && crash_loops == status.crash_loops && quarantine == status.quarantine {
         return None;
     }
@@ -106,18 +119,27 @@ pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Ver
 }
 
 /// Returns the longest quarantine of the serving revision that any node has reported.
-fn quarantine(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Quarantine> {
+fn quarantine(
+    status: &WorkerStatus,
+    pending: &PendingReports,
+    now: Timestamp,
+) -> Option<Quarantine> {
     let latest = status.latest_revision.as_ref()?;
-    let holds = |it: &&Quarantine| it.revision == *latest && it.until.0 > now && !is_void(&it.since, news);
-    let [known, told] = [&status.quarantine, &news.quarantine].map(|it| it.as_ref().filter(holds).cloned());
-    match (known, told) {
-        (Some(known), Some(told)) if is_news(&known, &told) => Some(longer(known, told)),
-        (known, told) => known.or(told),
+    let holds = |it: &&Quarantine| {
+        it.revision == *latest && it.until.0 > now && !is_void(&it.since, pending)
+    };
+    let [known, reported] =
+        [&status.quarantine, &pending.quarantine].map(|it| it.as_ref().filter(holds).cloned());
+    match (known, reported) {
+        (Some(known), Some(reported)) if is_newer(&known, &reported) => {
+            Some(longer(known, reported))
+        }
+        (known, reported) => known.or(reported),
     }
 }
 
-fn is_news(known: &Quarantine, told: &Quarantine) -> bool {
-    told.times > known.times || told.until.0.duration_since(known.until.0) > SLACK
+fn is_newer(known: &Quarantine, reported: &Quarantine) -> bool {
+    reported.times > known.times || reported.until.0.duration_since(known.until.0) > SLACK
 }
 
 /// Merges two quarantines of one revision: the one that ends later, with the higher number of
@@ -132,37 +154,40 @@ pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
 
 /// Returns whether a report is about another revision, or about this one with other bindings. A
 /// status stores whole seconds.
-fn is_void(said: &Time, news: &News) -> bool {
-    news.redeployed_at.is_some_and(|at| said.0.as_second() < at.as_second())
+fn is_void(at: &Time, pending: &PendingReports) -> bool {
+    pending.redeployed_at.is_some_and(|redeployed_at| at.0.as_second() < redeployed_at.as_second())
 }
 
 /// Returns the crash loops, sorted by node.
-fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashLoop> {
+fn crash_loops(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) -> Vec<CrashLoop> {
     let Some(latest) = &status.latest_revision else { return Vec::new() };
     let holds = |known: &&CrashLoop| {
-        known.revision == *latest && !is_void(&known.renewed, news) && since(&known.renewed, now) < EXPIRY
+        known.revision == *latest
+            && !is_void(&known.renewed, pending)
+            && since(&known.renewed, now) < EXPIRY
     };
     let known = status.crash_loops.iter().filter(holds);
-    let mut loops: BTreeMap<&str, CrashLoop> = known.map(|known| (known.node.as_str(), known.clone())).collect();
+    let mut loops: BTreeMap<&str, CrashLoop> =
+        known.map(|known| (known.node.as_str(), known.clone())).collect();
     let listed: BTreeSet<&str> = loops.keys().copied().collect();
-    for (node, said) in &news.said {
-        if said.revision != *latest {
+    for (node, report) in &pending.by_node {
+        if report.revision != *latest {
             continue;
         }
-        let Some(told) = &said.crash_loop else {
+        let Some(reported) = &report.crash_loop else {
             loops.remove(node.as_str());
             continue;
         };
         match loops.get_mut(node.as_str()) {
             Some(known)
-                if known.code == told.code.as_str()
-                    && known.place == place(told)
+                if known.code == reported.code.as_str()
+                    && known.place == place(reported)
                     && since(&known.renewed, now) < FRESH => {}
             Some(known) => {
                 let since = known.since.clone();
-                *known = CrashLoop { since, ..crash_loop(node, latest, told, now) };
+                *known = CrashLoop { since, ..crash_loop(node, latest, reported, now) };
             }
-            None => drop(loops.insert(node, crash_loop(node, latest, told, now))),
+            None => drop(loops.insert(node, crash_loop(node, latest, reported, now))),
         }
     }
     shortened(loops, &listed)
@@ -172,26 +197,33 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
 /// recovers or falls silent, and free places are assigned by name after all reports are merged, so
 /// that replicas with reports of different nodes do not replace each other's entries.
 fn shortened(loops: BTreeMap<&str, CrashLoop>, listed: &BTreeSet<&str>) -> Vec<CrashLoop> {
-    let (old, new): (Vec<_>, Vec<_>) = loops.into_iter().partition(|(node, _)| listed.contains(node));
-    let mut kept: Vec<_> = old.into_iter().chain(new).map(|(_, known)| known).take(CRASH_LOOPS).collect();
+    let (old, new): (Vec<_>, Vec<_>) =
+        loops.into_iter().partition(|(node, _)| listed.contains(node));
+    let mut kept: Vec<_> =
+        old.into_iter().chain(new).map(|(_, known)| known).take(CRASH_LOOPS).collect();
     kept.sort_by(|a, b| a.node.cmp(&b.node));
     kept
 }
 
-fn crash_loop(node: &str, revision: &str, told: &Told, now: Timestamp) -> CrashLoop {
+fn crash_loop(
+    node: &str,
+    revision: &str,
+    reported: &ReportedCrashLoop,
+    now: Timestamp,
+) -> CrashLoop {
     CrashLoop {
         node: node.to_owned(),
         revision: revision.to_owned(),
-        code: told.code.to_string(),
-        place: place(told),
-        failures: i32::try_from(told.failures).unwrap_or(i32::MAX),
-        since: whole_seconds(told.since),
+        code: reported.code.to_string(),
+        place: place(reported),
+        failures: i32::try_from(reported.failures).unwrap_or(i32::MAX),
+        since: whole_seconds(reported.since),
         renewed: whole_seconds(now),
     }
 }
 
-fn place(told: &Told) -> Option<String> {
-    told.place.as_ref().map(Place::to_string)
+fn place(reported: &ReportedCrashLoop) -> Option<String> {
+    reported.place.as_ref().map(Place::to_string)
 }
 
 /// Truncates a time to whole seconds, as a status stores it. Otherwise a stored time would look
@@ -209,7 +241,9 @@ fn since(at: &Time, now: Timestamp) -> Duration {
 fn quarantined(Quarantine { revision, cause, node, times, until, .. }: &Quarantine) -> String {
     let how = match cause {
         QuarantineCause::Crashed => "ended a process of node",
-        QuarantineCause::Hung => "did not stop when it was terminated, which ended a process of node",
+        QuarantineCause::Hung => {
+            "did not stop when it was terminated, which ended a process of node"
+        }
     };
     let often = if *times > 1 { format!(", {times} times so far") } else { String::new() };
     format!(
@@ -246,7 +280,11 @@ fn message(loops: &[CrashLoop]) -> String {
 }
 
 fn event(condition: &Condition) -> Event {
-    let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
+    let type_ = if condition.status == ConditionStatus::True {
+        EventType::Normal
+    } else {
+        EventType::Warning
+    };
     Event {
         type_,
         reason: condition.reason.clone(),

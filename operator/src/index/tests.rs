@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use serde_json::json;
-use tenon_crds::{Egress, Limits, WorkerRevisionSpec, WorkerStatus};
+use tenon_crds::WorkerStatus;
 
 use super::*;
 
@@ -33,21 +33,9 @@ fn secret(value: &str) -> Secret {
 }
 
 fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
-    let spec = WorkerRevisionSpec {
-        worker: worker.name_any(),
-        digest: "0".repeat(64),
-        entrypoint: "worker.js".to_owned(),
-        modules: BTreeMap::from([("worker.js".to_owned(), "export default {}".to_owned())]),
-        binary_modules: BTreeMap::new(),
-        vars: BTreeMap::new(),
-        secrets: worker.spec.secrets.clone(),
-        services: Vec::new(),
-        egress: Egress::default(),
-        compatibility_flags: Vec::new(),
-        limits: Limits::default(),
-        state: None,
-    };
-    let mut revision = WorkerRevision::new(name, spec);
+    let modules =
+        BTreeMap::from([("worker.js".to_owned(), Bytes::from_static(b"export default {}"))]);
+    let mut revision = WorkerRevision::new(name, revision::snapshot(worker, &modules).unwrap());
     revision.metadata.namespace = Some("shop".to_owned());
     revision
 }
@@ -55,9 +43,18 @@ fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
 #[test]
 fn a_config_map_touches_the_workers_that_name_it() {
     let mut index = Index::new("localhost");
-    index.apply(Change::Worker(applied(worker("cart", json!({"source": {"configMapRef": {"name": "code"}}})))));
-    index.apply(Change::Worker(applied(worker("other", json!({"source": {"modules": {"a.js": ""}}})))));
-    assert_eq!(index.candidate(&id("cart")).unwrap().source, SourceState::MissingConfigMap("code".to_owned()));
+    index.apply(Change::Worker(applied(worker(
+        "cart",
+        json!({"source": {"configMapRef": {"name": "code"}}}),
+    ))));
+    index.apply(Change::Worker(applied(worker(
+        "other",
+        json!({"source": {"modules": {"a.js": ""}}}),
+    ))));
+    assert_eq!(
+        index.candidate(&id("cart")).unwrap().source,
+        SourceState::MissingConfigMap("code".to_owned())
+    );
 
     let mut config_map = ConfigMap::default();
     config_map.metadata.name = Some("code".to_owned());
@@ -65,7 +62,9 @@ fn a_config_map_touches_the_workers_that_name_it() {
     config_map.data = Some(BTreeMap::from([("worker.js".to_owned(), "1".to_owned())]));
     let touched = index.apply(Change::ConfigMap(applied(config_map)));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
-    assert!(matches!(index.candidate(&id("cart")).unwrap().source, SourceState::Modules(m) if m.len() == 1));
+    assert!(
+        matches!(index.candidate(&id("cart")).unwrap().source, SourceState::Modules(m) if m.len() == 1)
+    );
 }
 
 #[test]
@@ -75,7 +74,10 @@ fn nothing_is_served_before_the_status_names_a_revision_that_is_there() {
     index.apply(Change::Worker(applied(cart.clone())));
     assert!(matches!(index.serving(&id("cart")), Service::None));
 
-    cart.status = Some(WorkerStatus { latest_revision: Some("cart-1".to_owned()), ..WorkerStatus::default() });
+    cart.status = Some(WorkerStatus {
+        latest_revision: Some("cart-1".to_owned()),
+        ..WorkerStatus::default()
+    });
     index.apply(Change::Worker(applied(cart.clone())));
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
 
@@ -95,7 +97,10 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
             "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "api"}}],
         }),
     );
-    cart.status = Some(WorkerStatus { latest_revision: Some("cart-1".to_owned()), ..WorkerStatus::default() });
+    cart.status = Some(WorkerStatus {
+        latest_revision: Some("cart-1".to_owned()),
+        ..WorkerStatus::default()
+    });
     index.apply(Change::Worker(applied(cart.clone())));
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
@@ -104,7 +109,10 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
         Service::Serving(serving) => serving.revision.digest(),
         _ => panic!("it serves"),
     };
-    assert_eq!(index.apply(Change::Secret(applied(secret("old")))).workers, BTreeSet::from([id("cart")]));
+    assert_eq!(
+        index.apply(Change::Secret(applied(secret("old")))).workers,
+        BTreeSet::from([id("cart")])
+    );
     let old = digest(&index);
     index.apply(Change::Secret(applied(secret("new"))));
     assert_ne!(digest(&index), old);
@@ -124,10 +132,13 @@ fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
 }
 
 #[test]
-fn a_pools_limits_touch_its_workers_and_its_status_nobody() {
+fn a_pools_limits_touch_its_workers_and_its_status_touches_none() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
-    cart.status = Some(WorkerStatus { latest_revision: Some("cart-1".to_owned()), ..WorkerStatus::default() });
+    cart.status = Some(WorkerStatus {
+        latest_revision: Some("cart-1".to_owned()),
+        ..WorkerStatus::default()
+    });
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     index.apply(Change::Worker(applied(cart)));
     let elsewhere = json!({"source": {"modules": {"worker.js": ""}}, "pool": "other"});
@@ -142,7 +153,8 @@ fn a_pools_limits_touch_its_workers_and_its_status_nobody() {
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
     assert_eq!(granted(&index), 20);
     assert_eq!(index.apply(Change::Pool(applied(pool(Some(20), 1)))), Touched::default());
-    let touched = index.apply(Change::Pool(Watched::Deleted((String::new(), "default".to_owned()))));
+    let touched =
+        index.apply(Change::Pool(Watched::Deleted((String::new(), "default".to_owned()))));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
     assert_eq!(granted(&index), 50);
 }
@@ -160,22 +172,24 @@ fn a_quarantine_in_a_status_is_that_of_the_revision_that_serves() {
     };
     cart.status = Some(status("cart-1"));
     index.apply(Change::Worker(applied(cart.clone())));
-    assert!(index.is_ailing(&id("cart")));
+    assert!(index.is_unhealthy(&id("cart")));
     assert_eq!(index.quarantine(&id("cart")).map(|quarantine| quarantine.times), Some(2));
     cart.status = Some(status("cart-2"));
     index.apply(Change::Worker(applied(cart)));
     // The entry still has to be removed from the status.
-    assert!(index.is_ailing(&id("cart")) && index.quarantine(&id("cart")).is_none());
+    assert!(index.is_unhealthy(&id("cart")) && index.quarantine(&id("cart")).is_none());
 }
 
 #[test]
 fn a_deleted_worker_gives_its_route_to_the_next() {
     let mut index = Index::new("localhost");
-    let spec = json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": "shop.example.com"}]});
+    let spec =
+        json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": "shop.example.com"}]});
     index.apply(Change::Worker(applied(worker("a", spec.clone()))));
     index.apply(Change::Worker(applied(worker("b", spec))));
     assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, Holder::Worker(id("a")));
-    let touched = index.apply(Change::Worker(Watched::Deleted(("shop".to_owned(), "a".to_owned()))));
+    let touched =
+        index.apply(Change::Worker(Watched::Deleted(("shop".to_owned(), "a".to_owned()))));
     assert_eq!(touched.workers, BTreeSet::from([id("a"), id("b")]));
     assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, Holder::Claimant);
 }
@@ -183,7 +197,8 @@ fn a_deleted_worker_gives_its_route_to_the_next() {
 #[test]
 fn a_node_is_removed_when_no_slice_tells_of_it() {
     let slice = |name: &str, pods: &[&str]| -> EndpointSlice {
-        let endpoints: Vec<_> = pods.iter().map(|p| json!({"addresses": ["10.0.0.1"], "hostname": p})).collect();
+        let endpoints: Vec<_> =
+            pods.iter().map(|p| json!({"addresses": ["10.0.0.1"], "hostname": p})).collect();
         serde_json::from_value(json!({
             "metadata": {"name": name, "namespace": "tenon", "labels": {"tenon.dev/pool": "default"}},
             "addressType": "IPv4",

@@ -100,7 +100,11 @@ pub async fn read(
 /// The content of each object by key.
 type Objects = BTreeMap<(Kind, String), BTreeMap<String, Vec<u8>>>;
 
-fn digest(namespace: &str, references: &[Reference], objects: &Objects) -> Result<Option<String>, Missing> {
+fn digest(
+    namespace: &str,
+    references: &[Reference],
+    objects: &Objects,
+) -> Result<Option<String>, Missing> {
     let mut digest = Sha256::new();
     for reference in references {
         let object = objects.get(&(reference.kind, reference.name.clone()));
@@ -109,20 +113,32 @@ fn digest(namespace: &str, references: &[Reference], objects: &Objects) -> Resul
         digest.update((value.len() as u64).to_le_bytes());
         digest.update(value);
     }
-    Ok((!references.is_empty()).then(|| digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()))
+    Ok((!references.is_empty())
+        .then(|| digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()))
 }
 
 /// Returns the content of an object, which is empty if there is none.
-async fn object(client: &Client, namespace: &str, kind: Kind, name: &str) -> kube::Result<BTreeMap<String, Vec<u8>>> {
+async fn object(
+    client: &Client,
+    namespace: &str,
+    kind: Kind,
+    name: &str,
+) -> kube::Result<BTreeMap<String, Vec<u8>>> {
     Ok(match kind {
         Kind::ConfigMap => {
-            let found =
-                Api::<ConfigMap>::namespaced(client.clone(), namespace).get_opt(name).await?.unwrap_or_default();
+            let found = Api::<ConfigMap>::namespaced(client.clone(), namespace)
+                .get_opt(name)
+                .await?
+                .unwrap_or_default();
             let text = found.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
-            text.chain(found.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0))).collect()
+            text.chain(found.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)))
+                .collect()
         }
         Kind::Secret => {
-            let found = Api::<Secret>::namespaced(client.clone(), namespace).get_opt(name).await?.unwrap_or_default();
+            let found = Api::<Secret>::namespaced(client.clone(), namespace)
+                .get_opt(name)
+                .await?
+                .unwrap_or_default();
             found.data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)).collect()
         }
     })
@@ -180,13 +196,16 @@ mod tests {
     fn all_there(references: &[Reference]) -> Objects {
         let mut objects = Objects::new();
         for Reference { kind, name, key, .. } in references {
-            objects.entry((*kind, name.clone())).or_default().insert(key.clone(), b"there".to_vec());
+            objects
+                .entry((*kind, name.clone()))
+                .or_default()
+                .insert(key.clone(), b"there".to_vec());
         }
         objects
     }
 
     #[test]
-    fn what_is_missing_is_named_with_the_field_and_the_namespace() {
+    fn a_missing_key_is_named_with_the_field_and_the_namespace() {
         let references = references(&pool());
         let mut objects = all_there(&references);
         objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
@@ -204,7 +223,11 @@ mod tests {
             let mut changed = all_there(&references);
             let object = changed.get_mut(&(*kind, name.clone())).unwrap();
             object.insert(key.clone(), b"changed".to_vec());
-            assert_ne!(digest("tenon-system", &references, &changed).unwrap(), before, "{name} {key}");
+            assert_ne!(
+                digest("tenon-system", &references, &changed).unwrap(),
+                before,
+                "{name} {key}"
+            );
         }
         assert_eq!(digest("tenon-system", &[], &Objects::new()).unwrap(), None);
     }

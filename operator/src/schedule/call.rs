@@ -108,17 +108,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_not_begun_is_called_for_again_and_not_for_ever() {
+    fn only_a_call_that_has_not_begun_is_repeated_and_not_forever() {
         let time = Timestamp::from_second(1_000_000).unwrap();
         let (soon, late) = (time + SignedDuration::from_secs(1), time + CATCH_UP);
         let failure = |code, phase| Failure::new(code, phase, "");
-        for code in
-            [FailureCode::NoNode, FailureCode::Overloaded, FailureCode::Draining, FailureCode::RevisionUnavailable]
-        {
+        for code in [
+            FailureCode::NoNode,
+            FailureCode::Overloaded,
+            FailureCode::Draining,
+            FailureCode::RevisionUnavailable,
+        ] {
             assert!(may_call_again(&failure(code, Phase::Admission), time, soon), "{code}");
             assert!(!may_call_again(&failure(code, Phase::Admission), time, late), "{code}");
         }
-        for code in [FailureCode::WorkerException, FailureCode::NodeLost, FailureCode::WallLimitExceeded] {
+        for code in
+            [FailureCode::WorkerException, FailureCode::NodeLost, FailureCode::WallLimitExceeded]
+        {
             assert!(!may_call_again(&failure(code, Phase::Handler), time, soon), "{code}");
         }
     }

@@ -54,9 +54,12 @@ impl Due {
         // Nothing is called before a revision serves. Invalid schedules are reported in the
         // conditions.
         let schedules = worker.spec.schedules.iter().filter(|_| serves);
-        for (schedule, timetable) in schedules.filter_map(|schedule| Some((schedule, Timetable::of(schedule).ok()?))) {
-            let entry =
-                before.iter().find(|entry| entry.cron == schedule.cron && entry.time_zone == schedule.time_zone);
+        for (schedule, timetable) in
+            schedules.filter_map(|schedule| Some((schedule, Timetable::of(schedule).ok()?)))
+        {
+            let entry = before
+                .iter()
+                .find(|entry| entry.cron == schedule.cron && entry.time_zone == schedule.time_zone);
             let last = entry.map_or(now, |entry| entry.last_schedule_time.0);
             let last = due.take(schedule, &timetable, last, now);
             let Schedule { cron, time_zone } = schedule.clone();
@@ -67,7 +70,13 @@ impl Due {
     }
 
     /// Adds the due calls of one schedule. Returns the schedule's new progress.
-    fn take(&mut self, schedule: &Schedule, timetable: &Timetable, last: Timestamp, now: Timestamp) -> Timestamp {
+    fn take(
+        &mut self,
+        schedule: &Schedule,
+        timetable: &Timetable,
+        last: Timestamp,
+        now: Timestamp,
+    ) -> Timestamp {
         let earliest = now.checked_sub(CATCH_UP).unwrap_or(last);
         let mut handled = last;
         if timetable.next_after(last).is_some_and(|next| next < earliest) {

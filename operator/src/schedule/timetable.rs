@@ -27,7 +27,9 @@ pub enum InvalidSchedule {
     Cron { cron: String, why: String },
     #[error("spec.schedules.cron: {0:?} never matches; change its day or its month")]
     Never(String),
-    #[error("spec.schedules.timeZone: unknown time zone {0:?}; use a name such as Europe/Berlin or UTC")]
+    #[error(
+        "spec.schedules.timeZone: unknown time zone {0:?}; use a name such as Europe/Berlin or UTC"
+    )]
     TimeZone(String),
 }
 
@@ -38,9 +40,12 @@ impl Timetable {
     /// Fails if the schedule matches the schema, but is invalid or never due.
     pub fn of(schedule: &Schedule) -> Result<Self, InvalidSchedule> {
         let Schedule { cron, time_zone } = schedule;
-        let zone = TimeZone::get(time_zone).map_err(|_| InvalidSchedule::TimeZone(time_zone.clone()))?;
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let invalid = |error: CronError| InvalidSchedule::Cron { cron: cron.clone(), why: reason(&error) };
+        let zone =
+            TimeZone::get(time_zone).map_err(|_| InvalidSchedule::TimeZone(time_zone.clone()))?;
+        let parser =
+            CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let invalid =
+            |error: CronError| InvalidSchedule::Cron { cron: cron.clone(), why: reason(&error) };
         let parsed = parser.parse(cron).map_err(invalid)?;
         if has_modifiers(&parsed.pattern) {
             let why = "L, W and # are not supported".to_owned();
@@ -87,9 +92,9 @@ fn has_a_day(pattern: &CronPattern) -> bool {
 /// Returns the reason of an error, without the names of the parser's components.
 fn reason(error: &CronError) -> String {
     match error {
-        CronError::InvalidPattern(why) | CronError::IllegalCharacters(why) | CronError::ComponentError(why) => {
-            why.trim_end_matches('.').to_owned()
-        }
+        CronError::InvalidPattern(why)
+        | CronError::IllegalCharacters(why)
+        | CronError::ComponentError(why) => why.trim_end_matches('.').to_owned(),
         other => other.to_string(),
     }
 }
@@ -115,8 +120,14 @@ mod tests {
 
     #[test]
     fn a_schedule_comes_at_its_minutes() {
-        let times = times("*/20 9-10 * * MON-FRI", "UTC", "2026-11-20T09:39:59Z", "2026-11-23T09:21:00Z");
-        let friday = ["2026-11-20T09:40:00Z", "2026-11-20T10:00:00Z", "2026-11-20T10:20:00Z", "2026-11-20T10:40:00Z"];
+        let times =
+            times("*/20 9-10 * * MON-FRI", "UTC", "2026-11-20T09:39:59Z", "2026-11-23T09:21:00Z");
+        let friday = [
+            "2026-11-20T09:40:00Z",
+            "2026-11-20T10:00:00Z",
+            "2026-11-20T10:20:00Z",
+            "2026-11-20T10:40:00Z",
+        ];
         let monday = ["2026-11-23T09:00:00Z", "2026-11-23T09:20:00Z"];
         assert_eq!(times, [&friday[..], &monday].concat());
     }
@@ -129,34 +140,39 @@ mod tests {
 
     #[test]
     fn hours_are_those_of_its_clocks() {
-        let times = times("30 9 * * *", "America/New_York", "2026-03-07T00:00:00Z", "2026-03-09T23:00:00Z");
+        let times =
+            times("30 9 * * *", "America/New_York", "2026-03-07T00:00:00Z", "2026-03-09T23:00:00Z");
         assert_eq!(times, ["2026-03-07T14:30:00Z", "2026-03-08T13:30:00Z", "2026-03-09T13:30:00Z"]);
     }
 
     #[test]
-    fn what_the_clocks_skip_comes_at_once_when_they_are_put_forward() {
+    fn times_that_the_clocks_skip_are_due_at_once() {
         // In Berlin 02:00 to 03:00 of that day is skipped, at 01:00 UTC.
-        let times = times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
+        let times =
+            times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
         assert_eq!(times, ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
     }
 
     #[test]
-    fn what_the_clocks_show_twice_comes_once() {
+    fn times_that_the_clocks_show_twice_are_due_once() {
         // 02:00 to 03:00 is shown twice, from 00:00 to 02:00 UTC.
-        let times = times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
+        let times =
+            times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
         assert_eq!(times, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
     }
 
     #[test]
-    fn what_comes_every_hour_goes_on_as_if_nothing_were() {
-        let forward = times("0 * * * *", "Europe/Berlin", "2026-03-28T23:30:00Z", "2026-03-29T03:30:00Z");
+    fn an_hourly_schedule_is_not_affected_by_clock_changes() {
+        let forward =
+            times("0 * * * *", "Europe/Berlin", "2026-03-28T23:30:00Z", "2026-03-29T03:30:00Z");
         assert_eq!(forward, [0, 1, 2, 3].map(|hour| format!("2026-03-29T0{hour}:00:00Z")));
-        let back = times("0 * * * *", "Europe/Berlin", "2026-10-24T23:30:00Z", "2026-10-25T03:30:00Z");
+        let back =
+            times("0 * * * *", "Europe/Berlin", "2026-10-24T23:30:00Z", "2026-10-25T03:30:00Z");
         assert_eq!(back, [0, 1, 2, 3].map(|hour| format!("2026-10-25T0{hour}:00:00Z")));
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_by_the_name_of_its_field_and_of_the_remedy() {
+    fn an_invalid_expression_is_refused_with_its_field_and_a_remedy() {
         let message = |cron: &str, zone: &str| timetable(cron, zone).unwrap_err().to_string();
         for cron in [
             "60 * * * *",
@@ -169,12 +185,23 @@ mod tests {
             "*/0 * * * *",
         ] {
             let said = message(cron, "UTC");
-            assert!(said.starts_with("spec.schedules.cron: ") && said.contains("; use five fields"), "{cron}: {said}");
+            assert!(
+                said.starts_with("spec.schedules.cron: ") && said.contains("; use five fields"),
+                "{cron}: {said}"
+            );
         }
         for cron in ["0 0 L * *", "0 0 15W * *", "0 0 * * 5#2"] {
             assert!(message(cron, "UTC").contains("L, W and #"), "{cron}");
         }
-        for cron in ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6 *", ", * * * *", "0 , * * *", "0 0 , * *", "0 0 * , *"] {
+        for cron in [
+            "0 0 31 2 *",
+            "0 0 30 2 *",
+            "0 0 31 4,6 *",
+            ", * * * *",
+            "0 , * * *",
+            "0 0 , * *",
+            "0 0 * , *",
+        ] {
             assert!(message(cron, "UTC").contains("never matches; change"), "{cron}");
         }
         for zone in ["Mars/Olympus", "Europe/berlinn", "CET+1"] {
@@ -185,7 +212,10 @@ mod tests {
     #[test]
     fn a_day_of_the_week_comes_in_every_month() {
         for cron in ["0 0 31 2 FRI", "0 0 30 2 */2", "0 0 31 2,3 *"] {
-            assert!(timetable(cron, "UTC").unwrap().next_after(Timestamp::UNIX_EPOCH).is_some(), "{cron}");
+            assert!(
+                timetable(cron, "UTC").unwrap().next_after(Timestamp::UNIX_EPOCH).is_some(),
+                "{cron}"
+            );
         }
     }
 

@@ -14,7 +14,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
-use tenon_crds::{Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition};
+use tenon_crds::{
+    Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec, WorkerStatus,
+    condition,
+};
 use tenon_proto::catalog::Route;
 
 use crate::claims::Holder;
@@ -73,7 +76,8 @@ impl Draft {
         Self(Stage::Settled(match outcome {
             Ok(compiled) => Ok(revision::with_compiled(spec, &compiled)),
             Err(errors) => {
-                let messages: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
+                let messages: Vec<_> =
+                    errors.iter().map(|error| error.with_source().to_string()).collect();
                 Err(Fault::new("SyntaxError", messages.join("\n")))
             }
         }))
@@ -82,7 +86,9 @@ impl Draft {
     /// Compiles in the calling thread, for trusted code.
     #[must_use]
     pub fn compiled_here(self) -> Self {
-        let outcome = self.job().map(|Job { modules, entrypoint, flags }| compile::compile(modules, entrypoint, flags));
+        let outcome = self
+            .job()
+            .map(|Job { modules, entrypoint, flags }| compile::compile(modules, entrypoint, flags));
         match outcome {
             Some(outcome) => self.compiled(outcome),
             None => self,
@@ -95,7 +101,8 @@ pub fn draft(candidate: &Candidate) -> Draft {
     let modules = match &candidate.source {
         SourceState::Modules(modules) => modules,
         SourceState::MissingConfigMap(name) => {
-            let message = format!("spec.source.configMapRef: ConfigMap {name:?} does not exist; create it");
+            let message =
+                format!("spec.source.configMapRef: ConfigMap {name:?} does not exist; create it");
             return Draft(Stage::Settled(Err(Fault::new("ConfigMapMissing", message))));
         }
     };
@@ -104,7 +111,8 @@ pub fn draft(candidate: &Candidate) -> Draft {
         // The code of an existing revision has been compiled before.
         Ok(spec) if has_revision(candidate, &revision_name(&spec)) => Stage::Settled(Ok(spec)),
         Ok(spec) => {
-            let (entrypoint, flags) = (spec.entrypoint.clone(), revision::flags(&spec));
+            let (entrypoint, flags) =
+                (spec.entrypoint.clone(), revision::flags(&spec.compatibility_flags));
             Stage::Source { job: Job { modules: modules.clone(), entrypoint, flags }, spec }
         }
     })
@@ -119,21 +127,26 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
     let before = own(candidate.worker.status.clone().unwrap_or_default());
     let compiled = match draft.0 {
         Stage::Settled(settled) => settled,
-        Stage::Source { .. } => Err(Fault::new("NotCompiled", "the modules have not been compiled")),
+        Stage::Source { .. } => {
+            Err(Fault::new("NotCompiled", "the modules have not been compiled"))
+        }
     };
     let bound = bound(candidate);
     let allowed = allowed(candidate);
 
     let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok() && allowed.is_ok());
     let latest = snapshot.map(revision_name).or_else(|| before.latest_revision.clone());
-    let apply = snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
-        let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
-        revision.metadata.namespace = Some(candidate.id.namespace().to_owned());
-        revision.metadata.owner_references = candidate.worker.controller_owner_ref(&()).map(|owner| vec![owner]);
-        revision.metadata.labels = Some(labels(candidate.id.name()));
-        revision
-    });
-    let programmed = allowed.and_then(|()| programmed(candidate, latest.as_deref(), snapshot.is_some()));
+    let apply =
+        snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
+            let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
+            revision.metadata.namespace = Some(candidate.id.namespace().to_owned());
+            revision.metadata.owner_references =
+                candidate.worker.controller_owner_ref(&()).map(|owner| vec![owner]);
+            revision.metadata.labels = Some(labels(candidate.id.name()));
+            revision
+        });
+    let programmed =
+        allowed.and_then(|()| programmed(candidate, latest.as_deref(), snapshot.is_some()));
 
     let compiled = compiled.map(|spec| {
         let modules = candidate.source.modules().map_or(0, BTreeMap::len);
@@ -182,9 +195,15 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
 fn bound(candidate: &Candidate) -> Result<usize, Fault> {
     for binding in &candidate.worker.spec.secrets {
         let reference = &binding.secret_key_ref;
-        let found = candidate.secrets.get(&reference.name).and_then(|secret| secret_value(secret, &reference.key));
+        let found = candidate
+            .secrets
+            .get(&reference.name)
+            .and_then(|secret| secret_value(secret, &reference.key));
         if found.is_none() {
-            let missing = revision::MissingSecret { name: binding.name.clone(), reference: reference.clone() };
+            let missing = revision::MissingSecret {
+                name: binding.name.clone(),
+                reference: reference.clone(),
+            };
             return Err(Fault::new("SecretMissing", missing.to_string()));
         }
     }
@@ -220,12 +239,16 @@ fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Res
         };
         return Err(Fault::new("RouteConflict", message));
     }
-    if let Some(invalid) = candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err()) {
+    if let Some(invalid) =
+        candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err())
+    {
         return Err(Fault::new("InvalidSchedule", invalid.to_string()));
     }
     match latest {
         None => Err(Fault::new("NoRevision", "no revision serves yet")),
-        Some(name) if !current => Err(Fault::new("Outdated", format!("revision {name} keeps serving"))),
+        Some(name) if !current => {
+            Err(Fault::new("Outdated", format!("revision {name} keeps serving")))
+        }
         Some(name) => Ok(format!("revision {name} serves")),
     }
 }
@@ -245,7 +268,12 @@ fn status(
         None => make("Ready", true, "Serving", latest.as_deref().unwrap_or_default()),
         Some(fault) => {
             let serving = latest.as_ref().map(|name| format!("\nrevision {name} keeps serving"));
-            make("Ready", false, fault.reason, &format!("{}{}", fault.message, serving.unwrap_or_default()))
+            make(
+                "Ready",
+                false,
+                fault.reason,
+                &format!("{}{}", fault.message, serving.unwrap_or_default()),
+            )
         }
     };
     let mut conditions: Vec<Condition> = outcomes
@@ -272,20 +300,28 @@ fn status(
 /// Returns the oldest revisions over the history limit. The new and the previous latest revision
 /// are kept, because a replica may not have seen the change yet.
 fn superseded(candidate: &Candidate, latest: Option<&str>) -> Vec<String> {
-    let serving = candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
+    let serving =
+        candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
     let mut history: Vec<_> = candidate
         .revisions
         .iter()
         .filter(|revision| ![latest, serving].contains(&revision.metadata.name.as_deref()))
         .collect();
-    history.sort_by_key(|revision| std::cmp::Reverse((revision.creation_timestamp(), revision.name_any())));
+    history.sort_by_key(|revision| {
+        std::cmp::Reverse((revision.creation_timestamp(), revision.name_any()))
+    });
     let limit = usize::try_from(candidate.worker.spec.revision_history_limit).unwrap_or(0);
     history.iter().skip(limit).map(|revision| revision.name_any()).collect()
 }
 
 /// Returns the Events for what changed.
-fn events(before: &WorkerStatus, after: &WorkerStatus, applied: Option<&WorkerRevision>) -> Vec<Event> {
-    let ready = |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
+fn events(
+    before: &WorkerStatus,
+    after: &WorkerStatus,
+    applied: Option<&WorkerRevision>,
+) -> Vec<Event> {
+    let ready =
+        |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
     let mut events = Vec::new();
     if let Some(revision) = applied {
         let note = format!("Created revision {}", revision.name_any());
@@ -309,7 +345,13 @@ fn event(type_: EventType, reason: &str, action: &str, mut note: String) -> Even
     /// The longest note that the API server accepts, in bytes.
     const LONGEST_NOTE: usize = 1024;
     note.truncate(note.floor_char_boundary(LONGEST_NOTE));
-    Event { type_, reason: reason.to_owned(), note: Some(note), action: action.to_owned(), secondary: None }
+    Event {
+        type_,
+        reason: reason.to_owned(),
+        note: Some(note),
+        action: action.to_owned(),
+        secondary: None,
+    }
 }
 
 /// Formats a count with its noun.

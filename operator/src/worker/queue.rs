@@ -9,13 +9,13 @@ use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
 
+use prometheus::{IntGauge, IntGaugeVec, Registry};
+use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 use tokio_util::time::DelayQueue;
-
-use crate::metrics::QueueGauges;
 
 /// Delays of the first retry and the longest; the delay doubles with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -25,6 +25,35 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// compile or to write, which are fewer.
 const CONCURRENCY: usize = 256;
 const OF_ONE: usize = 16;
+
+/// Gauges of a queue's depth.
+#[derive(Clone)]
+pub struct QueueGauges {
+    pub waiting: IntGauge,
+    pub running: IntGauge,
+    /// Items that have failed and will be retried.
+    pub retrying: IntGauge,
+}
+
+impl QueueGauges {
+    /// Registers the family of all queues.
+    ///
+    /// # Errors
+    /// Fails if the registry already has it.
+    pub fn register(registry: &Registry) -> prometheus::Result<IntGaugeVec> {
+        registry.gauges(
+            "tenon_operator_queue_depth",
+            "Items in the work queues, by queue and state.",
+            &["queue", "state"],
+        )
+    }
+
+    /// Returns the gauges of a queue from the family.
+    pub fn of(family: &IntGaugeVec, queue: &str) -> Self {
+        let of = |state| family.with_label_values(&[queue, state]);
+        Self { waiting: of("waiting"), running: of("running"), retrying: of("retrying") }
+    }
+}
 
 /// A key that belongs to a tenant.
 pub trait Tenanted {
@@ -145,7 +174,10 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
     }
 
     fn next(&mut self) -> Option<K> {
-        let at = self.turns.iter().position(|name| self.of.get(name).is_some_and(|tenant| tenant.running < OF_ONE))?;
+        let at = self
+            .turns
+            .iter()
+            .position(|name| self.of.get(name).is_some_and(|tenant| tenant.running < OF_ONE))?;
         let name = self.turns.remove(at)?;
         let tenant = self.of.get_mut(&name)?;
         let key = tenant.order.pop_front()?;
@@ -219,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_to_do_is_forgotten() {
+    fn a_tenant_without_work_is_forgotten() {
         let mut queue = Queue::default();
         for key in ["a/1", "b/1", "b/2"] {
             queue.touch(key);
@@ -254,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_failing_is_tried_less_and_less_up_to_a_minute() {
+    fn failing_work_is_retried_after_longer_delays_of_up_to_a_minute() {
         let mut queue = Queue::default();
         let delays: Vec<_> = (0..20).map(|_| queue.ended(&"a", false).unwrap()).collect();
         assert_eq!(delays[0], FIRST_RETRY);

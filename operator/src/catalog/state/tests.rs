@@ -152,7 +152,7 @@ fn a_large_snapshot_comes_in_parts() {
 }
 
 #[test]
-fn a_watcher_that_fell_behind_what_is_remembered_starts_over() {
+fn a_watcher_that_fell_behind_the_tombstones_starts_over() {
     let mut state = State::new("e".into());
     set(&mut state, "stays", 1);
     let (mut client, mut walk) = (Client::default(), state.walk(None));

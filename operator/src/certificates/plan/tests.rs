@@ -41,7 +41,13 @@ struct Installation {
 impl Installation {
     fn new() -> Self {
         let read = [VecDeque::new(), VecDeque::new(), VecDeque::new()];
-        Self { now: start(), stored: Secrets::default(), read, authorities: BTreeSet::new(), issued: 0 }
+        Self {
+            now: start(),
+            stored: Secrets::default(),
+            read,
+            authorities: BTreeSet::new(),
+            issued: 0,
+        }
     }
 
     /// Returns the plan that an operator would make now.
@@ -59,11 +65,13 @@ impl Installation {
         for secret in written.into_iter().take(ends_after) {
             self.store(secret);
         }
-        plan.again
+        plan.next_run
     }
 
     fn store(&mut self, secret: Secret) {
-        let Some(role) = Role::ALL.into_iter().find(|role| secrets::name(*role) == secret.name_any()) else {
+        let Some(role) =
+            Role::ALL.into_iter().find(|role| secrets::name(*role) == secret.name_any())
+        else {
             self.stored.authority = Some(secret);
             self.authorities.extend(self.stored.state(self.now).newest.map(|(newest, _)| newest));
             return;
@@ -81,18 +89,28 @@ impl Installation {
     /// Asserts that all processes trust one another, whichever content of their Secrets they have
     /// read.
     fn ensure_that_all_believe_one_another(&mut self) {
-        let heard = self.now - TERMS.propagation;
+        let propagated_at = self.now - TERMS.propagation;
         for read in &mut self.read {
-            read.retain(|(_, until)| until.is_none_or(|until| until > heard));
+            read.retain(|(_, until)| until.is_none_or(|until| until > propagated_at));
         }
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(self.now.as_second().try_into().unwrap()));
-        let processes =
-            || Role::ALL.into_iter().zip(&self.read).flat_map(|(role, read)| read.iter().map(move |it| (role, &it.0)));
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(
+            self.now.as_second().try_into().unwrap(),
+        ));
+        let processes = || {
+            Role::ALL
+                .into_iter()
+                .zip(&self.read)
+                .flat_map(|(role, read)| read.iter().map(move |it| (role, &it.0)))
+        };
         for (role, shown) in processes() {
-            for (other, believes) in processes().filter(|(other, _)| *other != role) {
-                let seen = Bundle { authorities: believes.authorities.clone(), ..shown.clone() };
-                let believed = Identity::of(&seen, role, now);
-                assert!(believed.is_ok(), "at {} a {other} does not believe a {role}: {believed:?}", self.now);
+            for (other, trusts) in processes().filter(|(other, _)| *other != role) {
+                let seen = Bundle { authorities: trusts.authorities.clone(), ..shown.clone() };
+                let trusted = Identity::of(&seen, role, now);
+                assert!(
+                    trusted.is_ok(),
+                    "at {} a {other} does not trust a {role}: {trusted:?}",
+                    self.now
+                );
             }
         }
     }
@@ -100,8 +118,10 @@ impl Installation {
     /// Advances the time to `until`, and checks mutual trust at every change in between.
     fn pass(&mut self, until: Timestamp) {
         // Changes happen when replaced content expires and at `until`.
-        let forgotten: Vec<_> = self.read.iter().flatten().filter_map(|(_, until)| *until).collect();
-        let mut turns: Vec<_> = forgotten.iter().map(|until| *until + TERMS.propagation).chain([until]).collect();
+        let forgotten: Vec<_> =
+            self.read.iter().flatten().filter_map(|(_, until)| *until).collect();
+        let mut turns: Vec<_> =
+            forgotten.iter().map(|until| *until + TERMS.propagation).chain([until]).collect();
         turns.retain(|turn| *turn > self.now && *turn <= until);
         turns.sort_unstable();
         for turn in turns {
@@ -121,8 +141,8 @@ fn an_installation_has_all_certificates_at_once() {
     installation.now += TERMS.propagation;
     let plan = installation.plan();
     assert_eq!(plan.steps, [Step::Keep; 3]);
-    let in_days = plan.again.duration_since(start()).as_hours() / 24;
-    assert!((59..=60).contains(&in_days), "{}", plan.again);
+    let in_days = plan.next_run.duration_since(start()).as_hours() / 24;
+    assert!((59..=60).contains(&in_days), "{}", plan.next_run);
 }
 
 #[test]
@@ -141,7 +161,8 @@ fn over_thirty_years_all_believe_one_another() {
 }
 
 #[test]
-fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it_has_signed_nothing_that_is_about() {
+fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it_has_signed_nothing_that_is_about()
+ {
     let mut installation = Installation::new();
     installation.look(usize::MAX);
     installation.now += TERMS.authority;
@@ -155,18 +176,18 @@ fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it
     installation.look(usize::MAX);
     installation.now += DAY * 2;
     assert!(installation.plan().make_authority);
-    assert_eq!(steps(&installation), [Step::Tell; 3]);
+    assert_eq!(steps(&installation), [Step::UpdateTrust; 3]);
     installation.look(usize::MAX);
-    assert_eq!(installation.plan().believe.len(), 2);
+    assert_eq!(installation.plan().trust.len(), 2);
     installation.now += TERMS.propagation - MINUTE;
     assert_eq!(steps(&installation), [Step::Keep; 3]);
     installation.now += MINUTE;
     assert_eq!(steps(&installation), [Step::Issue; 3]);
     installation.look(usize::MAX);
-    assert!(installation.plan().believe.contains(&old));
+    assert!(installation.plan().trust.contains(&old));
     installation.now += TERMS.propagation;
-    assert!(!installation.plan().believe.contains(&old));
-    assert_eq!(steps(&installation), [Step::Tell; 3]);
+    assert!(!installation.plan().trust.contains(&old));
+    assert_eq!(steps(&installation), [Step::UpdateTrust; 3]);
     installation.look(usize::MAX);
     assert_eq!(steps(&installation), [Step::Keep; 3]);
 }
@@ -183,8 +204,8 @@ fn a_secret_that_is_lost_is_there_again_at_once() {
 }
 
 #[test]
-fn an_authority_that_is_lost_or_replaced_by_somebody_is_followed_without_a_break() {
-    let theirs = crate::certificates::mint::authority(start(), TERMS.authority).unwrap();
+fn a_lost_or_replaced_authority_is_followed_without_a_break() {
+    let theirs = crate::certificates::issue::authority(start(), TERMS.authority).unwrap();
     let theirs = serde_json::json!({
         "metadata": {"name": secrets::AUTHORITY},
         "stringData": {},
@@ -205,8 +226,8 @@ fn an_authority_that_is_lost_or_replaced_by_somebody_is_followed_without_a_break
             installation.pass(again.min(installation.now + TERMS.propagation));
         }
         let state = installation.stored.state(installation.now);
-        assert_eq!(state.believed.len(), 1);
-        assert!(!state.believed.contains(&lost));
+        assert_eq!(state.trusted.len(), 1);
+        assert!(!state.trusted.contains(&lost));
         assert_eq!(installation.plan().steps, [Step::Keep; 3]);
     }
 }
@@ -218,7 +239,7 @@ fn a_secret_that_does_not_say_when_it_was_written_is_written_again() {
     let written = |at: &str| [(secrets::WRITTEN.to_owned(), at.to_owned())].into();
     for at in ["yesterday", "2099-01-01T00:00:00Z"] {
         installation.stored.roles[0].as_mut().unwrap().metadata.annotations = Some(written(at));
-        assert_eq!(installation.plan().steps[0], Step::Tell, "{at}");
+        assert_eq!(installation.plan().steps[0], Step::UpdateTrust, "{at}");
     }
 }
 

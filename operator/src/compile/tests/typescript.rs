@@ -4,7 +4,10 @@ use super::*;
 fn made(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
     let compiled = compile(&modules(sources), sources[0].0);
     let compiled = compiled.unwrap_or_else(|errors| panic!("{}", errors[0].with_source()));
-    compiled.into_iter().map(|(name, content)| (name, String::from_utf8(content.to_vec()).unwrap())).collect()
+    compiled
+        .into_iter()
+        .map(|(name, content)| (name, String::from_utf8(content.to_vec()).unwrap()))
+        .collect()
 }
 
 /// Returns the JavaScript generated from one module.
@@ -19,7 +22,8 @@ fn types_go_and_the_rest_stays() {
     let source = "interface A { a: string } type B = A | null; declare const c: B;
                   export let d: B = <B>{ a: 'x' }; let e = d!.a satisfies string as any;
                   function f<T>(this: A, g?: T): asserts g {} abstract class H { abstract i(): void; private j = 1; k?: A }";
-    let expected = "export let d = { a: \"x\" }; let e = d.a; function f(g) {} class H { j = 1; k; }";
+    let expected =
+        "export let d = { a: \"x\" }; let e = d.a; function f(g) {} class H { j = 1; k; }";
     assert_eq!(javascript(source), expected);
 }
 
@@ -28,7 +32,14 @@ fn enums_namespaces_and_parameter_properties_work() {
     let source = "enum A { X, Y = 'y' } const enum B { Z = 4 } console.log(B.Z);
                   namespace C { export const d = 1 } class E { constructor(private f: number, readonly g = 2) {} }";
     let found = javascript(source);
-    for part in ["A[A[\"X\"] = 0] = \"X\"", "A[\"Y\"] = \"y\"", "Z\"] = 4", "C.d = 1", "this.f = f", "this.g = g"] {
+    for part in [
+        "A[A[\"X\"] = 0] = \"X\"",
+        "A[\"Y\"] = \"y\"",
+        "Z\"] = 4",
+        "C.d = 1",
+        "this.f = f",
+        "this.g = g",
+    ] {
         assert!(found.contains(part), "{part}: {found}");
     }
 }
@@ -43,15 +54,16 @@ fn imports_of_types_are_gone_and_those_of_values_are_checked() {
     assert!(made["worker.ts"].starts_with("import { make } from \"./types.js\""), "{made:?}");
     let worker = "export { A } from './types.ts'; export default {}";
     let found = errors(&[("worker.ts", worker), ("types.ts", types)]);
-    let expected =
-        "worker.ts:1:10: module \"types.ts\" does not export \"A\"; if it is a type, use import type or export type";
+    let expected = "worker.ts:1:10: module \"types.ts\" does not export \"A\"; if it is a type, use import type or export type";
     assert_eq!(found, [expected]);
 }
 
 #[test]
 fn a_declaration_file_is_an_empty_module() {
-    let made =
-        made(&[("worker.ts", HANDLER), ("env.d.ts", "declare global { interface Env { A: string } } export {}")]);
+    let made = made(&[
+        ("worker.ts", HANDLER),
+        ("env.d.ts", "declare global { interface Env { A: string } } export {}"),
+    ]);
     assert_eq!(made["env.d.ts"], "");
 }
 
@@ -75,15 +87,22 @@ fn errors_name_the_line_as_it_was_written() {
 }
 
 #[test]
-fn jsx_calls_what_the_worker_has() {
+fn jsx_calls_the_functions_that_the_worker_has() {
     let view = "export default { fetch: () => <a b={1}>{<></>}</a> }";
     let classic = made(&[("view.tsx", view)]);
     assert!(classic["view.tsx"].contains("React.createElement(\"a\", { b: 1 }, "), "{classic:?}");
-    let automatic = made(&[("view.jsx", view), ("react/jsx-runtime", "export const jsx = 1, jsxs = 2, Fragment = 3")]);
+    let automatic = made(&[
+        ("view.jsx", view),
+        ("react/jsx-runtime", "export const jsx = 1, jsxs = 2, Fragment = 3"),
+    ]);
     assert!(automatic["view.jsx"].contains("from \"react/jsx-runtime\""), "{automatic:?}");
     let pragma = format!("/** @jsx h @jsxFrag F */\nimport {{ h, F }} from './h.js';\n{view}");
     let own = made(&[("view.tsx", &pragma), ("h.js", "export const h = 1, F = 2")]);
-    assert!(own["view.tsx"].contains("h(\"a\", { b: 1 }, ") && own["view.tsx"].contains("import { h, F }"), "{own:?}");
+    assert!(
+        own["view.tsx"].contains("h(\"a\", { b: 1 }, ")
+            && own["view.tsx"].contains("import { h, F }"),
+        "{own:?}"
+    );
     let preact = format!("/** @jsxRuntime automatic @jsxImportSource preact */\n{view}");
     let found = errors(&[("view.tsx", &preact)]);
     assert!(found[0].contains("no module \"preact/jsx-runtime\""), "{found:?}");
@@ -95,10 +114,14 @@ fn a_source_map_leads_back() {
     let made = made(&[("src/worker.ts", source)]);
     let map = oxc_sourcemap::SourceMap::from_json_string(&made["src/worker.ts.map"]).unwrap();
     let before = made["src/worker.ts"].split("new Error").next().unwrap();
-    let (line, column) = (before.matches('\n').count(), before.len() - before.rfind('\n').unwrap() - 1);
+    let (line, column) =
+        (before.matches('\n').count(), before.len() - before.rfind('\n').unwrap() - 1);
     let token = map.lookup_token(&map.generate_lookup_table(), line as u32, column as u32).unwrap();
     assert_eq!((token.get_src_line(), token.get_src_col()), (4, 22));
-    assert_eq!((map.get_sources().collect::<Vec<_>>(), map.get_source_contents().count()), (vec!["src/worker.ts"], 0));
+    assert_eq!(
+        (map.get_sources().collect::<Vec<_>>(), map.get_source_contents().count()),
+        (vec!["src/worker.ts"], 0)
+    );
 }
 
 #[test]

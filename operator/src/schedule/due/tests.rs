@@ -45,7 +45,10 @@ fn times(due: &Due) -> Vec<String> {
 fn a_new_schedule_begins_when_it_is_seen() {
     let worker = seen(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:00Z"));
-    assert_eq!((due.claim, due.calls, due.next), (None, Vec::new(), Some(at("2026-11-21T18:40:00Z"))));
+    assert_eq!(
+        (due.claim, due.calls, due.next),
+        (None, Vec::new(), Some(at("2026-11-21T18:40:00Z")))
+    );
 }
 
 #[test]
@@ -60,15 +63,18 @@ fn a_time_is_called_for_when_it_has_come_and_not_again() {
 }
 
 #[test]
-fn what_a_leader_left_undone_the_next_one_does_within_the_window() {
+fn a_new_leader_makes_the_missed_calls_within_the_window() {
     let worker = seen(&["* * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:38:20Z"));
-    assert_eq!(times(&due), ["2026-11-21T18:36:00Z", "2026-11-21T18:37:00Z", "2026-11-21T18:38:00Z"]);
+    assert_eq!(
+        times(&due),
+        ["2026-11-21T18:36:00Z", "2026-11-21T18:37:00Z", "2026-11-21T18:38:00Z"]
+    );
     assert!(due.passed_over.is_empty());
 }
 
 #[test]
-fn what_is_too_late_is_passed_over_once_and_told() {
+fn a_time_that_is_too_late_is_passed_over_and_reported_once() {
     let worker = seen(&["* * * * *", "0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:35:30Z"));
     assert_eq!(times(&due).first().map(String::as_str), Some("2026-11-21T18:31:00Z"));
@@ -80,7 +86,7 @@ fn what_is_too_late_is_passed_over_once_and_told() {
 }
 
 #[test]
-fn what_is_at_the_windows_very_beginning_is_not_too_late() {
+fn a_time_at_the_very_beginning_of_the_window_is_not_too_late() {
     let worker = seen(&["0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:05:00Z"));
     assert_eq!((times(&due), due.passed_over.len()), (vec!["2026-11-21T18:00:00Z".to_owned()], 0));
@@ -92,7 +98,10 @@ fn a_schedule_that_is_gone_is_forgotten_and_its_neighbour_goes_on() {
     worker.spec.schedules.remove(0);
     let claim = Due::of(&worker, at("2026-11-21T18:36:00Z")).claim.unwrap();
     assert_eq!(claim.len(), 1);
-    assert_eq!((claim[0].cron.as_str(), claim[0].last_schedule_time.0), ("0 * * * *", at("2026-11-21T18:35:12Z")));
+    assert_eq!(
+        (claim[0].cron.as_str(), claim[0].last_schedule_time.0),
+        ("0 * * * *", at("2026-11-21T18:35:12Z"))
+    );
     worker.spec.schedules.clear();
     assert_eq!(Due::of(&worker, at("2026-11-21T18:36:00Z")).claim, Some(Vec::new()));
 }

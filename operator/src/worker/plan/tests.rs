@@ -24,7 +24,10 @@ fn candidate(code: &str) -> Candidate {
     let route = Route { host: "cart.shop.localhost".to_owned(), path: "/".to_owned() };
     Candidate {
         id: WorkerId::new("shop", "cart"),
-        source: SourceState::Modules(revision::together(worker.spec.source.modules.as_ref().unwrap(), [])),
+        source: SourceState::Modules(revision::together(
+            worker.spec.source.modules.as_ref().unwrap(),
+            [],
+        )),
         worker: Arc::new(worker),
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
@@ -43,7 +46,11 @@ fn now() -> Timestamp {
 
 fn condition_of<'a>(plan: &'a Plan, type_: &str) -> &'a Condition {
     let status = plan.status.as_ref().expect("the status changes");
-    status.conditions.iter().find(|condition| condition.type_ == type_).expect("every condition is told")
+    status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == type_)
+        .expect("every condition is told")
 }
 
 /// Returns the candidate after the plan was performed.
@@ -56,7 +63,9 @@ fn carried_out(mut candidate: Candidate, plan: Plan) -> Candidate {
 }
 
 fn with_code(mut candidate: Candidate, code: &str) -> Candidate {
-    candidate.source = SourceState::Modules([("worker.js".to_owned(), Bytes::copy_from_slice(code.as_bytes()))].into());
+    candidate.source = SourceState::Modules(
+        [("worker.js".to_owned(), Bytes::copy_from_slice(code.as_bytes()))].into(),
+    );
     candidate
 }
 
@@ -79,7 +88,12 @@ fn nothing_is_left_to_do_the_second_time() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let again = plan(&carried_out(first, done), now());
-    assert!(again.apply.is_none() && again.status.is_none() && again.delete.is_empty() && again.events.is_empty());
+    assert!(
+        again.apply.is_none()
+            && again.status.is_none()
+            && again.delete.is_empty()
+            && again.events.is_empty()
+    );
 }
 
 #[test]
@@ -87,7 +101,8 @@ fn typescript_becomes_javascript_once_and_the_revision_has_it() {
     let with_modules = |mut candidate: Candidate, code: &str| {
         let logo = [0xff, 0x00];
         let modules = [("worker.ts", code.as_bytes()), ("logo.png", &logo)];
-        let modules = modules.map(|(name, content)| (name.to_owned(), Bytes::copy_from_slice(content)));
+        let modules =
+            modules.map(|(name, content)| (name.to_owned(), Bytes::copy_from_slice(content)));
         candidate.source = SourceState::Modules(modules.into());
         candidate
     };
@@ -107,7 +122,11 @@ fn typescript_becomes_javascript_once_and_the_revision_has_it() {
     let broken = plan(&with_modules(deployed, "let a: string =\n  export"), now());
     let ready = condition_of(&broken, "Ready");
     assert_eq!(ready.reason, "SyntaxError");
-    assert!(ready.message.starts_with("worker.ts:2:3: ") && ready.message.contains("\n  2 |   export\n"), "{ready:?}");
+    assert!(
+        ready.message.starts_with("worker.ts:2:3: ")
+            && ready.message.contains("\n  2 |   export\n"),
+        "{ready:?}"
+    );
 }
 
 #[test]
@@ -126,7 +145,7 @@ fn a_syntax_error_is_told_with_its_place_and_the_last_good_revision_serves_on() 
 }
 
 #[test]
-fn who_asks_for_more_than_the_pool_allows_is_told_and_the_last_good_revision_serves_on() {
+fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_serves_on() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let good = done.apply.as_ref().unwrap().name_any();
@@ -139,9 +158,18 @@ fn who_asks_for_more_than_the_pool_allows_is_told_and_the_last_good_revision_ser
     let held = plan(&greedy, now());
     assert!(held.apply.is_none());
     let programmed = condition_of(&held, "Programmed");
-    assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "LimitOverMaximum"));
-    assert!(programmed.message.starts_with("spec.limits.cpuMs: 30000 is more than RuntimePool \"default\""));
-    assert!(condition_of(&held, "Ready").message.contains(&format!("revision {good} keeps serving")));
+    assert_eq!(
+        (programmed.status, programmed.reason.as_str()),
+        (ConditionStatus::False, "LimitOverMaximum")
+    );
+    assert!(
+        programmed
+            .message
+            .starts_with("spec.limits.cpuMs: 30000 is more than RuntimePool \"default\"")
+    );
+    assert!(
+        condition_of(&held, "Ready").message.contains(&format!("revision {good} keeps serving"))
+    );
     assert_eq!(held.status.unwrap().latest_revision, Some(good));
 
     greedy.limits = PoolLimits::default();
@@ -157,10 +185,15 @@ fn a_schedule_without_a_meaning_is_named_while_the_code_serves() {
     candidate.worker = Arc::new(worker);
     let plan = plan(&candidate, now());
     let programmed = condition_of(&plan, "Programmed");
-    assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "InvalidSchedule"));
+    assert_eq!(
+        (programmed.status, programmed.reason.as_str()),
+        (ConditionStatus::False, "InvalidSchedule")
+    );
     assert!(programmed.message.starts_with("spec.schedules.cron: \"0 0 31 2 *\" never matches"));
     let made = plan.apply.as_ref().unwrap().name_any();
-    assert!(condition_of(&plan, "Ready").message.ends_with(&format!("\nrevision {made} keeps serving")));
+    assert!(
+        condition_of(&plan, "Ready").message.ends_with(&format!("\nrevision {made} keeps serving"))
+    );
     assert_eq!(plan.status.unwrap().latest_revision, Some(made));
 }
 
@@ -178,7 +211,8 @@ fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
     let mut candidate = candidate(GOOD);
     let mut worker = (*candidate.worker).clone();
     worker.spec.secrets =
-        serde_json::from_value(json!([{"name": "K", "secretKeyRef": {"name": "s", "key": "k"}}])).unwrap();
+        serde_json::from_value(json!([{"name": "K", "secretKeyRef": {"name": "s", "key": "k"}}]))
+            .unwrap();
     candidate.worker = Arc::new(worker);
     let held = plan(&candidate, now());
     assert!(held.apply.is_none());
@@ -186,7 +220,9 @@ fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
     assert_eq!(condition_of(&held, "Compiled").status, ConditionStatus::True);
 
     let data = BTreeMap::from([("k".to_owned(), ByteString(b"v".to_vec()))]);
-    candidate.secrets.insert("s".to_owned(), Arc::new(Secret { data: Some(data), ..Secret::default() }));
+    candidate
+        .secrets
+        .insert("s".to_owned(), Arc::new(Secret { data: Some(data), ..Secret::default() }));
     assert!(plan(&candidate, now()).apply.is_some());
 }
 
@@ -226,15 +262,19 @@ fn old_revisions_go_and_the_serving_ones_stay() {
 }
 
 #[test]
-fn what_nodes_tell_of_its_health_is_left_to_whoever_writes_it() {
+fn the_fields_of_its_health_are_left_to_their_own_manager() {
     let first = candidate(GOOD);
     let settled = plan(&first, now());
     let mut told = carried_out(first, settled);
     let mut worker = (*told.worker).clone();
     let status = worker.status.as_mut().unwrap();
-    status.conditions.insert(0, condition(&[], "Healthy", false, "CrashLoopBackOff", "it fails", None, now()));
+    status
+        .conditions
+        .insert(0, condition(&[], "Healthy", false, "CrashLoopBackOff", "it fails", None, now()));
     told.worker = Arc::new(worker);
     assert!(plan(&told, now()).status.is_none());
     let changed = plan(&with_code(told, BAD), now());
-    assert!(changed.status.unwrap().conditions.iter().all(|condition| condition.type_ != "Healthy"));
+    assert!(
+        changed.status.unwrap().conditions.iter().all(|condition| condition.type_ != "Healthy")
+    );
 }

@@ -7,18 +7,18 @@ use jiff::Timestamp;
 
 /// Keys by the time at which they are due, each at most once.
 #[derive(Debug)]
-pub struct Agenda<K> {
+pub struct TimerQueue<K> {
     by_time: BTreeSet<(Timestamp, K)>,
     by_key: HashMap<K, Timestamp>,
 }
 
-impl<K> Default for Agenda<K> {
+impl<K> Default for TimerQueue<K> {
     fn default() -> Self {
         Self { by_time: BTreeSet::new(), by_key: HashMap::new() }
     }
 }
 
-impl<K: Clone + Eq + Hash + Ord> Agenda<K> {
+impl<K: Clone + Eq + Hash + Ord> TimerQueue<K> {
     /// Sets or removes the time of a key, and replaces its previous time.
     pub fn set(&mut self, key: &K, time: Option<Timestamp>) {
         if let Some(before) = self.by_key.remove(key) {
@@ -56,15 +56,18 @@ mod tests {
 
     #[test]
     fn the_earliest_goes_first_and_each_once() {
-        let mut agenda = Agenda::default();
-        agenda.set(&"b", at(20));
-        agenda.set(&"a", at(30));
-        agenda.set(&"c", at(40));
-        agenda.set(&"a", at(10));
-        assert_eq!(agenda.next(), at(10));
+        let mut timers = TimerQueue::default();
+        timers.set(&"b", at(20));
+        timers.set(&"a", at(30));
+        timers.set(&"c", at(40));
+        timers.set(&"a", at(10));
+        assert_eq!(timers.next(), at(10));
         let now = at(20).unwrap();
-        assert_eq!([agenda.take(now), agenda.take(now), agenda.take(now)], [Some("a"), Some("b"), None]);
-        agenda.set(&"c", None);
-        assert_eq!(agenda.next(), None);
+        assert_eq!(
+            [timers.take(now), timers.take(now), timers.take(now)],
+            [Some("a"), Some("b"), None]
+        );
+        timers.set(&"c", None);
+        assert_eq!(timers.next(), None);
     }
 }

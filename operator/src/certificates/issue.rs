@@ -1,9 +1,9 @@
-//! Makes keys, and signs certificates.
+//! Issues certificates: makes keys, and signs.
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use tenon_lifecycle::tls::Role;
 
@@ -13,7 +13,7 @@ const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
-pub struct Pair {
+pub struct CertifiedKey {
     pub certificate: String,
     pub key: String,
 }
@@ -21,12 +21,15 @@ pub struct Pair {
 /// The error for a key or certificate that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a certificate: {0}")]
-pub struct MintError(#[from] rcgen::Error);
+pub struct IssueError(#[from] rcgen::Error);
 
 /// Makes a self-signed authority.
-pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
+pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<CertifiedKey, IssueError> {
     let key = KeyPair::generate()?;
-    Ok(Pair { certificate: of_authority(now, lifetime).self_signed(&key)?.pem(), key: key.serialize_pem() })
+    Ok(CertifiedKey {
+        certificate: of_authority(now, lifetime).self_signed(&key)?.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 /// Makes a certificate for processes of this role.
@@ -37,15 +40,25 @@ pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintE
 ///
 /// # Errors
 /// Fails if the authority's key is malformed.
-pub fn certificate(authority: &Pair, role: Role, now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
+pub fn certificate(
+    authority: &CertifiedKey,
+    role: Role,
+    now: Timestamp,
+    lifetime: SignedDuration,
+) -> Result<CertifiedKey, IssueError> {
     let issuer = Issuer::new(of_authority(now, lifetime), KeyPair::from_pem(&authority.key)?);
     let mut params = params(role.dns_name(), now, lifetime);
-    params.subject_alt_names = CertificateParams::new([role.dns_name().to_owned()])?.subject_alt_names;
+    params.subject_alt_names =
+        CertificateParams::new([role.dns_name().to_owned()])?.subject_alt_names;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
-    Ok(Pair { certificate: params.signed_by(&key, &issuer)?.pem(), key: key.serialize_pem() })
+    Ok(CertifiedKey {
+        certificate: params.signed_by(&key, &issuer)?.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 fn of_authority(now: Timestamp, lifetime: SignedDuration) -> CertificateParams {

@@ -1,0 +1,271 @@
+//! The operator as its process uses it: configure, spawn and join.
+//!
+//! ```text
+//!  Config, Client ─► spawn ─┬─► election ── leads? ──┐
+//!                           ├─► catalog server       │
+//!                           ├─► watches ─────────────┼─► queue ─► reconciler
+//!                           ├─► health               ├─► scheduler
+//!                           └─► pools ◄──────────────┴─► certificates
+//!                                  drain: election ends first, then the components, then the server
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use prometheus::Registry;
+use tenon_lifecycle::drain;
+use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Role, Tls, TlsError};
+use tenon_proto::id::WorkerId;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+
+use crate::catalog::{self, Catalog, ReportSink};
+use crate::certificates::Certificates;
+use crate::certificates::plan::Terms;
+use crate::compiler::Compiler;
+use crate::config::{Config, TlsSource};
+use crate::health::Health;
+use crate::index::{Index, SharedIndex};
+use crate::leader::Election;
+use crate::metrics::Metrics;
+use crate::pool;
+use crate::schedule::Scheduler;
+use crate::schedule::call::Caller;
+use crate::watches::Watches;
+use crate::worker::{MANAGER, Reconciler, queue};
+
+/// Capacity of the channel of nodes' reports, each about one Worker. Reports are consumed far
+/// faster than nodes send them.
+const REPORTS: usize = 4096;
+
+/// A running operator. If this value is dropped, its components stop; the election and the catalog
+/// run until the drain passed to `spawn` begins.
+pub struct Operator {
+    catalog_addr: SocketAddr,
+    /// The tasks without which the operator is useless. None of them ends by itself.
+    components: JoinSet<()>,
+    election: JoinHandle<()>,
+    serving: JoinHandle<Result<(), tonic::transport::Error>>,
+}
+
+/// The reason why an operator cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot listen on {0}; free the port or set --catalog-listen")]
+    Listen(SocketAddr, #[source] io::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("an operator's metrics are registered already: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// The reason why a running operator has failed. Its process must exit, or it would keep the Lease.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("a component of the operator failed")]
+    Failed(#[source] JoinError),
+    #[error("a component of the operator stopped")]
+    Stopped,
+    #[error(transparent)]
+    Catalog(#[from] tonic::transport::Error),
+}
+
+impl Operator {
+    /// Binds the catalog's listener and starts every component. `readiness` is held until the
+    /// catalog is complete and, if the operator issues its own certificate, until it has one.
+    ///
+    /// # Arguments
+    /// * `client` - the cluster, with the rights of the operator's ServiceAccount.
+    /// * `registry` - must not have an operator's metrics yet.
+    ///
+    /// # Errors
+    /// Fails if the address cannot be bound, the certificate is invalid, or the registry already
+    /// has an operator's metrics.
+    pub async fn spawn(
+        config: Config,
+        client: Client,
+        drain: drain::Watch,
+        registry: &Registry,
+        readiness: &Readiness,
+    ) -> Result<Self, SpawnError> {
+        let tls = Certificate::open(config.tls, registry)?;
+        let metrics = Arc::new(Metrics::register(registry)?);
+        let reporter =
+            Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
+        let recorder = Recorder::new(client.clone(), reporter);
+
+        let catalog = Catalog::new();
+        registry.register(Box::new(catalog.metrics()?))?;
+        let (reports_tx, reports_rx) = mpsc::channel(REPORTS);
+        catalog.set_report_sink(ReportSink { reports_tx, outcomes: metrics.reports.clone() });
+        let unavailable = |error| SpawnError::Listen(config.catalog_listen, error);
+        let listener = TcpListener::bind(config.catalog_listen).await.map_err(unavailable)?;
+        let catalog_addr = listener.local_addr().map_err(unavailable)?;
+        let serving = tokio::spawn(catalog::serve(
+            listener,
+            tls.of_process(),
+            catalog.clone(),
+            drain.clone(),
+        ));
+
+        let (leading_tx, leading_rx) = watch::channel(false);
+        let election = Election::new(client.clone(), &config.namespace, config.identity);
+        let election = tokio::spawn(election.run(leading_tx, drain.clone()));
+        tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
+
+        let mut components = JoinSet::new();
+        let caller = Caller::new(config.router, tls.of_process());
+        if let Certificate::SelfSigned { tls, terms, deployment } = tls {
+            let certificates = Certificates {
+                client: client.clone(),
+                namespace: config.namespace.clone(),
+                deployment,
+                terms,
+                tls,
+                leading_rx: leading_rx.clone(),
+                metrics: metrics.clone(),
+            };
+            components.spawn(certificates.run(readiness.hold("certificate")));
+        }
+        let index = SharedIndex::new(Index::new(config.domain));
+        let (touched_tx, touched_rx) = mpsc::unbounded_channel();
+        let (health_tx, health_rx) = mpsc::unbounded_channel();
+        let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
+        let watches = Watches {
+            client: client.clone(),
+            namespace: config.namespace.clone(),
+            index: index.clone(),
+            catalog,
+            touched_tx,
+            health_tx,
+            scheduled_tx,
+            recorder: recorder.clone(),
+            metrics: metrics.clone(),
+        };
+        components.spawn(watches.run(readiness.hold("catalog")));
+        let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
+        components.spawn(health.run(reports_rx, health_rx));
+        let scheduler = Scheduler::new(
+            client.clone(),
+            recorder.clone(),
+            index.clone(),
+            metrics.clone(),
+            caller,
+            drain,
+        );
+        components.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
+        let compiler = Compiler::new(config.compiler);
+        let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone(), compiler);
+        components.spawn(reconcile(
+            reconciler,
+            index,
+            touched_rx,
+            leading_rx.clone(),
+            metrics.clone(),
+        ));
+        let (namespace, settings) = (config.namespace, config.nodes);
+        components.spawn(pool::run(pool::Context {
+            client,
+            namespace,
+            settings,
+            leading_rx,
+            metrics,
+        }));
+        Ok(Self { catalog_addr, components, election, serving })
+    }
+
+    /// Returns the address of the catalog, with the actual port if port 0 was configured.
+    pub fn catalog_addr(&self) -> SocketAddr {
+        self.catalog_addr
+    }
+
+    /// Waits until a component ends, which is always a failure, and returns it.
+    pub async fn failure(&mut self) -> RunError {
+        match self.components.join_next().await {
+            Some(Err(error)) => RunError::Failed(error),
+            Some(Ok(())) | None => RunError::Stopped,
+        }
+    }
+
+    /// Waits until the drain is complete. Once this replica has lost the leadership, no new work
+    /// begins. Scheduled calls in flight delay the drain until they end.
+    ///
+    /// # Errors
+    /// Fails if the election or the catalog's server has failed.
+    pub async fn join(mut self) -> Result<(), RunError> {
+        let elected = self.election.await;
+        self.components.shutdown().await;
+        elected.map_err(RunError::Failed)?;
+        Ok(self.serving.await.map_err(RunError::Failed)??)
+    }
+}
+
+/// The certificate of this process.
+enum Certificate {
+    None,
+    Given(Tls),
+    /// This process takes its certificate directly from the Secrets that it writes for all
+    /// processes.
+    SelfSigned {
+        tls: Tls,
+        terms: Terms,
+        deployment: Option<String>,
+    },
+}
+
+impl Certificate {
+    fn open(source: TlsSource, registry: &Registry) -> Result<Self, TlsError> {
+        Ok(match source {
+            TlsSource::None => Self::None,
+            TlsSource::Directory(directory) => {
+                Self::Given(Tls::open(directory, Role::Operator, registry)?)
+            }
+            TlsSource::SelfSigned { terms, deployment } => {
+                Self::SelfSigned { tls: Tls::to_come(Role::Operator, registry)?, terms, deployment }
+            }
+        })
+    }
+
+    fn of_process(&self) -> Option<Tls> {
+        match self {
+            Self::None => None,
+            Self::Given(tls) | Self::SelfSigned { tls, .. } => Some(tls.clone()),
+        }
+    }
+}
+
+/// Reconciles touched Workers while this replica leads.
+async fn reconcile(
+    reconciler: Reconciler,
+    index: SharedIndex,
+    touched_rx: mpsc::UnboundedReceiver<WorkerId>,
+    leading_rx: watch::Receiver<bool>,
+    metrics: Arc<Metrics>,
+) {
+    let all = || index.with(|index| index.workers().cloned().collect());
+    let reconcile = |id| {
+        let (reconciler, candidate) =
+            (reconciler.clone(), index.with(|index| index.candidate(&id)));
+        async move {
+            match candidate {
+                Some(candidate) => reconciler.reconcile(candidate).await,
+                None => Ok(()),
+            }
+        }
+    };
+    queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;
+}
+
+async fn count_leadership(mut leading_rx: watch::Receiver<bool>, metrics: Arc<Metrics>) {
+    loop {
+        metrics.leader.set((*leading_rx.borrow_and_update()).into());
+        if leading_rx.changed().await.is_err() {
+            return;
+        }
+    }
+}

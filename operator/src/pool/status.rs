@@ -1,0 +1,184 @@
+//! The status of a RuntimePool, from its Deployment and the objects to which it refers. Pure.
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
+use k8s_openapi::jiff::Timestamp;
+use tenon_crds::{RuntimePool, RuntimePoolStatus, condition};
+
+use super::plan::selector;
+use super::references::Missing;
+
+/// Returns the status of a pool.
+///
+/// # Arguments
+/// * `deployment` - the stored Deployment, if there is one.
+/// * `missing` - a referenced object that does not exist.
+/// * `now` - the transition time of conditions that change.
+pub fn status(
+    pool: &RuntimePool,
+    deployment: Option<&Deployment>,
+    missing: Option<&Missing>,
+    now: Timestamp,
+) -> RuntimePoolStatus {
+    let before =
+        pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let counts = deployment.and_then(|deployment| deployment.status.clone()).unwrap_or_default();
+    let ready = counts.ready_replicas.unwrap_or(0);
+    let ready_of = format!("{ready} of {} nodes are ready", pool.spec.replicas);
+    let (holds, reason, message) = match (missing, deployment) {
+        (Some(missing), _) => (false, "ReferenceMissing", missing.to_string()),
+        (None, Some(deployment)) if is_rolled_out(deployment) && ready >= pool.spec.replicas => {
+            (true, "Serving", ready_of)
+        }
+        (None, deployment) => match deployment.and_then(stalled) {
+            Some(why) => (false, "Stalled", format!("{ready_of}; {why}")),
+            None => (false, "Progressing", ready_of),
+        },
+    };
+    let labels: Vec<_> =
+        selector(pool).iter().map(|(key, value)| format!("{key}={value}")).collect();
+    RuntimePoolStatus {
+        observed_generation: pool.metadata.generation,
+        replicas: counts.replicas.unwrap_or(0),
+        ready_replicas: ready,
+        selector: Some(labels.join(",")),
+        conditions: vec![condition(
+            before,
+            "Ready",
+            holds,
+            reason,
+            message,
+            pool.metadata.generation,
+            now,
+        )],
+    }
+}
+
+/// Returns the Deployment's status, if Kubernetes has observed the current spec.
+fn observed(deployment: &Deployment) -> Option<&DeploymentStatus> {
+    deployment
+        .status
+        .as_ref()
+        .filter(|status| status.observed_generation >= deployment.metadata.generation)
+}
+
+/// Returns whether all Pods are of the current template. Until then, Pods of the previous one are
+/// ready and say nothing about the new one.
+fn is_rolled_out(deployment: &Deployment) -> bool {
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    observed(deployment).is_some_and(|counts| {
+        let updated = counts.updated_replicas.unwrap_or(0);
+        updated >= wanted && counts.replicas.unwrap_or(0) <= updated
+    })
+}
+
+/// Returns Kubernetes' message if the rollout has stalled. Kubernetes keeps trying.
+fn stalled(deployment: &Deployment) -> Option<&str> {
+    let is_stalled = |condition: &&DeploymentCondition| {
+        let says = (condition.type_.as_deref(), condition.status.as_deref());
+        // `Progressing` becomes false after ten minutes; `ReplicaFailure` means that Pods cannot be
+        // created at all.
+        [(Some("Progressing"), Some("False")), (Some("ReplicaFailure"), Some("True"))]
+            .contains(&says)
+    };
+    let condition = observed(deployment)?.conditions.iter().flatten().find(is_stalled)?;
+    Some(condition.message.as_deref().unwrap_or("the rollout makes no progress"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tenon_crds::ConditionStatus;
+
+    use super::*;
+
+    fn pool(replicas: i32) -> RuntimePool {
+        serde_json::from_value(json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "RuntimePool",
+            "metadata": {"name": "default"},
+            "spec": {"replicas": replicas},
+        }))
+        .unwrap()
+    }
+
+    fn deployment(replicas: i32, status: serde_json::Value) -> Deployment {
+        let mut deployment = Deployment::default();
+        deployment.spec.replicas = Some(replicas);
+        deployment.status = Some(serde_json::from_value(status).unwrap());
+        deployment
+    }
+
+    /// Returns the condition of a pool of three nodes for a status of its Deployment.
+    fn ready(status_of_deployment: serde_json::Value) -> (ConditionStatus, String, String) {
+        let mut deployment = deployment(3, status_of_deployment);
+        deployment.metadata.generation = Some(2);
+        let at = Timestamp::from_second(1).unwrap();
+        let condition = status(&pool(3), Some(&deployment), None, at).conditions.swap_remove(0);
+        (condition.status, condition.reason, condition.message)
+    }
+
+    #[test]
+    fn a_pool_is_ready_when_all_its_nodes_are_and_none_is_an_old_one() {
+        let (holds, reason, message) = ready(
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
+        );
+        assert_eq!((holds, reason.as_str()), (ConditionStatus::True, "Serving"));
+        assert_eq!(message, "3 of 3 nodes are ready");
+
+        for not_yet in [
+            json!({}),
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}),
+            // Kubernetes has not observed the current generation.
+            json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
+            // The ready Pods are of the previous template.
+            json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}),
+            json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "readyReplicas": 4}),
+        ] {
+            let (holds, reason, _) = ready(not_yet.clone());
+            assert_eq!(
+                (holds, reason.as_str()),
+                (ConditionStatus::False, "Progressing"),
+                "{not_yet}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stalled_pool_has_the_message_of_kubernetes() {
+        let why = "ReplicaSet \"tenon-pool-default-5d\" has timed out progressing.";
+        let (holds, reason, message) = ready(json!({
+            "observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3,
+            "conditions": [
+                {"type": "Available", "status": "False", "message": "another"},
+                {"type": "Progressing", "status": "False", "message": why},
+            ],
+        }));
+        assert_eq!((holds, reason.as_str()), (ConditionStatus::False, "Stalled"));
+        assert_eq!(message, format!("3 of 3 nodes are ready; {why}"));
+
+        let refused =
+            json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]);
+        let (_, reason, message) = ready(json!({"observedGeneration": 2, "conditions": refused}));
+        assert_eq!(
+            (reason.as_str(), message.as_str()),
+            ("Stalled", "0 of 3 nodes are ready; exceeded quota")
+        );
+        // A condition about the pool's previous generation.
+        let (_, reason, _) = ready(json!({"observedGeneration": 1, "conditions": refused}));
+        assert_eq!(reason, "Progressing");
+    }
+
+    #[test]
+    fn a_pool_of_no_nodes_is_ready_once_there_are_none() {
+        let at = Timestamp::from_second(1).unwrap();
+        let reason = |deployment: Option<Deployment>| {
+            status(&pool(0), deployment.as_ref(), None, at).conditions.swap_remove(0).reason
+        };
+        assert_eq!(reason(None), "Progressing");
+        assert_eq!(
+            reason(Some(deployment(0, json!({"replicas": 1, "readyReplicas": 1})))),
+            "Progressing"
+        );
+        assert_eq!(reason(Some(deployment(0, json!({})))), "Serving");
+    }
+}
