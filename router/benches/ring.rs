@@ -16,7 +16,8 @@ const MOST_KEYS: usize = 1 << 21;
 const LOOKUPS: usize = 2_000_000;
 
 fn main() {
-    let keys: Vec<Key> = (0..MOST_KEYS).map(|i| Key::of(&WorkerId::new("tenant", &format!("w{i}")))).collect();
+    let keys: Vec<Key> =
+        (0..MOST_KEYS).map(|i| Key::of(&WorkerId::new("tenant", &format!("w{i}")))).collect();
     println!(
         "{:>6}  {:>10}  {:>8}  {:>10}  {:>10}  {:>12}",
         "slots", "build", "first", "first 3", "max/mean", "moved × N"
@@ -24,17 +25,22 @@ fn main() {
     for nodes in [1, 4, 16, 100, 1_000] {
         measure(nodes, &keys);
     }
-    println!("max/mean of the last rows is dashed: it would take more keys than are worth counting.");
+    println!(
+        "max/mean of the last rows is dashed: it would take more keys than are worth counting."
+    );
 }
 
 fn measure(nodes: usize, keys: &[Key]) {
-    let shards_of = |node: usize| (0..SHARDS).map(move |shard| Seed::of(&format!("node-{node}"), ShardId(shard)));
+    let shards_of = |node: usize| {
+        (0..SHARDS).map(move |shard| Seed::of(&format!("node-{node}"), ShardId(shard)))
+    };
     let seeds: Vec<Seed> = (0..nodes).flat_map(shards_of).collect();
     let slots = seeds.len();
     let (build, ring) = best_of(5, || Ring::new(seeds.iter().copied()));
     let cycle = || keys.iter().cycle().take(LOOKUPS);
     let (first, _) = best_of(3, || cycle().for_each(|key| _ = black_box(ring.first(*key))));
-    let (three, _) = best_of(1, || cycle().for_each(|key| _ = black_box(ring.candidates(*key).take(3).count())));
+    let (three, _) =
+        best_of(1, || cycle().for_each(|key| _ = black_box(ring.candidates(*key).take(3).count())));
 
     let balance = (slots * KEYS_PER_SLOT <= keys.len() * 4).then(|| {
         let mut counts = vec![0usize; slots];

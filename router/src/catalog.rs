@@ -13,6 +13,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus::{IntGauge, Registry};
+use tenon_lifecycle::metrics::Register as _;
 use tenon_lifecycle::readiness;
 use tenon_lifecycle::tls::Connector;
 use tenon_proto::catalog::catalog_client::CatalogClient;
@@ -21,7 +23,6 @@ use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse};
 use tonic::Streaming;
 use tonic::transport::Endpoint;
 
-use crate::metrics::Metrics;
 use crate::table::{Published, Table};
 
 /// The first and the longest pause after a lost stream.
@@ -54,7 +55,34 @@ pub(crate) struct Client {
     published: Published,
     /// Held until the first table has been published.
     ready: Option<readiness::Handle>,
-    metrics: Metrics,
+    metrics: CatalogMetrics,
+}
+
+/// The metrics of the catalog.
+pub(crate) struct CatalogMetrics {
+    workers: IntGauge,
+    routes: IntGauge,
+    nodes: IntGauge,
+    /// 1 while the catalog is watched.
+    connected: IntGauge,
+}
+
+impl CatalogMetrics {
+    /// Registers the metrics.
+    ///
+    /// # Errors
+    /// Fails if the registry already has metrics of these names.
+    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            workers: registry.gauge("tenon_router_workers", "Workers in the table.")?,
+            routes: registry.gauge("tenon_router_routes", "Routes in the table.")?,
+            nodes: registry.gauge("tenon_router_nodes", "Nodes in the table.")?,
+            connected: registry.gauge(
+                "tenon_router_catalog_connected",
+                "1 while the catalog is watched, 0 otherwise.",
+            )?,
+        })
+    }
 }
 
 /// The state that the messages build up.
@@ -104,7 +132,7 @@ impl Client {
         server: Server,
         published: Published,
         ready: readiness::Handle,
-        metrics: Metrics,
+        metrics: CatalogMetrics,
     ) -> Self {
         let Server { endpoint, connector } = server;
         let endpoint = endpoint
@@ -160,7 +188,11 @@ impl Client {
         self.metrics.nodes.set(self.state.table.node_count() as i64);
         if self.ready.take().is_some() {
             let table = &self.state.table;
-            tracing::info!(workers = table.worker_count(), nodes = table.node_count(), "received the catalog");
+            tracing::info!(
+                workers = table.worker_count(),
+                nodes = table.node_count(),
+                "received the catalog"
+            );
         }
     }
 }
@@ -206,7 +238,11 @@ mod tests {
         state.apply(message(Kind::SnapshotEnd, 1, &["old"]));
         state.apply(message(Kind::Snapshot, 2, &["half"]));
         state.forget_arriving();
-        assert_eq!(state.cursor.as_ref().unwrap().version, 1, "the watch resumes from what is whole");
+        assert_eq!(
+            state.cursor.as_ref().unwrap().version,
+            1,
+            "the watch resumes from what is whole"
+        );
         state.apply(message(Kind::Delta, 2, &["more"]));
         assert!(serves(&state, "old") && serves(&state, "more") && !serves(&state, "half"));
     }

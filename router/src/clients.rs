@@ -18,6 +18,7 @@
 //! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
 //! - [`pace`]: how slowly a client may send a body.
+//! - [`metrics`]: what is counted of clients.
 //! - [`memory`], [`descriptors`]: what all clients of the process may take together.
 //!
 //! Depends on `quota`, and on no other group. `Send`, because hyper requires it of upgraded
@@ -27,6 +28,7 @@ pub mod descriptors;
 pub(crate) mod filter;
 pub(crate) mod head;
 pub mod memory;
+pub(crate) mod metrics;
 pub(crate) mod pace;
 pub(crate) mod preface;
 
@@ -248,7 +250,11 @@ impl Client {
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let resize = || lock(&self.held).memory.resize(bytes).then_some(());
-        resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, &self.account, resize).is_some())
+        resize().is_some()
+            || self
+                .list
+                .upgrade()
+                .is_some_and(|list| in_need(&list, &self.account, resize).is_some())
     }
 
     /// Like [`Client::hold`], for memory beyond what a connection needs to work: a long head, or an
@@ -353,7 +359,8 @@ impl Client {
 
     fn can_end(&self) -> bool {
         let (in_hand, unread) = (self.in_hand.load(Relaxed), self.unread.load(Relaxed));
-        let waits = in_hand == 0 || in_hand == unread && self.has_waited(now(self.started)) >= UNREAD_FOR;
+        let waits =
+            in_hand == 0 || in_hand == unread && self.has_waited(now(self.started)) >= UNREAD_FOR;
         waits && self.order.load(Relaxed) != Order::End as u8
     }
 }
@@ -403,7 +410,8 @@ impl List {
     /// that holds little loses nothing to one that holds much. Returns `false` if none was found.
     fn end_one(&mut self, at_least: usize) -> bool {
         let Self { clients, random, .. } = self;
-        let sample = (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
+        let sample =
+            (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
         let waiting = sample.filter(|client| client.can_end() && client.account.mine() >= at_least);
         let last = waiting.max_by_key(|client| {
             let age = now(client.started).wrapping_sub(client.since.load(Relaxed));
@@ -414,7 +422,11 @@ impl List {
 }
 
 /// Takes what an account needs, and ends waiting connections until that succeeds.
-fn in_need<T>(list: &Mutex<List>, account: &Account, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+fn in_need<T>(
+    list: &Mutex<List>,
+    account: &Account,
+    mut take: impl FnMut() -> Option<T>,
+) -> Option<T> {
     let taken = take();
     if taken.is_some() {
         return taken;

@@ -158,7 +158,11 @@ struct Front {
 }
 
 impl Front {
-    async fn accept_until(&self, listeners: &Listeners<TcpListener>, end: impl Future<Output = ()>) {
+    async fn accept_until(
+        &self,
+        listeners: &Listeners<TcpListener>,
+        end: impl Future<Output = ()>,
+    ) {
         let mut end = pin!(end);
         for accepted_so_far in 1_usize.. {
             if accepted_so_far.is_multiple_of(IN_A_ROW) {
@@ -195,7 +199,9 @@ impl Front {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return tracing::warn!(%error, "cannot accept the remaining connections"),
+                Err(error) => {
+                    return tracing::warn!(%error, "cannot accept the remaining connections");
+                }
             }
         }
     }
@@ -217,7 +223,10 @@ impl Front {
             }
             ListenerKind::Internal => {
                 spawn_local(async move {
-                    tell(peer, connection::serve_internal(thread, stream, peer.ip(), stage_rx).await);
+                    tell(
+                        peer,
+                        connection::serve_internal(thread, stream, peer.ip(), stage_rx).await,
+                    );
                     drop(gauge);
                 });
             }
@@ -239,7 +248,7 @@ async fn sweep(thread: Rc<RouterThread>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         thread.clients.sweep();
-        thread.gauges.client_memory.set(thread.clients.memory() as i64);
+        thread.metrics.memory.set(thread.clients.memory() as i64);
         let before = std::mem::replace(&mut shed, thread.clients.shed());
         thread.metrics.shed.inc_by(shed - before);
     }
@@ -250,13 +259,13 @@ struct Counted(Rc<RouterThread>);
 
 impl Counted {
     fn new(thread: &Rc<RouterThread>) -> Self {
-        thread.gauges.connections.inc();
+        thread.metrics.connections.inc();
         Self(thread.clone())
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.gauges.connections.dec();
+        self.0.metrics.connections.dec();
     }
 }

@@ -27,7 +27,8 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     let request_id = headers::sane_request_id(&parts.headers).unwrap_or("made-here");
     let url = ["http://", target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new("namespace/name", &[7; 32], request_id, method.as_str(), url);
-    let replaced = |name: &HeaderName| handshake.as_ref().is_some_and(|handshake| handshake.replaces(name));
+    let replaced =
+        |name: &HeaderName| handshake.as_ref().is_some_and(|handshake| handshake.replaces(name));
     headers::write(&mut head, &parts.headers, replaced, target.authority(), peer, request_id);
     handshake.as_ref().inspect(|handshake| handshake.write(&mut head, Default::default));
     Ok(head.finish(b"", handshake.is_some()))
@@ -51,7 +52,10 @@ pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
         while !held.is_empty() {
             match messages.step(&held) {
                 Step::Pass(len) => {
-                    assert!((1..=held.len()).contains(&len), "something passes, and no more than there is");
+                    assert!(
+                        (1..=held.len()).contains(&len),
+                        "something passes, and no more than there is"
+                    );
                     current.extend(held.drain(..len));
                     if messages.is_in_head() {
                         passed.push(std::mem::take(&mut current));

@@ -18,8 +18,8 @@
 //! | [`table`] | what the catalog says: routes, the ring of shards | |
 //! | `clients` | clients' connections: filtering, and what each may take | |
 //!
-//! Any group may use `metrics`, `quota` and `trace`. `thread` is what one serving thread owns, of
-//! every group but `front`.
+//! Any group may use `meters`, `quota` and `trace`. `thread` is what one serving thread owns, of
+//! every group but `front`. `metrics` is the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
 //! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to
@@ -34,6 +34,7 @@ mod executor;
 mod front;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod meters;
 mod metrics;
 mod quota;
 mod router;

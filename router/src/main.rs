@@ -90,7 +90,8 @@ fn main() -> anyhow::Result<()> {
     let (signal, watch) = drain::channel();
     let router = Router::spawn(config, watch, &registry, &readiness)?;
     let listen = args.admin.admin_listen;
-    let _admin = admin::spawn(listen, registry, readiness).with_context(|| format!("cannot listen on {listen}"))?;
+    let _admin = admin::spawn(listen, registry, readiness)
+        .with_context(|| format!("cannot listen on {listen}"))?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -119,7 +120,8 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
         client_connections: descriptors::for_clients(),
         pace: Pace {
-            grace: Duration::try_from_secs_f64(args.body_grace).context("--body-grace must be a number of seconds")?,
+            grace: Duration::try_from_secs_f64(args.body_grace)
+                .context("--body-grace must be a number of seconds")?,
             rate: args.body_rate,
         },
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace)

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
-use crate::catalog;
+use crate::catalog::{self, CatalogMetrics};
 use crate::clients::pace::Pace;
 use crate::front::{self, Listeners};
 use crate::metrics::{LOOPS, Metrics};
@@ -91,13 +91,15 @@ impl Router {
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
-        let metrics = Metrics::new(registry)?;
+        let metrics = Metrics::register(registry)?;
+        let of_catalog = CatalogMetrics::register(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
         registry.register(Box::new(Shares::new(published.clone())?))?;
         let loops = EventLoops::register(registry, LOOPS)?;
 
         let threads = config.threads.get();
-        let of_a_thread = |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
+        let of_a_thread =
+            |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = of_a_thread(config.client_memory);
         let client_connections = of_a_thread(config.client_connections);
         let (addr, clients) = listen(config.listen, threads)?;
@@ -137,7 +139,8 @@ impl Router {
             endpoint: Endpoint::from(config.catalog),
             connector: Connector::new(config.tls, Role::Operator, catalog::CONNECT_TIMEOUT),
         };
-        let client = catalog::Client::new(config.name, server, published.clone(), ready, metrics);
+        let client =
+            catalog::Client::new(config.name, server, published.clone(), ready, of_catalog);
         let runtime = runtime()?;
         threads.push(vital::spawn("catalog".to_owned(), move || {
             runtime.block_on(async {
@@ -198,10 +201,19 @@ struct ThreadParts {
 
 impl ThreadParts {
     fn run(self, runtime: &Runtime) {
-        let thread = RouterThread::new(&self.name, self.settings, self.tls, &self.published, self.metrics);
+        let thread =
+            RouterThread::new(&self.name, self.settings, self.tls, &self.published, &self.metrics);
         let served = async {
             spawn_local(self.loops.watch(&self.name));
-            front::run(thread, self.listeners, self.drain, self.readiness, self.linger, self.tunnel_grace).await
+            front::run(
+                thread,
+                self.listeners,
+                self.drain,
+                self.readiness,
+                self.linger,
+                self.tunnel_grace,
+            )
+            .await
         };
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
             tracing::error!(%error, "a router thread failed");

@@ -128,7 +128,8 @@ impl Table {
         for worker in message.workers {
             match Worker::new(worker) {
                 Ok(mut worker) => {
-                    let last = self.workers.get(&worker.id).filter(|last| last.digest == worker.digest);
+                    let last =
+                        self.workers.get(&worker.id).filter(|last| last.digest == worker.digest);
                     worker.told = last.map_or(told, |last| last.told);
                     changed.push(Arc::new(worker));
                 }
@@ -173,7 +174,8 @@ impl Table {
         pools.sort_unstable();
         pools.dedup();
         for name in pools {
-            let pool = Pool::new(self.nodes.values().filter(|node| node.ready && node.pool == name));
+            let pool =
+                Pool::new(self.nodes.values().filter(|node| node.ready && node.pool == name));
             if pool.shards.is_empty() {
                 self.pools.remove(&name);
             } else {
@@ -265,8 +267,8 @@ enum MalformedWorker {
 impl Worker {
     fn new(worker: catalog::Worker) -> Result<Self, MalformedWorker> {
         let id: WorkerId = worker.id.parse()?;
-        let digest =
-            RevisionDigest::try_from(&worker.digest[..]).map_err(|e| MalformedWorker::Digest(id.clone(), e))?;
+        let digest = RevisionDigest::try_from(&worker.digest[..])
+            .map_err(|e| MalformedWorker::Digest(id.clone(), e))?;
         Ok(Self {
             key: Key::of(&id),
             id,
@@ -275,7 +277,11 @@ impl Worker {
             wall: Duration::from_millis(worker.wall_ms.into()),
             body_limit: worker.request_body_bytes,
             told: None,
-            routes: worker.routes.iter().map(|route| Route::new(&route.host, &route.path)).collect(),
+            routes: worker
+                .routes
+                .iter()
+                .map(|route| Route::new(&route.host, &route.path))
+                .collect(),
             services: worker.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
         })
     }
@@ -308,9 +314,14 @@ impl Node {
 impl Pool {
     /// Builds a pool. Nodes come in the order of their names, which is the same in every router.
     fn new<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>) -> Self {
-        let slots = nodes.flat_map(|node| node.shards.iter().map(|shard| (shard.clone(), node.lanes.clone())));
+        let slots = nodes
+            .flat_map(|node| node.shards.iter().map(|shard| (shard.clone(), node.lanes.clone())));
         let (shards, lanes): (Vec<Arc<Shard>>, Vec<Lanes>) = slots.unzip();
-        Self { ring: Ring::new(shards.iter().map(|shard| Seed::of(&shard.node, shard.id))), shards, lanes }
+        Self {
+            ring: Ring::new(shards.iter().map(|shard| Seed::of(&shard.node, shard.id))),
+            shards,
+            lanes,
+        }
     }
 }
 
@@ -362,7 +373,11 @@ mod tests {
         assert_eq!(served_by(&table, "old"), None);
         assert_eq!(served_by(&table, "new"), Some("a/one".into()));
         assert_eq!(served_by(&table, "two"), Some("a/two".into()));
-        assert_eq!(served_by(&before, "old"), Some("a/one".into()), "a published table does not change");
+        assert_eq!(
+            served_by(&before, "old"),
+            Some("a/one".into()),
+            "a published table does not change"
+        );
     }
 
     #[test]
@@ -388,11 +403,17 @@ mod tests {
     #[test]
     fn a_service_is_what_serves_now_if_anything_does() {
         let mut table = Table::default();
-        let calling = catalog::Worker { services: vec!["a/two".into(), "a/none".into()], ..worker("a/one", "x") };
+        let calling = catalog::Worker {
+            services: vec!["a/two".into(), "a/none".into()],
+            ..worker("a/one", "x")
+        };
         table.apply(workers(vec![calling, worker("a/two", "y")]));
         let of_one = |table: &Table| {
             let one = table.worker(&WorkerId::new("a", "one")).unwrap().clone();
-            table.services_of(&one).map(|service| (service.id.to_string(), service.digest)).collect::<Vec<_>>()
+            table
+                .services_of(&one)
+                .map(|service| (service.id.to_string(), service.digest))
+                .collect::<Vec<_>>()
         };
         assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([7; 32]))]);
         table.apply(workers(vec![catalog::Worker { digest: vec![8; 32], ..worker("a/two", "y") }]));
@@ -410,14 +431,18 @@ mod tests {
         table.apply(nodes(vec![node(&pin.node, node::State::Draining)]));
         assert_ne!(table.pinned(&WorkerId::new("a", "one")).unwrap().node, pin.node);
         assert_eq!(table.shards().count(), 4);
-        table.apply(WatchResponse { removed_nodes: vec!["n1".into(), "n2".into()], ..Default::default() });
+        table.apply(WatchResponse {
+            removed_nodes: vec!["n1".into(), "n2".into()],
+            ..Default::default()
+        });
         assert!(table.pool("default").is_none());
     }
 
     #[test]
     fn lanes_are_known_and_take_no_part_in_the_ring() {
         let mut table = Table::default();
-        let with_lanes = catalog::Node { lane_ports: vec![7200, 7201, 7202], ..node("n1", node::State::Ready) };
+        let with_lanes =
+            catalog::Node { lane_ports: vec![7200, 7201, 7202], ..node("n1", node::State::Ready) };
         table.apply(workers(vec![worker("a/one", "x")]));
         table.apply(nodes(vec![with_lanes, node("n2", node::State::Ready)]));
         let pool = table.pool("default").unwrap().clone();

@@ -21,8 +21,10 @@ use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::clients::Clients;
+use crate::clients::metrics::ClientMetrics;
 use crate::clients::pace::Pace;
-use crate::metrics::{Gauges, Meters, Metrics};
+use crate::meters::Meters;
+use crate::metrics::Metrics;
 use crate::quota::{Account, Hold, Peer, Quota};
 use crate::table::{Published, Table};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
@@ -41,8 +43,8 @@ pub(crate) type View = Rc<Arc<Table>>;
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
-    pub(crate) metrics: Metrics,
-    pub(crate) gauges: Gauges,
+    /// The metrics of clients.
+    pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
     pub(crate) upstream: Upstream,
     /// Clients are asked to use another connection.
@@ -90,24 +92,23 @@ impl RouterThread {
         settings: Settings,
         tls: Option<Tls>,
         published: &Arc<ArcSwap<Table>>,
-        metrics: Metrics,
+        metrics: &Metrics,
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         let mut random = fastrand::Rng::new();
-        let gauges = metrics.gauges(name);
+        let of_upstream = metrics.upstream.thread(name);
         Rc::new(Self {
             settings,
             upstream: Upstream {
-                links: Links::new(MAX_IN_FLIGHT, tls.clone(), metrics.clone(), gauges.clone()),
+                links: Links::new(MAX_IN_FLIGHT, tls.clone(), of_upstream.clone()),
                 placements: RefCell::new(Placements::new(random.u64(..))),
                 budget: RefCell::new(Budget::new(Instant::now())),
-                metrics: metrics.clone(),
+                metrics: of_upstream,
             },
             tls,
-            meters: Meters::new(&metrics, name),
-            gauges,
+            meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
-            metrics,
+            metrics: metrics.clients.thread(name),
             clients: Clients::new(settings.client_memory, settings.client_connections),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published.clone()), view }),
@@ -141,9 +142,9 @@ impl RouterThread {
     /// Fails with `overloaded` if this address may have no more.
     pub(crate) fn admit(&self, accounts: &Accounts) -> Result<Permit, Failure> {
         let hold = accounts.permits.take(1).ok_or_else(overloaded)?;
-        self.gauges.in_flight.inc();
+        self.meters.in_flight.inc();
         self.upstream.budget.borrow_mut().request(Instant::now());
-        Ok(Permit { _hold: hold, gauge: self.gauges.in_flight.clone() })
+        Ok(Permit { _hold: hold, gauge: self.meters.in_flight.clone() })
     }
 
     /// Takes a slot for a tunnel.
@@ -179,5 +180,9 @@ impl Drop for Permit {
 
 /// Returns the failure for a request for which there is no permit or no memory.
 pub(crate) fn overloaded() -> Failure {
-    Failure::new(FailureCode::Overloaded, Phase::Admission, "the router has no capacity for the request; retry later")
+    Failure::new(
+        FailureCode::Overloaded,
+        Phase::Admission,
+        "the router has no capacity for the request; retry later",
+    )
 }

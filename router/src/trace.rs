@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use tenon_proto::id::WorkerId;
 
-use crate::metrics::Outcome;
+use crate::meters::Outcome;
 use crate::table::Shard;
 
 const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");

@@ -40,7 +40,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
 use crate::clients;
-use crate::metrics::{Meters, Way};
+use crate::meters::{Meters, Way};
 use crate::quota::Hold;
 use crate::tunnel::closing::{Code, Frames};
 use crate::tunnel::slots::TunnelSlot;
@@ -70,7 +70,8 @@ impl Tunnel {
     /// * `upgrade`: resolves to the client's connection, once the answer's head has been sent.
     /// * `slot`: held for as long as the tunnel exists.
     pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
-        let client = Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
+        let client =
+            Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
         Self { upgrade, client, slot }
     }
 
@@ -166,7 +167,9 @@ impl Source for FromClient {
             State::Silent => Poll::Pending,
             State::Over => Poll::Ready(None),
             State::Open(connection) => {
-                let Ok(piece) = ready!(poll_read(connection, cx)) else { return Poll::Ready(Some(Err(broken()))) };
+                let Ok(piece) = ready!(poll_read(connection, cx)) else {
+                    return Poll::Ready(Some(Err(broken())));
+                };
                 self.0.meters.carried(Way::FromClient, piece.len());
                 Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
             }
@@ -242,7 +245,8 @@ impl Open {
         let goodbye = goodbye(&ended).filter(|_| self.frames.may_close());
         if !matches!(ended, Ended::Client) {
             // A client that does not accept even this in time is disconnected without it.
-            let _ = tokio::time::timeout(FAREWELL, part(connection, goodbye.unwrap_or_default())).await;
+            let _ =
+                tokio::time::timeout(FAREWELL, part(connection, goodbye.unwrap_or_default())).await;
         }
     }
 
@@ -282,7 +286,9 @@ impl Open {
             });
             piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
-                Ok(Some(Part::Head(_))) => return Ended::Node(AttemptError::Nonsense("a second head".into())),
+                Ok(Some(Part::Head(_))) => {
+                    return Ended::Node(AttemptError::Nonsense("a second head".into()));
+                }
                 Ok(None) => return Ended::Whole,
                 Err(error) => return Ended::Node(error),
             };

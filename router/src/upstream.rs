@@ -13,9 +13,9 @@
 //!   they carry.
 //! - [`health`], [`pulse`], [`silence`], [`inquiry`]: whether a shard takes requests.
 //! - [`retry`]: whether a failed attempt may be repeated.
+//! - [`metrics`]: what is counted of all that.
 //!
-//! Depends on `table`, `quota`, `metrics` and `trace`, and on no other group. Belongs to one
-//! thread.
+//! Depends on `table`, `quota`, `meters` and `trace`, and on no other group. Belongs to one thread.
 
 pub(crate) mod bulkhead;
 pub(crate) mod exchange;
@@ -25,6 +25,7 @@ pub(crate) mod heard;
 pub(crate) mod inquiry;
 pub(crate) mod link;
 pub(crate) mod links;
+pub(crate) mod metrics;
 pub(crate) mod pick;
 pub(crate) mod placement;
 pub(crate) mod pulse;
@@ -33,9 +34,10 @@ pub(crate) mod silence;
 pub(crate) mod upload;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
-use crate::metrics::Metrics;
 use crate::upstream::links::Links;
+use crate::upstream::metrics::UpstreamMetrics;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
 
@@ -44,5 +46,5 @@ pub(crate) struct Upstream {
     pub(crate) links: Links,
     pub(crate) placements: RefCell<Placements>,
     pub(crate) budget: RefCell<Budget>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Rc<UpstreamMetrics>,
 }

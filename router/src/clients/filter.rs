@@ -86,7 +86,11 @@ impl HeadFilter {
     /// # Errors
     /// Fails if the connection is broken.
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        if !self.held.is_empty() || self.stream.has_more() { Ok(()) } else { self.socket().readable().await }
+        if !self.held.is_empty() || self.stream.has_more() {
+            Ok(())
+        } else {
+            self.socket().readable().await
+        }
     }
 
     pub(crate) fn socket(&self) -> &TcpStream {
@@ -122,9 +126,13 @@ impl HeadFilter {
         let needed = self.held.len() + bytes.len();
         if needed > self.held.capacity() {
             // The capacity doubles, so that a long head is not copied with each of its pieces.
-            let capacity = (2 * self.held.capacity()).min(MAX_HEAD + READ).max(needed).next_multiple_of(PIECE);
+            let capacity =
+                (2 * self.held.capacity()).min(MAX_HEAD + READ).max(needed).next_multiple_of(PIECE);
             if !self.client.grow(self.base + capacity) {
-                return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no memory is left for the request's head"));
+                return Err(io::Error::new(
+                    io::ErrorKind::OutOfMemory,
+                    "no memory is left for the request's head",
+                ));
             }
             self.held.reserve_exact(capacity - self.held.len());
         }
@@ -180,7 +188,11 @@ impl HeadFilter {
             let mut piece = ReadBuf::uninit(&mut space);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
             // The client may have closed its sending half only, and still read the response.
-            let left = if piece.filled().is_empty() { 0 } else { left.saturating_sub(piece.filled().len()) };
+            let left = if piece.filled().is_empty() {
+                0
+            } else {
+                left.saturating_sub(piece.filled().len())
+            };
             self.stage = Stage::Refused(left);
         }
         Poll::Pending
@@ -188,7 +200,11 @@ impl HeadFilter {
 
     /// Reads into the caller's buffer and examines the bytes there, without a copy: they are mostly
     /// a whole message. Returns whether to return to the caller.
-    fn poll_directly(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
+    fn poll_directly(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<bool>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let came = &buf.filled()[before..];
@@ -211,7 +227,11 @@ impl HeadFilter {
 }
 
 impl AsyncRead for HeadFilter {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
             let passage = this.client.passage();
@@ -255,7 +275,11 @@ impl AsyncRead for HeadFilter {
 }
 
 impl AsyncWrite for HeadFilter {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.written(written, buf.len())
     }

@@ -109,7 +109,8 @@ impl Messages {
                 Step::Pass(end)
             }
             State::Length(left) => {
-                let passed = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                let passed =
+                    usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 *left -= passed as u64;
                 if *left == 0 {
                     *self = Self::default();
@@ -166,7 +167,8 @@ fn begins_well(bytes: &[u8]) -> bool {
 /// Returns the state after a head.
 fn after(head: &[u8]) -> Result<State, Refusal> {
     let (mut length, mut chunked) = (None, false);
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut lines =
+        head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     // The request line, after an optional empty one.
     let _ = lines.find(|line| !line.is_empty());
     for line in lines {
@@ -211,8 +213,9 @@ fn number(digits: &[u8]) -> Result<u64, Refusal> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Refusal::NoLength);
     }
-    let number =
-        digits.iter().try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    });
     number.filter(|number| *number <= MAX_LENGTH).ok_or(Refusal::Huge)
 }
 
@@ -294,7 +297,9 @@ impl Chunked {
             }
             (At::TrailerBegin, b'\r') => At::LastEnd,
             (At::TrailerBegin, b' ' | b'\t') => return None,
-            (At::TrailerBegin | At::Trailer, _) if is_text && self.line <= MAX_TRAILERS => At::Trailer,
+            (At::TrailerBegin | At::Trailer, _) if is_text && self.line <= MAX_TRAILERS => {
+                At::Trailer
+            }
             (At::Trailer, b'\r') => At::TrailerEnd,
             (At::TrailerEnd, b'\n') => At::TrailerBegin,
             _ => return None,

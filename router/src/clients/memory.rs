@@ -15,8 +15,9 @@ pub fn for_clients(root: &Path) -> u64 {
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<u64>().ok();
     // Inside a container its own cgroup is the root; cgroup version 1 expresses "no limit" by a
     // number beyond any memory.
-    let limits =
-        ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().filter_map(number);
+    let limits = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .into_iter()
+        .filter_map(number);
     limits.chain(machine(root)).min().unwrap_or(ASSUMED) / 2
 }
 
@@ -50,9 +51,15 @@ mod tests {
         assert_eq!(with(&[machine]), 8_000_000 * 1024);
         assert_eq!(with(&[machine, ("sys/fs/cgroup/memory.max", "max\n")]), 8_000_000 * 1024);
         assert_eq!(with(&[machine, ("sys/fs/cgroup/memory.max", "536870912\n")]), 256 << 20);
-        assert_eq!(with(&[machine, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n")]), 512 << 10);
         assert_eq!(
-            with(&[machine, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")]),
+            with(&[machine, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n")]),
+            512 << 10
+        );
+        assert_eq!(
+            with(&[
+                machine,
+                ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+            ]),
             8_000_000 * 1024
         );
     }

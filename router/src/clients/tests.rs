@@ -65,7 +65,8 @@ fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
 
 #[test]
 fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unread() {
-    let clients = Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
+    let clients =
+        Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
     let mut crowd = all_in_hand(&clients, 1);
     let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
     let mut more = first.take_in_hand();
@@ -78,7 +79,11 @@ fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unre
     }
     // The sample is taken at random.
     assert!((0..1000).any(|_| clients.admit(address(1)).is_some()));
-    assert_eq!([first, second].map(|client| client.can_end()), [false, false], "one works, and one has ended");
+    assert_eq!(
+        [first, second].map(|client| client.can_end()),
+        [false, false],
+        "one works, and one has ended"
+    );
     assert!(is_told_to_end(&crowd[1].0) && !is_told_to_end(&crowd[0].0));
     more.unread(true);
     first.since.store(0, Relaxed);
@@ -94,7 +99,8 @@ fn for_what_a_crowd_adds_others_end_only_so_often() {
     let clients = Clients::new(100 * RESTING, 1000);
     let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
     crowd.retain(|client| !is_told_to_end(client));
-    let grown = crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
+    let grown =
+        crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
     let ended = crowd.iter().filter(|client| is_told_to_end(client)).count();
     // Two are ended for one that doubles, since with less free an address may have less.
     assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
@@ -114,7 +120,8 @@ fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
 
 #[test]
 fn one_that_has_nothing_to_do_rests() {
-    let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
+    let clients =
+        Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
     let admitted = clients.admit(address(1)).unwrap();
     let client = &admitted.0;
     client.rest(false);

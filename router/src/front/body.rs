@@ -55,7 +55,12 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 ///
 /// # Errors
 /// Fails if the body breaks off or comes too slowly.
-pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) -> Result<RequestBody, Failure> {
+pub(crate) async fn admit(
+    body: Incoming,
+    limit: u64,
+    pace: Pace,
+    memory: Hold,
+) -> Result<RequestBody, Failure> {
     let size = body.size_hint();
     if body.is_end_stream() {
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
@@ -65,7 +70,9 @@ pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) 
         Some(size) if size <= INLINE_BODY as u64 => {
             Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
         }
-        _ => Ok(RequestBody::Streaming(Rc::new(Upload::new(Box::new(body), limit, 0, Some(memory))))),
+        _ => {
+            Ok(RequestBody::Streaming(Rc::new(Upload::new(Box::new(body), limit, 0, Some(memory)))))
+        }
     }
 }
 

@@ -117,7 +117,10 @@ async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool
 
 /// Waits for the start of a connection. Returns `None` if that does not arrive and no more
 /// connections are accepted.
-async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Output = T>) -> Option<T> {
+async fn begin<T>(
+    stage_rx: &watch::Receiver<Stage>,
+    beginning: impl Future<Output = T>,
+) -> Option<T> {
     let asked = Cell::new(false);
     tokio::select! {
         biased;
@@ -156,7 +159,9 @@ pub(super) async fn serve_client(
         return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
     loop {
-        match Box::pin(serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone())).await? {
+        match Box::pin(serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone()))
+            .await?
+        {
             Some(resting) => filter = resting,
             None => return Ok(()),
         }
@@ -280,7 +285,9 @@ pub(super) async fn serve_internal(
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
     stream.set_nodelay(true)?;
-    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else { return Ok(()) };
+    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else {
+        return Ok(());
+    };
     let stream = stream?;
     let accounts = Rc::new(thread.accounts(peer));
     let asked = Cell::new(false);

@@ -26,8 +26,8 @@ pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Re
         (TEXT, format!("{code}: {message}\n"))
     };
     let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() =
-        StatusCode::from_u16(code.http_status()).expect("every failure code has a valid HTTP status");
+    *response.status_mut() = StatusCode::from_u16(code.http_status())
+        .expect("every failure code has a valid HTTP status");
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(seconds) = retry_after(*code) {
@@ -71,13 +71,17 @@ fn prefers_json(headers: &HeaderMap) -> bool {
         .map(|range| {
             let mut parts = range.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default();
-            let quality = parts.find_map(|parameter| parameter.strip_prefix("q=").or(parameter.strip_prefix("Q=")));
+            let quality = parts.find_map(|parameter| {
+                parameter.strip_prefix("q=").or(parameter.strip_prefix("Q="))
+            });
             (name, quality.and_then(|quality| quality.parse().ok()).unwrap_or(1.0))
         })
         .collect();
     // The most specific matching range sets the quality of a type (RFC 9110, section 12.5.1).
     let quality = |names: [&str; 3]| {
-        let of = |name: &str| ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name)).map(|(_, q)| *q);
+        let of = |name: &str| {
+            ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name)).map(|(_, q)| *q)
+        };
         names.into_iter().find_map(of).unwrap_or(0.0)
     };
     let json = quality(["application/json", "application/*", "*/*"]);
@@ -100,7 +104,9 @@ mod tests {
 
     #[test]
     fn a_caller_that_takes_json_gets_json() {
-        for accept in [None, Some("*/*"), Some("application/json"), Some("text/plain;q=0.5, application/*")] {
+        for accept in
+            [None, Some("*/*"), Some("application/json"), Some("text/plain;q=0.5, application/*")]
+        {
             let (response, body) = answer(FailureCode::WorkerNotFound, accept);
             assert_eq!(response.status(), 404);
             assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json", "{accept:?}");
@@ -112,24 +118,42 @@ mod tests {
 
     #[test]
     fn any_other_gets_plain_text() {
-        for accept in ["text/plain", "text/html", "application/json;q=0, */*", "text/*, */*;q=0.1", "nonsense"] {
+        for accept in [
+            "text/plain",
+            "text/html",
+            "application/json;q=0, */*",
+            "text/*, */*;q=0.1",
+            "nonsense",
+        ] {
             let (response, body) = answer(FailureCode::NodeLost, Some(accept));
-            assert_eq!(response.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8", "{accept}");
+            assert_eq!(
+                response.headers()[header::CONTENT_TYPE],
+                "text/plain; charset=utf-8",
+                "{accept}"
+            );
             assert_eq!(body, "node_lost: A \"sentence\".\n");
         }
     }
 
     #[test]
     fn what_passes_by_itself_says_when_to_come_again() {
-        assert!(answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER));
-        assert!(!answer(FailureCode::CpuLimitExceeded, None).0.headers().contains_key(header::RETRY_AFTER));
+        assert!(
+            answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER)
+        );
+        assert!(
+            !answer(FailureCode::CpuLimitExceeded, None)
+                .0
+                .headers()
+                .contains_key(header::RETRY_AFTER)
+        );
     }
 
     #[test]
     fn who_speaks_no_known_version_is_told_which_is() {
         let (response, _) = answer(FailureCode::UpgradeRequired, None);
         assert_eq!(response.status(), 426);
-        let told = ["upgrade", "connection", "sec-websocket-version"].map(|name| response.headers()[name].to_owned());
+        let told = ["upgrade", "connection", "sec-websocket-version"]
+            .map(|name| response.headers()[name].to_owned());
         assert_eq!(told, ["websocket", "upgrade", "13"]);
     }
 

@@ -57,7 +57,9 @@ impl Handshake {
         }
         // HTTP/2 needs no key: there no endpoint can be tricked into taking another response for a
         // handshake.
-        if handshake == Self::Http1 && !sole(&parts.headers, &header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
+        if handshake == Self::Http1
+            && !sole(&parts.headers, &header::SEC_WEBSOCKET_KEY).is_some_and(is_key)
+        {
             return Err(bad("Sec-WebSocket-Key must be 16 bytes in base64"));
         }
         Ok(Some(handshake))
@@ -67,15 +69,19 @@ impl Handshake {
         let Parts { method, headers, version, .. } = parts;
         if *version == Version::HTTP_2 {
             let protocol = parts.extensions.get::<Protocol>().map(Protocol::as_str);
-            let is_ours =
-                *method == Method::CONNECT && protocol.is_some_and(|name| name.eq_ignore_ascii_case(WEBSOCKET));
+            let is_ours = *method == Method::CONNECT
+                && protocol.is_some_and(|name| name.eq_ignore_ascii_case(WEBSOCKET));
             return is_ours.then_some(Self::Http2);
         }
         Self::is_asked_in_http1(method, *version, headers).then_some(Self::Http1)
     }
 
     /// Returns whether the bytes after the head may belong to a tunnel instead of another request.
-    pub(crate) fn is_asked_in_http1(method: &Method, version: Version, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_asked_in_http1(
+        method: &Method,
+        version: Version,
+        headers: &HeaderMap,
+    ) -> bool {
         let lists = |name: &HeaderName, member: &str| {
             headers::members(headers, name).any(|listed| listed.eq_ignore_ascii_case(member))
         };
@@ -165,7 +171,8 @@ mod tests {
 
     /// Returns the well-formed handshake with another value for a header, or without it.
     fn with(name: &str, value: Option<&str>) -> Parts {
-        let mut headers: Vec<_> = WELL_FORMED.into_iter().filter(|(other, _)| *other != name).collect();
+        let mut headers: Vec<_> =
+            WELL_FORMED.into_iter().filter(|(other, _)| *other != name).collect();
         headers.extend(value.map(|value| (name, value)));
         parts(&headers)
     }
@@ -177,7 +184,10 @@ mod tests {
     #[test]
     fn a_handshake_is_found_in_a_get_that_asks_for_the_upgrade() {
         assert_eq!(Handshake::of(&parts(&WELL_FORMED), false), Ok(Some(Handshake::Http1)));
-        assert_eq!(Handshake::of(&with("upgrade", Some("h2c, websocket")), false), Ok(Some(Handshake::Http1)));
+        assert_eq!(
+            Handshake::of(&with("upgrade", Some("h2c, websocket")), false),
+            Ok(Some(Handshake::Http1))
+        );
     }
 
     #[test]
@@ -214,10 +224,19 @@ mod tests {
     #[test]
     fn a_malformed_one_is_refused() {
         for version in [None, Some("12"), Some("013"), Some("13, 8"), Some("")] {
-            assert_eq!(refusal(&with("sec-websocket-version", version)), FailureCode::UpgradeRequired, "{version:?}");
+            assert_eq!(
+                refusal(&with("sec-websocket-version", version)),
+                FailureCode::UpgradeRequired,
+                "{version:?}"
+            );
         }
-        for key in [None, Some(""), Some("dGhlIHNhbXBsZSBub25jZQ"), Some("c2hvcnQ="), Some("!!!!")] {
-            assert_eq!(refusal(&with("sec-websocket-key", key)), FailureCode::BadRequest, "{key:?}");
+        for key in [None, Some(""), Some("dGhlIHNhbXBsZSBub25jZQ"), Some("c2hvcnQ="), Some("!!!!")]
+        {
+            assert_eq!(
+                refusal(&with("sec-websocket-key", key)),
+                FailureCode::BadRequest,
+                "{key:?}"
+            );
         }
         let twice: Vec<_> = WELL_FORMED.into_iter().chain([WELL_FORMED[3]]).collect();
         assert_eq!(refusal(&parts(&twice)), FailureCode::BadRequest);

@@ -84,7 +84,10 @@ pub(crate) fn size(headers: &HeaderMap) -> usize {
 }
 
 /// Returns the members of a header whose value is a list (RFC 9110, section 5.6.1).
-pub(crate) fn members<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
+pub(crate) fn members<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> + use<'a> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
@@ -106,7 +109,8 @@ mod tests {
     fn seen_by_the_worker(sent: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut headers = HeaderMap::new();
         for (name, value) in sent {
-            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+            headers
+                .append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
         let mut writer = HeadWriter::new("a/b", &[0; 32], "id", "GET", ["http://", "shop", "/"]);
         write(&mut writer, &headers, |_| false, "shop", "10.0.0.9".parse().unwrap(), "id");
@@ -115,7 +119,10 @@ mod tests {
         match decoder.next::<InvokeRequest>().unwrap().unwrap().part.unwrap() {
             Part::Head(head) => {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                head.headers.into_iter().map(|header| (text(header.name.as_bytes()), text(&header.value))).collect()
+                head.headers
+                    .into_iter()
+                    .map(|header| (text(header.name.as_bytes()), text(&header.value)))
+                    .collect()
             }
             Part::Body(_) => unreachable!(),
         }
@@ -138,19 +145,26 @@ mod tests {
         ];
         let seen = seen_by_the_worker(&sent);
         let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();
-        let added = ["host", "x-request-id", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+        let added =
+            ["host", "x-request-id", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
         assert_eq!(names, [&["accept"], &added[..]].concat());
     }
 
     #[test]
     fn the_peer_is_the_last_of_those_forwarded_for() {
-        let seen = seen_by_the_worker(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
+        let seen =
+            seen_by_the_worker(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
         assert_eq!(value(&seen, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
     }
 
     #[test]
     fn what_only_the_router_can_know_cannot_be_claimed() {
-        let sent = [("x-forwarded-proto", "https"), ("x-forwarded-host", "bank"), ("host", "x"), ("tenon-node", "n")];
+        let sent = [
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "bank"),
+            ("host", "x"),
+            ("tenon-node", "n"),
+        ];
         let seen = seen_by_the_worker(&sent);
         assert!(value(&seen, "tenon-node").is_empty());
         assert_eq!(value(&seen, "x-forwarded-proto"), ["http"]);
@@ -161,7 +175,8 @@ mod tests {
     #[test]
     fn a_request_id_is_taken_over_only_if_it_is_sane() {
         let id = |value: &str| {
-            let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(value).unwrap())]);
+            let headers =
+                HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(value).unwrap())]);
             sane_request_id(&headers).map(str::to_owned)
         };
         assert_eq!(id("4bf92f35-77b3"), Some("4bf92f35-77b3".into()));

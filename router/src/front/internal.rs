@@ -33,7 +33,7 @@ use tonic::Status;
 use crate::front::internal::messages::Messages;
 use crate::front::internal::relay::{Held, Relay};
 use crate::front::response;
-use crate::metrics::Outcome;
+use crate::meters::Outcome;
 use crate::thread::{Accounts, RouterThread};
 use crate::trace::{Asked, Trace};
 use crate::upstream::exchange::Reply;
@@ -48,14 +48,19 @@ pub(crate) async fn serve(
     accounts: Rc<Accounts>,
     request: Request<Incoming>,
 ) -> Result<Response<Relay>, Infallible> {
-    let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|is| is.as_bytes().starts_with(b"application/grpc"));
+    let is_grpc = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|is| is.as_bytes().starts_with(b"application/grpc"));
     if !is_grpc {
         let mut response = Response::new(Relay::default());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Ok(response);
     }
     if request.uri().path() != INVOKE_PATH {
-        return Ok(Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http());
+        return Ok(
+            Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http()
+        );
     }
     let mut messages = Messages::new(request.into_body());
     Ok(match messages.head().await {
@@ -113,12 +118,17 @@ async fn invoke(
     }
     let slot = if head.asks_for_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
     let limit = if slot.is_some() { u64::MAX } else { worker.body_limit };
-    let upload = head.more_body.then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
+    let upload = head
+        .more_body
+        .then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
     let again = again(&head);
-    let service =
-        |(id, digest): (&WorkerId, &[u8; 32])| Service { worker: id.to_string(), digest: digest.to_vec().into() };
-    head.services = view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
+    let service = |(id, digest): (&WorkerId, &[u8; 32])| Service {
+        worker: id.to_string(),
+        digest: digest.to_vec().into(),
+    };
+    head.services =
+        view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
     let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
@@ -126,7 +136,8 @@ async fn invoke(
     let held = match (response::switches_protocols(&reply), slot) {
         (true, Some(slot)) => Held::tunnel(slot),
         (true, None) => {
-            return Err(AttemptError::Nonsense("a WebSocket that the call did not request".into()).into_failure());
+            return Err(AttemptError::Nonsense("a WebSocket that the call did not request".into())
+                .into_failure());
         }
         (false, _) => Held::request(permit),
     };
@@ -143,12 +154,14 @@ impl Source for Messages {
 fn again(head: &InvokeHead) -> Again {
     match &head.scheduled {
         Some(_) => Again::Never,
-        None => Method::from_bytes(head.method.as_bytes()).map_or(Again::Never, |method| Again::of(&method)),
+        None => Method::from_bytes(head.method.as_bytes())
+            .map_or(Again::Never, |method| Again::of(&method)),
     }
 }
 
 fn status(reply: &Reply) -> StatusCode {
-    let status = u16::try_from(reply.head.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status =
+        u16::try_from(reply.head.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
@@ -169,12 +182,18 @@ impl Line {
     fn of(head: &InvokeHead) -> Self {
         let event = || "SCHEDULED".to_owned();
         let method = if head.scheduled.is_some() { event() } else { head.method.clone() };
-        Self { request_id: head.request_id.clone(), caller: head.caller.clone(), method, url: head.url.clone() }
+        Self {
+            request_id: head.request_id.clone(),
+            caller: head.caller.clone(),
+            method,
+            url: head.url.clone(),
+        }
     }
 
     fn asked(&self, peer: IpAddr) -> Asked<'_> {
         let after_scheme = self.url.split_once("://").map_or("", |(_, rest)| rest);
-        let (host, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
+        let (host, path) =
+            after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
         Asked {
             request_id: &self.request_id,
             peer,

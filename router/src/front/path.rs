@@ -33,7 +33,7 @@ use crate::front::handshake::Handshake;
 use crate::front::headers;
 use crate::front::response::{self, ResponseBody};
 use crate::front::target::Target;
-use crate::metrics::Outcome;
+use crate::meters::Outcome;
 use crate::table::Worker;
 use crate::thread::{self, Accounts, RouterThread};
 use crate::trace::{self, Asked, Trace};
@@ -57,26 +57,28 @@ pub(crate) async fn serve(
     let peer = caller.address;
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
-    let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
+    let request_id =
+        headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
     let settings = &thread.settings;
     let for_caller = settings.debug_headers || trace::is_asked_for(&parts.headers);
     let mut trace = Trace::new(for_caller, settings.access_log);
 
-    let (mut response, outcome) = match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
-        Ok(response) => {
-            let outcome = Outcome::Answered(response.status());
-            (response, outcome)
-        }
-        Err(failure) => {
-            let mut response = error::response(&failure, &parts, &request_id);
-            if parts.extensions.get() == Some(&Refusal::TooLong) {
-                *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let (mut response, outcome) =
+        match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
+            Ok(response) => {
+                let outcome = Outcome::Answered(response.status());
+                (response, outcome)
             }
-            let bodiless = parts.method == Method::HEAD;
-            let body = |body: Bytes| ResponseBody::Full((!bodiless).then_some(body));
-            (response.map(body), Outcome::Failed(failure.code))
-        }
-    };
+            Err(failure) => {
+                let mut response = error::response(&failure, &parts, &request_id);
+                if parts.extensions.get() == Some(&Refusal::TooLong) {
+                    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                }
+                let bodiless = parts.method == Method::HEAD;
+                let body = |body: Bytes| ResponseBody::Full((!bodiless).then_some(body));
+                (response.map(body), Outcome::Failed(failure.code))
+            }
+        };
 
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if caller.client.passage() == Passage::Kept {
@@ -140,7 +142,8 @@ async fn answer(
     let body = match &tunnel {
         Some((_, tunnel)) => RequestBody::Streaming(Rc::new(tunnel.upload())),
         None => {
-            let needed = REQUEST + headers::size(&parts.headers) + body::needs(&body, worker.body_limit)?;
+            let needed =
+                REQUEST + headers::size(&parts.headers) + body::needs(&body, worker.body_limit)?;
             let memory = client.memory(needed).ok_or_else(thread::overloaded)?;
             body::admit(body, worker.body_limit, thread.settings.pace, memory).await?
         }
@@ -153,12 +156,19 @@ async fn answer(
         RequestBody::Streaming(upload) => (&[][..], Some(upload)),
     };
     let url = ["http://", target.authority(), target.path_and_query()];
-    let mut head = HeadWriter::new(worker.id.as_str(), worker.digest.as_bytes(), request_id, method.as_str(), url);
+    let mut head = HeadWriter::new(
+        worker.id.as_str(),
+        worker.digest.as_bytes(),
+        request_id,
+        method.as_str(),
+        url,
+    );
     let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
     headers::write(&mut head, &parts.headers, replaced, target.authority(), *address, request_id);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
-    view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
+    view.services_of(worker)
+        .for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
 
     // Pick and forward, and repeat if that may help.
@@ -166,7 +176,9 @@ async fn answer(
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
 
     // Answer.
-    let Some((handshake, tunnel)) = tunnel else { return response::of(method, reply, permit, client) };
+    let Some((handshake, tunnel)) = tunnel else {
+        return response::of(method, reply, permit, client);
+    };
     if response::switches_protocols(&reply) {
         return Ok(response::tunnel(&handshake, tunnel, reply));
     }
@@ -175,14 +187,26 @@ async fn answer(
 }
 
 fn refused(refusal: Refusal) -> Failure {
-    let code = if refusal == Refusal::Huge { FailureCode::RequestTooLarge } else { FailureCode::BadRequest };
+    let code = if refusal == Refusal::Huge {
+        FailureCode::RequestTooLarge
+    } else {
+        FailureCode::BadRequest
+    };
     Failure::new(code, Phase::Admission, refusal.to_string())
 }
 
 fn no_websocket() -> Failure {
-    Failure::new(FailureCode::BadRequest, Phase::Response, "the Worker responded without accepting the WebSocket")
+    Failure::new(
+        FailureCode::BadRequest,
+        Phase::Response,
+        "the Worker responded without accepting the WebSocket",
+    )
 }
 
 fn no_worker() -> Failure {
-    Failure::new(FailureCode::WorkerNotFound, Phase::Admission, "no Worker has a route for this host and path")
+    Failure::new(
+        FailureCode::WorkerNotFound,
+        Phase::Admission,
+        "no Worker has a route for this host and path",
+    )
 }

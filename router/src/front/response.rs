@@ -59,9 +59,14 @@ pub(crate) fn of(
     let ResponseHead { status, headers, body, more_body } = head;
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.filter(|status| !status.is_informational()).ok_or_else(|| {
-        Failure::new(FailureCode::Internal, Phase::Response, "the node's response has no valid status")
+        Failure::new(
+            FailureCode::Internal,
+            Phase::Response,
+            "the node's response has no valid status",
+        )
     })?;
-    let bodiless = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let bodiless = *method == Method::HEAD
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut map = header_map(headers);
     if !more_body {
         end(rest);
@@ -71,13 +76,18 @@ pub(crate) fn of(
             // hyper sets the length of the actual body.
             map.remove(header::CONTENT_LENGTH);
         }
-        return Ok(built(status, map, ResponseBody::Full((!bodiless && !body.is_empty()).then_some(body))));
+        return Ok(built(
+            status,
+            map,
+            ResponseBody::Full((!bodiless && !body.is_empty()).then_some(body)),
+        ));
     }
     if bodiless {
         return Ok(built(status, map, ResponseBody::Full(None)));
     }
     let first = (!body.is_empty()).then_some(body);
-    let streaming = Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
+    let streaming =
+        Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
     Ok(built(status, map, ResponseBody::Streaming(streaming)))
 }
 
@@ -87,7 +97,11 @@ pub(crate) fn switches_protocols(reply: &Reply) -> bool {
 }
 
 /// Returns the answer that opens a tunnel.
-pub(crate) fn tunnel(handshake: &Handshake, tunnel: Tunnel, mut reply: Reply) -> Response<ResponseBody> {
+pub(crate) fn tunnel(
+    handshake: &Handshake,
+    tunnel: Tunnel,
+    mut reply: Reply,
+) -> Response<ResponseBody> {
     let mut map = header_map(std::mem::take(&mut reply.head.headers));
     tunnel.open(reply);
     let status = handshake.agree(&mut map);
@@ -106,7 +120,9 @@ fn header_map(headers: Vec<Header>) -> HeaderMap {
     for Header { name, value } in headers {
         // The node has checked the headers already; an invalid one is dropped, not worth failing
         // the response.
-        let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) else {
+        let (Ok(name), Ok(value)) =
+            (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value))
+        else {
             continue;
         };
         if !headers::is_hop_by_hop(&name) && !headers::is_ours(&name) {
@@ -154,12 +170,17 @@ impl Streaming {
                 if self.memory.is_none() {
                     self.memory = self.client.memory(BEHIND);
                 }
-                let without_memory =
-                    || BrokeOff(AttemptError::Nonsense("no memory for a client that reads slowly".into()));
+                let without_memory = || {
+                    BrokeOff(AttemptError::Nonsense(
+                        "no memory for a client that reads slowly".into(),
+                    ))
+                };
                 Some(if self.memory.is_some() { Ok(piece) } else { Err(without_memory()) })
             }
             Ok(None) => None,
-            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(AttemptError::Nonsense("a second head".into())))),
+            Ok(Some(Part::Head(_))) => {
+                Some(Err(BrokeOff(AttemptError::Nonsense("a second head".into()))))
+            }
             Err(error) => Some(Err(BrokeOff(error))),
         })
     }
@@ -195,7 +216,10 @@ impl Body for WrittenResponse {
     type Data = Bytes;
     type Error = BrokeOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         // hyper asks for more once the client has taken what there was.
         let Self { body, in_hand, .. } = &mut *self;
         in_hand.unread(false);
@@ -217,7 +241,10 @@ impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BrokeOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         let streaming = match &mut *self {
             Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Streaming(streaming) => streaming,

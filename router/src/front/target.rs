@@ -55,8 +55,8 @@ impl<'a> Target<'a> {
             }
             (Some(authority), _) => Cow::Borrowed(authority),
             (None, Some(host)) => {
-                let authority =
-                    Authority::try_from(host.as_bytes()).map_err(|_| bad("the Host header is not a valid host"))?;
+                let authority = Authority::try_from(host.as_bytes())
+                    .map_err(|_| bad("the Host header is not a valid host"))?;
                 Cow::Owned(authority)
             }
             (None, None) if parts.version < Version::HTTP_11 => {
@@ -104,9 +104,13 @@ fn has_valid_port(authority: &Authority) -> bool {
 }
 
 /// Returns the path with the query, and the path's length in bytes.
-fn seen_by_the_worker<'a>(path: &'a str, query: Option<&'a str>) -> Result<(Cow<'a, str>, usize), Failure> {
+fn seen_by_the_worker<'a>(
+    path: &'a str,
+    query: Option<&'a str>,
+) -> Result<(Cow<'a, str>, usize), Failure> {
     if is_plain(path) {
-        let whole = query.map_or(Cow::Borrowed(path), |query| Cow::Owned([path, "?", query].concat()));
+        let whole =
+            query.map_or(Cow::Borrowed(path), |query| Cow::Owned([path, "?", query].concat()));
         return Ok((whole, path.len()));
     }
     // The host does not matter.
@@ -161,11 +165,17 @@ mod tests {
 
     #[test]
     fn the_host_is_in_the_target_or_in_a_header() {
-        for (uri, hosts) in [("/x?y", &["shop:80"][..]), ("http://shop:80/x?y", &[]), ("http://shop:80/x?y", &["bank"])]
-        {
+        for (uri, hosts) in [
+            ("/x?y", &["shop:80"][..]),
+            ("http://shop:80/x?y", &[]),
+            ("http://shop:80/x?y", &["bank"]),
+        ] {
             let parts = parts("GET", uri, hosts);
             let target = Target::of(&parts, &parts.method).unwrap();
-            assert_eq!((target.host(), target.authority(), target.path()), ("shop", "shop:80", "/x"));
+            assert_eq!(
+                (target.host(), target.authority(), target.path()),
+                ("shop", "shop:80", "/x")
+            );
             assert_eq!(target.path_and_query(), "/x?y");
         }
     }

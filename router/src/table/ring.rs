@@ -55,7 +55,8 @@ impl Key {
     /// all probes differ.
     fn probes(self) -> impl Iterator<Item = u32> {
         let step = high(mix(self.0)) | 1;
-        std::iter::successors(Some(high(self.0)), move |place| Some(place.wrapping_add(step))).take(PROBES)
+        std::iter::successors(Some(high(self.0)), move |place| Some(place.wrapping_add(step)))
+            .take(PROBES)
     }
 }
 
@@ -239,7 +240,8 @@ impl Candidates {
         if self.taken.len() >= ring.slots {
             return None;
         }
-        let slot = if self.taken.is_empty() { ring.first(self.key)? } else { self.nearest_untaken(ring)? };
+        let slot =
+            if self.taken.is_empty() { ring.first(self.key)? } else { self.nearest_untaken(ring)? };
         self.taken.push(slot);
         Some(slot)
     }
@@ -249,17 +251,27 @@ impl Candidates {
         if self.cursors.is_empty() {
             self.cursors.extend(self.key.probes().map(|place| {
                 let point = ring.successor(place);
-                Cursor { point, distance: ring.places[point].wrapping_sub(place), left: ring.owners.len() }
+                Cursor {
+                    point,
+                    distance: ring.places[point].wrapping_sub(place),
+                    left: ring.owners.len(),
+                }
             }));
         }
         loop {
-            let cursor = self.cursors.iter_mut().filter(|cursor| cursor.left > 0).min_by_key(|c| c.distance)?;
+            let cursor = self
+                .cursors
+                .iter_mut()
+                .filter(|cursor| cursor.left > 0)
+                .min_by_key(|c| c.distance)?;
             let slot = ring.owners[cursor.point];
             if !self.taken.contains(&slot) {
                 return Some(slot);
             }
             let next = if cursor.point + 1 == ring.owners.len() { 0 } else { cursor.point + 1 };
-            cursor.distance = cursor.distance.wrapping_add(ring.places[next].wrapping_sub(ring.places[cursor.point]));
+            cursor.distance = cursor
+                .distance
+                .wrapping_add(ring.places[next].wrapping_sub(ring.places[cursor.point]));
             cursor.point = next;
             cursor.left -= 1;
         }

@@ -47,7 +47,8 @@ impl Route {
     }
 }
 
-type Hosts<T> = GenericHashMap<Box<str>, Arc<Paths<T>>, foldhash::fast::RandomState, DefaultSharedPtr>;
+type Hosts<T> =
+    GenericHashMap<Box<str>, Arc<Paths<T>>, foldhash::fast::RandomState, DefaultSharedPtr>;
 
 /// Every route, and its target.
 #[derive(Clone)]

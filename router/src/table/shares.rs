@@ -29,7 +29,10 @@ impl Shares {
     /// # Errors
     /// Never fails in practice: the names are valid.
     pub(crate) fn new(published: Published) -> prometheus::Result<Self> {
-        let share = Opts::new("tenon_router_ring_share", "Expected share of all Workers that is pinned to a shard.");
+        let share = Opts::new(
+            "tenon_router_ring_share",
+            "Expected share of all Workers that is pinned to a shard.",
+        );
         let most = Opts::new(
             "tenon_router_ring_imbalance",
             "Largest share of a shard in the pool, divided by the mean share.",
@@ -109,7 +112,8 @@ mod tests {
 
     fn values(shares: &Shares, family: &str) -> Vec<f64> {
         let families = shares.collect();
-        let family = families.iter().find(|found| found.name() == family).expect("one of its families");
+        let family =
+            families.iter().find(|found| found.name() == family).expect("one of its families");
         family.get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect()
     }
 
@@ -120,7 +124,10 @@ mod tests {
         assert!(values(&shares, "tenon_router_ring_share").is_empty());
 
         let mut table = Table::default();
-        table.apply(WatchResponse { nodes: vec![node("one", 2), node("two", 2)], ..Default::default() });
+        table.apply(WatchResponse {
+            nodes: vec![node("one", 2), node("two", 2)],
+            ..Default::default()
+        });
         published.store(Arc::new(table.clone()));
         let told = values(&shares, "tenon_router_ring_share");
         assert_eq!(told.len(), 4);
@@ -128,7 +135,10 @@ mod tests {
         assert_eq!(values(&shares, "tenon_router_ring_slots"), [4.0]);
         assert!((1.0..2.0).contains(&values(&shares, "tenon_router_ring_imbalance")[0]));
 
-        table.apply(WatchResponse { removed_nodes: vec!["one".into(), "two".into()], ..Default::default() });
+        table.apply(WatchResponse {
+            removed_nodes: vec!["one".into(), "two".into()],
+            ..Default::default()
+        });
         published.store(Arc::new(table));
         assert!(values(&shares, "tenon_router_ring_slots").is_empty());
     }
@@ -136,7 +146,10 @@ mod tests {
     #[test]
     fn a_pool_with_a_great_many_shards_is_told_as_a_whole() {
         let mut table = Table::default();
-        table.apply(WatchResponse { nodes: vec![node("large", 1 + TOLD as u32)], ..Default::default() });
+        table.apply(WatchResponse {
+            nodes: vec![node("large", 1 + TOLD as u32)],
+            ..Default::default()
+        });
         let shares = Shares::new(Arc::new(ArcSwap::from_pointee(table))).unwrap();
         assert!(values(&shares, "tenon_router_ring_share").is_empty());
         assert_eq!(values(&shares, "tenon_router_ring_imbalance").len(), 1);

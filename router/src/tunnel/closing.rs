@@ -46,7 +46,8 @@ impl Frames {
     pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
         while let Some((byte, rest)) = bytes.split_first() {
             if self.payload > 0 {
-                let skipped = usize::try_from(self.payload).map_or(bytes.len(), |left| left.min(bytes.len()));
+                let skipped =
+                    usize::try_from(self.payload).map_or(bytes.len(), |left| left.min(bytes.len()));
                 self.payload -= skipped as u64;
                 bytes = &bytes[skipped..];
                 continue;

@@ -8,7 +8,8 @@
 
 use std::sync::Arc;
 
-use prometheus::IntGauge;
+use prometheus::{IntGauge, Registry};
+use tenon_lifecycle::metrics::Register as _;
 use tokio::sync::watch;
 
 use crate::clients::{Client, InHand};
@@ -17,6 +18,14 @@ use crate::quota::{Account, Hold, Peer, Quota};
 /// The maximum number of tunnels per thread. An idle tunnel has a socket, a stream and a few KiB,
 /// which are charged with its connection.
 const MAX: usize = 16_384;
+
+/// Registers the gauge of the tunnels of all threads.
+///
+/// # Errors
+/// Fails if the registry already has it.
+pub(crate) fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
+    registry.gauge("tenon_router_tunnels", "WebSockets that are open or being opened.")
+}
 
 pub(crate) struct Tunnels {
     open: Quota,
@@ -48,7 +57,12 @@ impl Tunnels {
     pub(crate) fn take(&self, account: &Account) -> Option<TunnelSlot> {
         let hold = account.take(1)?;
         self.gauge.inc();
-        Some(TunnelSlot { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
+        Some(TunnelSlot {
+            _hold: hold,
+            in_hand: None,
+            gauge: self.gauge.clone(),
+            end_rx: self.end_tx.subscribe(),
+        })
     }
 
     /// Ends all tunnels, including those opened later.

@@ -61,7 +61,8 @@ pub(crate) async fn invoke(
 ) -> Result<Reply, AttemptError> {
     let berth = link.berth(peer).ok_or(AttemptError::Full)?;
     let _waiting = link.wait();
-    let mut sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
+    let mut sender =
+        link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
     let mut request = Request::new(AttemptBody::new(head.clone(), upload));
     *request.method_mut() = Method::POST;
@@ -82,7 +83,9 @@ pub(crate) async fn invoke(
     };
     let reply = exchange.await;
     // A failed body breaks the stream too; the body is the cause.
-    reply.map_err(|error| upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload))
+    reply.map_err(|error| {
+        upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload)
+    })
 }
 
 /// Returns the timeout in whole seconds: nearly all requests have the same value, so that header
@@ -90,7 +93,8 @@ pub(crate) async fn invoke(
 fn grpc_timeout(patience: Duration) -> HeaderValue {
     let seconds = patience.as_secs() + u64::from(patience.subsec_nanos() > 0);
     // The specification allows eight digits.
-    HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
+    HeaderValue::try_from(format!("{}S", seconds.min(99_999_999)))
+        .expect("digits and a letter are a header")
 }
 
 async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, AttemptError> {
@@ -111,11 +115,15 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
 
 impl Rest {
     /// Returns the next part, or `None` at an end with status OK.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, AttemptError>> {
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Part>, AttemptError>> {
         Poll::Ready(match ready!(self.stream.poll_next::<InvokeResponse>(cx)) {
-            Ok(Next::Message(message)) => {
-                message.part.map(Some).ok_or_else(|| AttemptError::Nonsense("a message without a part".into()))
-            }
+            Ok(Next::Message(message)) => message
+                .part
+                .map(Some)
+                .ok_or_else(|| AttemptError::Nonsense("a message without a part".into())),
             Ok(Next::Trailers(trailers)) => {
                 self.stream.finish().map_err(nonsense)?;
                 failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Said(failure)))
@@ -162,7 +170,11 @@ fn broken(error: &hyper::Error) -> AttemptError {
         }
         // Section 6.8: streams above the last one that a GOAWAY names have not been processed
         // either.
-        Some(error) if error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR) => {
+        Some(error)
+            if error.is_go_away()
+                && error.is_remote()
+                && error.reason() == Some(h2::Reason::NO_ERROR) =>
+        {
             AttemptError::NotBegun
         }
         _ => AttemptError::Lost,

@@ -127,7 +127,14 @@ impl Journey<'_> {
     async fn attempt(&mut self, target: &Target) -> Result<Reply, Ended> {
         let sent = Cell::new(false);
         let head = self.heads.get(target.stays || self.stays && target.is_lane());
-        let mut exchange = pin!(exchange::invoke(&target.link, self.peer, &head, self.upload, self.patience, &sent));
+        let mut exchange = pin!(exchange::invoke(
+            &target.link,
+            self.peer,
+            &head,
+            self.upload,
+            self.patience,
+            &sent
+        ));
         // Nearly every answer arrives within this time.
         let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
         if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
@@ -152,14 +159,20 @@ impl Journey<'_> {
     fn too_late(&self, sent: bool) -> AttemptError {
         // A failed body breaks the stream too; the body is the cause.
         let body = self.upload.and_then(|upload| upload.failure()).map(AttemptError::Upload);
-        body.unwrap_or(if sent { AttemptError::Silent } else { AttemptError::Unreachable(ConnectFailure::Silent) })
+        body.unwrap_or(if sent {
+            AttemptError::Silent
+        } else {
+            AttemptError::Unreachable(ConnectFailure::Silent)
+        })
     }
 
     /// Returns the next target after a silent shard, if the request may be repeated and there is
     /// another target.
     fn leave(&mut self, from: &Target, sent: bool) -> Option<Target> {
-        let lost_another = sent && from.is_lane() && self.depends_on_node(from, &AttemptError::Lost);
-        let error = if lost_another { AttemptError::NodeLost } else { AttemptError::Unresponsive { sent } };
+        let lost_another =
+            sent && from.is_lane() && self.depends_on_node(from, &AttemptError::Lost);
+        let error =
+            if lost_another { AttemptError::NodeLost } else { AttemptError::Unresponsive { sent } };
         if !self.attempts.may_be_made_again(&error) {
             return None;
         }
@@ -171,8 +184,13 @@ impl Journey<'_> {
     /// Converts a request's second loss on one node into the loss of that node, unless another
     /// process of the node answers: the processes of a node do not all end at once.
     async fn examine(&self, target: &Target, error: AttemptError) -> AttemptError {
-        let node_is_there = async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
-        if self.depends_on_node(target, &error) && !node_is_there().await { AttemptError::NodeLost } else { error }
+        let node_is_there =
+            async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
+        if self.depends_on_node(target, &error) && !node_is_there().await {
+            AttemptError::NodeLost
+        } else {
+            error
+        }
     }
 
     fn depends_on_node(&self, target: &Target, error: &AttemptError) -> bool {
@@ -209,7 +227,7 @@ impl Journey<'_> {
             false => placements.moved_to_lane(&self.worker.digest, now),
         }
         drop(placements);
-        self.upstream.metrics.moved(to.to());
+        self.upstream.metrics.moved(to);
         self.stays |= to == Move::Stay;
         self.picker.moved(target, to)
     }
@@ -246,10 +264,18 @@ struct Heads<'a> {
 
 impl Heads<'_> {
     fn get(&self, stays: bool) -> Bytes {
-        if stays { self.stay.get_or_init(|| invoke::with_stay(self.head)).clone() } else { self.head.clone() }
+        if stays {
+            self.stay.get_or_init(|| invoke::with_stay(self.head)).clone()
+        } else {
+            self.head.clone()
+        }
     }
 }
 
 fn no_node() -> Failure {
-    Failure::new(FailureCode::NoNode, Phase::Admission, "no node that can run the Worker is reachable")
+    Failure::new(
+        FailureCode::NoNode,
+        Phase::Admission,
+        "no node that can run the Worker is reachable",
+    )
 }

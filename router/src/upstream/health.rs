@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::metrics::Ejection;
+use crate::upstream::metrics::Ejection;
 
 /// The number of consecutive refusals after which a shard is ejected. A single one may come from a
 /// listener that is just starting.
@@ -102,7 +102,9 @@ impl Health {
     pub(crate) fn disconnected(self, how: Disconnect) -> Self {
         match (self, how) {
             (Self::Sound { .. }, Disconnect::HungUp)
-            | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => Self::AwaitsSuccessor,
+            | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => {
+                Self::AwaitsSuccessor
+            }
             // A process that was draining has ended, and its node may follow.
             (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
@@ -218,8 +220,14 @@ mod tests {
         for how in [Disconnect::HungUp, Disconnect::Closed] {
             assert_eq!(Health::connected().fell_silent().disconnected(how), awaits);
         }
-        assert_eq!(Health::connected().disconnected(Disconnect::Closed), Health::connected(), "it had nothing to do");
-        assert!(awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some());
+        assert_eq!(
+            Health::connected().disconnected(Disconnect::Closed),
+            Health::connected(),
+            "it had nothing to do"
+        );
+        assert!(
+            awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some()
+        );
         assert_eq!(awaits.fell_silent(), awaits, "its connection is a new one");
         for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
             assert!(awaits.failed_to_connect(how).is_ejected());
@@ -231,7 +239,10 @@ mod tests {
     fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
         for how in [Disconnect::Closed, Disconnect::HungUp, Disconnect::Vanished] {
             let draining = Health::Draining { nodes_version: 7 };
-            assert!(draining.disconnected(how).is_ejected() && draining.fell_silent().disconnected(how).is_ejected());
+            assert!(
+                draining.disconnected(how).is_ejected()
+                    && draining.fell_silent().disconnected(how).is_ejected()
+            );
             assert!(!Health::connected().disconnected(how).is_ejected());
         }
     }

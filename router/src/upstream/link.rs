@@ -40,13 +40,13 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::executor::Local;
-use crate::metrics::{Gauges, Metrics, Spill};
 use crate::quota::Peer;
 use crate::table::Shard;
 use crate::upstream::bulkhead::{Berth, Bulkhead};
 use crate::upstream::health::{ConnectFailure, Disconnect, Health};
 use crate::upstream::heard::{Counts, Heard};
 use crate::upstream::inquiry::Inquiry;
+use crate::upstream::metrics::{Spill, UpstreamMetrics};
 use crate::upstream::pulse::{self, Beat, Pulse};
 use crate::upstream::upload::AttemptBody;
 
@@ -99,8 +99,7 @@ pub(crate) struct Link {
     fallen_silent: Notify,
     bulkhead: Bulkhead,
     pub(crate) inquiry: Inquiry,
-    metrics: Metrics,
-    gauges: Gauges,
+    metrics: Rc<UpstreamMetrics>,
 }
 
 type Sender = SendRequest<AttemptBody>;
@@ -133,8 +132,7 @@ impl Link {
     pub(crate) fn new(
         shard: Arc<Shard>,
         tls: Option<Tls>,
-        metrics: Metrics,
-        gauges: Gauges,
+        metrics: Rc<UpstreamMetrics>,
         bulkhead: Bulkhead,
     ) -> Rc<Self> {
         Rc::new(Self {
@@ -150,7 +148,6 @@ impl Link {
             bulkhead,
             inquiry: Inquiry::default(),
             metrics,
-            gauges,
         })
     }
 
@@ -227,7 +224,9 @@ impl Link {
         let mut request = Request::new(AttemptBody::new(Bytes::new(), None));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
-        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        request
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         _ = sender.try_send_request(request).await;
     }
 
@@ -239,7 +238,8 @@ impl Link {
             idle => {
                 // The task completes even if all requests that wait for it are cancelled.
                 let task = spawn_local(self.clone().connect());
-                let ended = task.map(|ended| ended.unwrap_or(Err(Unreachable(ConnectFailure::Refused))));
+                let ended =
+                    task.map(|ended| ended.unwrap_or(Err(Unreachable(ConnectFailure::Refused))));
                 let connecting = ended.boxed_local().shared();
                 *idle = State::Connecting(connecting.clone());
                 connecting
@@ -249,10 +249,11 @@ impl Link {
     }
 
     async fn connect(self: Rc<Self>) -> Result<Sender, Unreachable> {
-        let (reads, prove_by) = (self.counts.reads(), self.health.get().proof().map(|within| Instant::now() + within));
+        let (reads, prove_by) =
+            (self.counts.reads(), self.health.get().proof().map(|within| Instant::now() + within));
         match self.handshake(prove_by).await {
             Ok((sender, connection)) => {
-                let (link, open) = (Rc::downgrade(&self), self.gauges.links.clone());
+                let (link, open) = (Rc::downgrade(&self), self.metrics.links.clone());
                 open.inc();
                 spawn_local(async move {
                     let ended = connection.await;
@@ -264,17 +265,24 @@ impl Link {
                 });
                 if let Some(by) = prove_by {
                     if !self.is_answered(&sender, reads, by).await {
-                        return Err(self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into()));
+                        return Err(
+                            self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into())
+                        );
                     }
                     if sender.is_closed() {
-                        return Err(self.failed(ConnectFailure::Refused, &io::ErrorKind::ConnectionAborted.into()));
+                        return Err(self.failed(
+                            ConnectFailure::Refused,
+                            &io::ErrorKind::ConnectionAborted.into(),
+                        ));
                     }
                 }
                 self.change(Health::connected());
                 *self.state.borrow_mut() = State::Open(sender.clone());
                 Ok(sender)
             }
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(self.failed(ConnectFailure::Silent, &error)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(self.failed(ConnectFailure::Silent, &error))
+            }
             Err(error) => Err(self.failed(ConnectFailure::Refused, &error)),
         }
     }
@@ -303,7 +311,8 @@ impl Link {
         let stream = match &self.tls {
             Some(tls) => {
                 let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-                let within = prove_by.map_or(HANDSHAKE_TIMEOUT, |by| by.saturating_duration_since(Instant::now()));
+                let within = prove_by
+                    .map_or(HANDSHAKE_TIMEOUT, |by| by.saturating_duration_since(Instant::now()));
                 let stream = in_time(within, async { Ok(connecting.await?) }).await?;
                 // The handshake is an answer by the shard's thread.
                 self.counts.count_read();
@@ -345,11 +354,11 @@ impl Link {
         let (node, shard) = (&*self.shard.node, self.shard.id);
         match (before.ejection(), health.ejection()) {
             (None, Some(why)) => {
-                self.metrics.ejected(why);
-                self.gauges.ejected.inc();
+                self.metrics.ejections.inc(why);
+                self.metrics.ejected.inc();
                 tracing::warn!(node, %shard, ?why, "ejected a shard");
             }
-            (Some(_), None) => self.gauges.ejected.dec(),
+            (Some(_), None) => self.metrics.ejected.dec(),
             _ => {}
         }
         if health != before && health == Health::AwaitsSuccessor {
@@ -369,7 +378,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if self.health.get().ejection().is_some() {
-            self.gauges.ejected.dec();
+            self.metrics.ejected.dec();
         }
     }
 }
@@ -378,7 +387,8 @@ impl Drop for Link {
 fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     let Err(error) = ended else { return Disconnect::Closed };
     let causes = std::iter::successors(error.source(), |&error| error.source());
-    let mut kinds = causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let mut kinds =
+        causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
     let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));
     if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
 }
@@ -390,7 +400,9 @@ const HANGS_UP: [io::ErrorKind; 3] =
 /// Tries to connect until that succeeds or the link has been dropped.
 async fn probe(link: Weak<Link>) {
     loop {
-        let Some(pause) = link.upgrade().and_then(|link| link.health.get().probe_pause(fastrand::f64())) else {
+        let Some(pause) =
+            link.upgrade().and_then(|link| link.health.get().probe_pause(fastrand::f64()))
+        else {
             return;
         };
         tokio::time::sleep(pause).await;
@@ -406,7 +418,9 @@ async fn probe(link: Weak<Link>) {
 async fn watch(link: Weak<Link>) {
     let mut ticks = tokio::time::interval_at(Instant::now() + pulse::TICK, pulse::TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let Some(mut pulse) = link.upgrade().map(|link| Pulse::new(link.counts.reads())) else { return };
+    let Some(mut pulse) = link.upgrade().map(|link| Pulse::new(link.counts.reads())) else {
+        return;
+    };
     loop {
         ticks.tick().await;
         let Some(link) = link.upgrade() else { return };
@@ -427,7 +441,9 @@ async fn watch(link: Weak<Link>) {
 }
 
 async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(limit, future).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    tokio::time::timeout(limit, future)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Disables Nagle's algorithm, and has the kernel detect a machine that has vanished.
@@ -435,7 +451,9 @@ fn watch_over(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let interval = VANISHED / 3;
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(interval).with_interval(interval).with_retries(2))?;
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new().with_time(interval).with_interval(interval).with_retries(2),
+    )?;
     socket.set_tcp_user_timeout(Some(VANISHED))
 }
 
@@ -445,7 +463,11 @@ const KNOCK_PATH: &str = "/";
 /// Returns the URI of a path on a shard. An address that is not valid in a URI is still connected
 /// to, but its authority is a placeholder: nodes do not read it.
 fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
-    let host = if shard.address.contains(':') { format!("[{}]", shard.address) } else { shard.address.to_string() };
+    let host = if shard.address.contains(':') {
+        format!("[{}]", shard.address)
+    } else {
+        shard.address.to_string()
+    };
     let authority = Authority::try_from(format!("{host}:{}", shard.port))
         .unwrap_or_else(|_| Authority::from_static("node.invalid"));
     let mut parts = http::uri::Parts::default();

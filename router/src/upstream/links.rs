@@ -9,17 +9,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
 
-use crate::metrics::{Gauges, Metrics};
 use crate::table::{Shard, Table};
 use crate::upstream::bulkhead::Bulkhead;
 use crate::upstream::link::Link;
+use crate::upstream::metrics::UpstreamMetrics;
 
 pub(crate) struct Links {
     by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     in_flight: usize,
     tls: Option<Tls>,
-    metrics: Metrics,
-    gauges: Gauges,
+    metrics: Rc<UpstreamMetrics>,
 }
 
 impl Links {
@@ -27,8 +26,8 @@ impl Links {
     ///
     /// # Arguments
     /// * `in_flight`: the number of requests that the thread may have in hand.
-    pub(crate) fn new(in_flight: usize, tls: Option<Tls>, metrics: Metrics, gauges: Gauges) -> Self {
-        Self { by_shard: RefCell::default(), in_flight, tls, metrics, gauges }
+    pub(crate) fn new(in_flight: usize, tls: Option<Tls>, metrics: Rc<UpstreamMetrics>) -> Self {
+        Self { by_shard: RefCell::default(), in_flight, tls, metrics }
     }
 
     /// Returns the link to a shard, which is created on first use.
@@ -38,8 +37,8 @@ impl Links {
             Some(link) => link.clone(),
             None => {
                 let bulkhead = Bulkhead::new(self.in_flight);
-                let (metrics, gauges) = (self.metrics.clone(), self.gauges.clone());
-                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges, bulkhead);
+                let link =
+                    Link::new(shard.clone(), self.tls.clone(), self.metrics.clone(), bulkhead);
                 links.insert(shard.clone(), link.clone());
                 link
             }

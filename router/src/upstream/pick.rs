@@ -17,12 +17,12 @@ use std::time::Instant;
 
 use tenon_proto::failure::FailureCode;
 
-use crate::metrics::Spill;
 use crate::table::ring::{Candidates, Key, SlotIndex};
 use crate::table::{Pool, Worker};
 use crate::upstream::Upstream;
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::link::Link;
+use crate::upstream::metrics::Spill;
 use crate::upstream::placement::Move;
 use crate::upstream::retry::AttemptError;
 
@@ -86,7 +86,12 @@ pub(crate) struct Picker<'a> {
 }
 
 impl<'a> Picker<'a> {
-    pub(crate) fn new(upstream: &'a Upstream, pool: &'a Pool, worker: &'a Worker, nodes_version: u64) -> Self {
+    pub(crate) fn new(
+        upstream: &'a Upstream,
+        pool: &'a Pool,
+        worker: &'a Worker,
+        nodes_version: u64,
+    ) -> Self {
         Self {
             upstream,
             pool,
@@ -112,13 +117,19 @@ impl<'a> Picker<'a> {
     pub(crate) fn failed(&mut self, target: &Target, error: &AttemptError) {
         let why = match error {
             AttemptError::Full => Spill::Overloaded,
-            AttemptError::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
+            AttemptError::Said(failure) if failure.code == FailureCode::Overloaded => {
+                Spill::Overloaded
+            }
             AttemptError::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
             _ => Spill::Failed,
         };
         self.passed.get_or_insert(why);
         if target.is_lane() {
-            let lanes = if matches!(error, AttemptError::Lost) { &mut self.ended } else { &mut self.failed };
+            let lanes = if matches!(error, AttemptError::Lost) {
+                &mut self.ended
+            } else {
+                &mut self.failed
+            };
             lanes.push(target.link.clone());
         }
         self.lost_some |= matches!(
@@ -201,7 +212,9 @@ impl<'a> Picker<'a> {
             };
             let Some(target) = found else { continue };
             // Each request counts once.
-            self.passed.filter(|_| !self.spilled).inspect(|why| self.upstream.metrics.spill(*why));
+            self.passed
+                .filter(|_| !self.spilled)
+                .inspect(|why| self.upstream.metrics.spills.inc(*why));
             self.spilled = self.passed.is_some();
             self.last = Some(slot);
             return Some(target);
@@ -239,7 +252,8 @@ impl<'a> Picker<'a> {
         for has_ended in [false, true] {
             for lane in from.iter().chain(before) {
                 let link = self.upstream.links.to(lane);
-                let is_among = |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
+                let is_among =
+                    |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
                 if is_among(&self.failed) || is_among(&self.ended) != has_ended {
                     continue;
                 }
@@ -282,6 +296,7 @@ impl<'a> Picker<'a> {
     fn asks_lane_first(&self) -> bool {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
         let mut placements = self.upstream.placements.borrow_mut();
-        placements.is_in_lane(digest, now) || self.worker.is_news(now) && placements.is_first_sight(digest, now)
+        placements.is_in_lane(digest, now)
+            || self.worker.is_news(now) && placements.is_first_sight(digest, now)
     }
 }

@@ -134,16 +134,6 @@ pub(crate) enum Move {
     Stay,
 }
 
-impl Move {
-    /// Returns the label for metrics.
-    pub(crate) fn to(self) -> &'static str {
-        match self {
-            Self::Lane | Self::Stay => "lane",
-            Self::Shard => "shard",
-        }
-    }
-}
-
 /// The number of redirects of one request within nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Moves(u32);
@@ -229,7 +219,10 @@ mod tests {
         assert!(!placements.is_first_sight(&digest(1), now));
         placements.moved_to_lane(&digest(2), now);
         placements.moved_to_shard(&digest(3), now);
-        assert!(!placements.is_first_sight(&digest(2), now) && !placements.is_first_sight(&digest(3), now));
+        assert!(
+            !placements.is_first_sight(&digest(2), now)
+                && !placements.is_first_sight(&digest(3), now)
+        );
     }
 
     #[test]
@@ -242,7 +235,8 @@ mod tests {
             placements.moved_to_lane(&digest(number), now);
             assert!(placements.is_in_lane(&digest(number), now));
         }
-        let remembered = (0..many).filter(|number| placements.is_in_lane(&digest(*number), now)).count();
+        let remembered =
+            (0..many).filter(|number| placements.is_in_lane(&digest(*number), now)).count();
         assert!((SETS * WAYS * 9 / 10..=SETS * WAYS).contains(&remembered), "{remembered}");
     }
 

@@ -101,27 +101,40 @@ impl AttemptError {
     pub(crate) fn into_failure(self) -> Failure {
         let failure = |code, phase, message: &str| Failure::new(code, phase, message);
         match self {
-            Self::Unreachable(_) | Self::NotBegun | Self::Unresponsive { sent: false } => {
-                failure(FailureCode::NoNode, Phase::Admission, "no node that can run the Worker is reachable")
-            }
+            Self::Unreachable(_) | Self::NotBegun | Self::Unresponsive { sent: false } => failure(
+                FailureCode::NoNode,
+                Phase::Admission,
+                "no node that can run the Worker is reachable",
+            ),
             Self::Full => {
-                let message = "the Worker's shard has its maximum of requests from this router; retry later";
+                let message =
+                    "the Worker's shard has its maximum of requests from this router; retry later";
                 failure(FailureCode::Overloaded, Phase::Admission, message)
             }
             // "moved" is internal to routers and nodes.
-            Self::Said(Failure { code: FailureCode::Moved, .. }) => {
-                failure(FailureCode::NoNode, Phase::Admission, "no process of the node runs the Worker")
-            }
+            Self::Said(Failure { code: FailureCode::Moved, .. }) => failure(
+                FailureCode::NoNode,
+                Phase::Admission,
+                "no process of the node runs the Worker",
+            ),
             Self::Said(failure) | Self::Upload(failure) => failure,
-            Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true } => {
-                failure(FailureCode::NodeLost, Phase::Handler, "the node was lost while it ran the invocation")
-            }
-            Self::Silent => {
-                failure(FailureCode::WallLimitExceeded, Phase::Handler, "the Worker did not respond in time")
-            }
+            Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true } => failure(
+                FailureCode::NodeLost,
+                Phase::Handler,
+                "the node was lost while it ran the invocation",
+            ),
+            Self::Silent => failure(
+                FailureCode::WallLimitExceeded,
+                Phase::Handler,
+                "the Worker did not respond in time",
+            ),
             Self::Nonsense(what) => {
                 tracing::error!(%what, "a node's response violates the protocol");
-                failure(FailureCode::Internal, Phase::Handler, "the node's response violates the protocol")
+                failure(
+                    FailureCode::Internal,
+                    Phase::Handler,
+                    "the node's response violates the protocol",
+                )
             }
         }
     }
@@ -133,7 +146,10 @@ impl AttemptError {
 
     /// Returns whether the node says that another of its processes runs the Worker.
     pub(crate) fn is_moved(&self) -> bool {
-        matches!(self, Self::Said(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. }))
+        matches!(
+            self,
+            Self::Said(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. })
+        )
     }
 }
 
@@ -171,7 +187,9 @@ impl Attempts {
 
     /// Returns whether this loss would be the first one too many, unless the whole node is lost.
     pub(crate) fn depends_on_node(&self, error: &AttemptError) -> bool {
-        matches!(error, AttemptError::Lost) && self.again == Again::Harmless && self.lost == MAX_LOST
+        matches!(error, AttemptError::Lost)
+            && self.again == Again::Harmless
+            && self.lost == MAX_LOST
     }
 
     /// Returns whether the request may be repeated after this error, by its method and the number
@@ -198,17 +216,21 @@ impl Attempts {
         now: Instant,
     ) -> bool {
         match after {
-            AttemptError::Unreachable(_) | AttemptError::Unresponsive { sent: false } => self.unreachable += 1,
+            AttemptError::Unreachable(_) | AttemptError::Unresponsive { sent: false } => {
+                self.unreachable += 1
+            }
             _ => self.reached += 1,
         }
         let (safe, free) = match after {
-            AttemptError::Unreachable(_) | AttemptError::NotBegun | AttemptError::Unresponsive { sent: false } => {
-                (true, true)
-            }
+            AttemptError::Unreachable(_)
+            | AttemptError::NotBegun
+            | AttemptError::Unresponsive { sent: false } => (true, true),
             AttemptError::Full => (true, false),
             // The answer of a node that has no process to run it.
             moved if moved.is_moved() => (true, true),
-            AttemptError::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
+            AttemptError::Said(failure) => {
+                (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining)
+            }
             AttemptError::Lost | AttemptError::Unresponsive { sent: true } => {
                 let again = self.may_be_made_again(after);
                 match after {
@@ -221,7 +243,9 @@ impl Attempts {
                 self.nodes_lost += 1;
                 (self.again == Again::Harmless && self.nodes_lost <= MAX_NODES_LOST, false)
             }
-            AttemptError::Silent | AttemptError::Upload(_) | AttemptError::Nonsense(_) => (false, false),
+            AttemptError::Silent | AttemptError::Upload(_) | AttemptError::Nonsense(_) => {
+                (false, false)
+            }
         };
         safe && replayable
             && self.reached < MAX_ATTEMPTS
@@ -301,11 +325,18 @@ mod tests {
 
     #[test]
     fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
-        for (method, expected) in
-            [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
-        {
+        for (method, expected) in [
+            (Method::GET, true),
+            (Method::PUT, true),
+            (Method::POST, false),
+            (Method::PATCH, false),
+        ] {
             assert_eq!(retried(AttemptError::Lost, method.clone(), true), expected, "{method}");
-            assert_eq!(retried(AttemptError::Unresponsive { sent: true }, method.clone(), true), expected, "{method}");
+            assert_eq!(
+                retried(AttemptError::Unresponsive { sent: true }, method.clone(), true),
+                expected,
+                "{method}"
+            );
         }
     }
 

@@ -38,7 +38,11 @@ pub(crate) fn too_large(limit: u64) -> Failure {
 
 /// Returns the failure for a body whose sender is gone.
 pub(crate) fn broken() -> Failure {
-    Failure::new(FailureCode::BadRequest, Phase::Admission, "the request's body ended before it was complete")
+    Failure::new(
+        FailureCode::BadRequest,
+        Phase::Admission,
+        "the request's body ended before it was complete",
+    )
 }
 
 /// The source of a streamed body.
@@ -79,7 +83,12 @@ impl Upload {
     /// * `limit`: the maximum size, in bytes.
     /// * `seen`: the size of what has arrived already, in bytes.
     /// * `memory`: the memory that a client's body needs in transit.
-    pub(crate) fn new(source: Box<dyn Source>, limit: u64, seen: u64, memory: Option<Hold>) -> Self {
+    pub(crate) fn new(
+        source: Box<dyn Source>,
+        limit: u64,
+        seen: u64,
+        memory: Option<Hold>,
+    ) -> Self {
         let state = State {
             source,
             limit,
@@ -119,7 +128,11 @@ impl Upload {
 }
 
 impl State {
-    fn poll_piece(&mut self, position: &mut usize, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+    fn poll_piece(
+        &mut self,
+        position: &mut usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Failure>>> {
         if let Some(piece) = self.kept.as_ref().and_then(|kept| kept.get(*position)) {
             *position += 1;
             return Poll::Ready(Some(Ok(piece.clone())));
@@ -155,7 +168,8 @@ impl State {
 
     /// Takes memory for a kept piece. Without it the request continues, but cannot be repeated.
     fn has_room_for(&mut self, kept: usize) -> bool {
-        self.kept.is_none() || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))
+        self.kept.is_none()
+            || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))
     }
 
     fn fail(&mut self, failure: Failure) -> Failure {
@@ -200,7 +214,10 @@ impl Body for AttemptBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(Frame::data(head))));
         }

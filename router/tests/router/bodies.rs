@@ -12,7 +12,9 @@ use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 use tenon_router::Pace;
 
-use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, streamed, worker};
+use crate::harness::{
+    Behaviour, Client, Node, Options, Scenario, eventually, full, streamed, worker,
+};
 
 /// Returns bytes that identify their position.
 fn pattern(len: usize) -> Bytes {
@@ -26,7 +28,11 @@ async fn bodies_of_every_size_arrive_as_they_were_sent() {
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         for len in [0, 1, 1000, 64 * 1024 - 1, 64 * 1024, 64 * 1024 + 1, 300_000, 3_000_000] {
             let answer = client.post("/", pattern(len)).await;
-            assert!(answer.status == 200 && answer.body == pattern(len), "{len} bytes: {}", answer.status);
+            assert!(
+                answer.status == 200 && answer.body == pattern(len),
+                "{len} bytes: {}",
+                answer.status
+            );
         }
     }
 }
@@ -71,7 +77,8 @@ async fn limited(node: &Node) -> Scenario {
 async fn a_body_that_says_it_is_too_large_is_not_even_forwarded() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = limited(&node).await;
-    let request = http::Request::post("/").header("host", "small").body(full(pattern(100_001))).unwrap();
+    let request =
+        http::Request::post("/").header("host", "small").body(full(pattern(100_001))).unwrap();
     let answer = scenario.client().await.send(request).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (413, "request_too_large".into()));
     assert_eq!(node.invocations(), 0);
@@ -118,19 +125,27 @@ async fn a_body_that_trickles_is_told_so_and_holds_nothing() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = impatient(&node).await;
     for (length, name) in [(None, "streamed"), (Some(100), "short")] {
-        for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+        for mut client in
+            [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await]
+        {
             let mut request = client.request(Method::POST, "/");
             if let Some(length) = length {
                 request = request.header("content-length", length);
             }
             let trickles = streamed(trickle().take(length.unwrap_or(usize::MAX)));
             let answer = client.send(request.body(trickles).unwrap()).await.unwrap();
-            assert_eq!((answer.status.as_u16(), answer.code()), (408, "request_timeout".into()), "{name}");
-            let closes = answer.headers.get("connection").is_some_and(|connection| connection == "close");
+            assert_eq!(
+                (answer.status.as_u16(), answer.code()),
+                (408, "request_timeout".into()),
+                "{name}"
+            );
+            let closes =
+                answer.headers.get("connection").is_some_and(|connection| connection == "close");
             assert_eq!(closes, matches!(client, Client::Http1(_)), "{name}");
         }
     }
-    eventually("the requests to be over", || scenario.metric("tenon_router_inflight", None) == 0.0).await;
+    eventually("the requests to be over", || scenario.metric("tenon_router_inflight", None) == 0.0)
+        .await;
     assert_eq!(scenario.client().await.post("/", "abc").await.body, "abc");
 }
 

@@ -32,8 +32,11 @@ async fn serving_goes_on_without_the_catalog_and_catches_up_when_it_is_back() {
     eventually("the loss to be told", || connected(&scenario) == 0.0).await;
 
     scenario.catalog = stopped.start();
-    scenario.catalog.change(WatchResponse { workers: vec![worker("shop/till", "till")], ..Default::default() });
-    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    scenario
+        .catalog
+        .change(WatchResponse { workers: vec![worker("shop/till", "till")], ..Default::default() });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
+        .await;
     let resumed = scenario.catalog.resumed();
     assert_eq!(resumed.first(), Some(&None));
     assert_eq!(resumed.last().unwrap().as_ref().unwrap().version, 1, "it resumes where it stood");

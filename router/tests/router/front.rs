@@ -23,7 +23,10 @@ async fn nonsense_is_a_bad_request_and_hurts_nobody_else() {
         ("\0\x01\x02 nonsense\r\n\r\n", "HTTP/1.1 400"),
         ("GET / HTTP/9.9\r\n\r\n", "HTTP/1.1 400"),
         ("GET / HTTP/1.1\r\nbad header\r\n\r\n", "HTTP/1.1 400"),
-        ("POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab", "HTTP/1.1 400"),
+        (
+            "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
+            "HTTP/1.1 400",
+        ),
         ("GET / HTTP/1.1\r\nconnection: close\r\n\r\n", "HTTP/1.1 400"),
         ("GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\nconnection: close\r\n\r\n", "HTTP/1.1 400"),
         ("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "HTTP/1.1 400"),
@@ -33,7 +36,8 @@ async fn nonsense_is_a_bad_request_and_hurts_nobody_else() {
         assert!(answer.starts_with(expected), "{:.60?}: {answer:.200}", bytes);
         assert_eq!(client.get("/").await.status, 200);
     }
-    let nothing = raw(scenario.addr(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nthis is no frame at all").await;
+    let nothing =
+        raw(scenario.addr(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nthis is no frame at all").await;
     assert!(!nothing.contains("HTTP/1"), "HTTP/2 is answered by a GOAWAY");
     assert_eq!(node.invocations(), 9 - 1);
 }
@@ -44,7 +48,9 @@ async fn a_request_may_come_a_byte_at_a_time() {
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    for byte in b"PUT /slow HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\nconnection: close\r\n\r\nabc" {
+    for byte in
+        b"PUT /slow HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\nconnection: close\r\n\r\nabc"
+    {
         stream.write_all(&[*byte]).await.unwrap();
         tokio::task::yield_now().await;
     }
@@ -58,8 +64,7 @@ async fn a_client_that_expects_to_be_told_to_continue_is() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
-    let head =
-        "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n";
+    let head = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut told = [0; 25];
     stream.read_exact(&mut told).await.unwrap();
@@ -81,7 +86,10 @@ async fn many_requests_at_once_share_the_connections_to_the_node() {
         }
     });
     futures::future::join_all(clients).await;
-    eventually("all to be counted", || scenario.metric("tenon_router_requests_total", Some("2xx")) == 320.0).await;
+    eventually("all to be counted", || {
+        scenario.metric("tenon_router_requests_total", Some("2xx")) == 320.0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -89,7 +97,8 @@ async fn a_drain_loses_no_request() {
     let node = Node::start("n1", Behaviour::Echo);
     let options = Options { linger: Duration::from_secs(3), ..Default::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
-    let (addr, served, leaving) = (scenario.addr(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (addr, served, leaving) =
+        (scenario.addr(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     // Half of the clients keep their connection for as long as possible, and half open new ones.
     let clients: Vec<_> = (0..8)
         .map(|i| {
@@ -101,7 +110,8 @@ async fn a_drain_loses_no_request() {
                     let answer = client.get("/").await;
                     assert_eq!(answer.status, 200);
                     served.fetch_add(1, Ordering::SeqCst);
-                    let close = answer.headers.get("connection").is_some_and(|value| value == "close");
+                    let close =
+                        answer.headers.get("connection").is_some_and(|value| value == "close");
                     if i % 2 == 0 || close {
                         client = Client::http1(addr).await;
                     }
@@ -131,8 +141,10 @@ async fn who_has_connected_before_a_router_leaves_may_still_ask() {
         let addr = scenario.addr();
         let stream = TcpStream::connect(addr).await.unwrap();
         let drained = tokio::spawn(scenario.signal().drain());
-        eventually("nobody to be let in any more", || std::net::TcpStream::connect(addr).is_err()).await;
-        let mut client = if http2 { Client::http2_on(stream).await } else { Client::http1_on(stream).await };
+        eventually("nobody to be let in any more", || std::net::TcpStream::connect(addr).is_err())
+            .await;
+        let mut client =
+            if http2 { Client::http2_on(stream).await } else { Client::http1_on(stream).await };
         assert_eq!(client.get("/").await.status, 200);
         drained.await.unwrap();
         scenario.join().await;

@@ -139,7 +139,10 @@ impl Scenario {
     /// Waits for the threads of a drained router.
     pub(crate) async fn join(self) {
         let Self { router, catalog, .. } = self;
-        tokio::time::timeout(DEADLINE, tokio::task::spawn_blocking(|| router.join())).await.unwrap().unwrap();
+        tokio::time::timeout(DEADLINE, tokio::task::spawn_blocking(|| router.join()))
+            .await
+            .unwrap()
+            .unwrap();
         drop(catalog);
     }
 
@@ -148,9 +151,9 @@ impl Scenario {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);
         let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
-        let wanted = metrics
-            .iter()
-            .filter(|metric| label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label)));
+        let wanted = metrics.iter().filter(|metric| {
+            label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
+        });
         wanted.map(|metric| metric.get_counter().get_value() + metric.get_gauge().get_value()).sum()
     }
 }

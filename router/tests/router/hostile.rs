@@ -16,7 +16,8 @@ use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, event
 const MEMORY: u64 = 4 << 20;
 
 /// A handshake for a WebSocket.
-const WEB_SOCKET: &[u8] = b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+const WEB_SOCKET: &[u8] =
+    b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 async fn small(node: &Node) -> Scenario {
@@ -38,12 +39,26 @@ fn memory(scenario: &Scenario) -> f64 {
 async fn a_request_that_can_be_read_in_two_ways_is_refused() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let post = |headers: &str, body: &str| format!("POST / HTTP/1.1\r\nhost: shop\r\n{headers}\r\n\r\n{body}");
+    let post = |headers: &str, body: &str| {
+        format!("POST / HTTP/1.1\r\nhost: shop\r\n{headers}\r\n\r\n{body}")
+    };
     for (bytes, status, says) in [
         (post("transfer-encoding: gzip, chunked", "0\r\n\r\n"), 400, "Transfer-Encoding"),
-        (post("transfer-encoding: chunked\r\ntransfer-encoding: chunked", "0\r\n\r\n"), 400, "Transfer-Encoding"),
-        (post("transfer-encoding: chunked\r\ncontent-length: 5", "0\r\n\r\n"), 400, "Content-Length"),
-        (post("content-length: 5\r\ntransfer-encoding: chunked", "0\r\n\r\n"), 400, "Content-Length"),
+        (
+            post("transfer-encoding: chunked\r\ntransfer-encoding: chunked", "0\r\n\r\n"),
+            400,
+            "Transfer-Encoding",
+        ),
+        (
+            post("transfer-encoding: chunked\r\ncontent-length: 5", "0\r\n\r\n"),
+            400,
+            "Content-Length",
+        ),
+        (
+            post("content-length: 5\r\ntransfer-encoding: chunked", "0\r\n\r\n"),
+            400,
+            "Content-Length",
+        ),
         (post("content-length: 18446744073709551615", "a"), 413, "Content-Length"),
         (post("content-length: 99999999999999999999", "a"), 413, "Content-Length"),
         (post("content-length: 1\r\ncontent-length: 1", "a"), 400, "Content-Length"),
@@ -55,7 +70,10 @@ async fn a_request_that_can_be_read_in_two_ways_is_refused() {
         ("\x16\x03\x01\x02\x00\x01\x00\x01\x7f\x03\x03".into(), 400, "begin"),
     ] {
         let answer = raw(scenario.addr(), bytes.as_bytes()).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says), "{bytes:?}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says),
+            "{bytes:?}: {answer}"
+        );
     }
     assert_eq!(node.invocations(), 0);
 }
@@ -91,7 +109,12 @@ async fn the_path_that_is_matched_is_the_one_that_the_worker_sees() {
     scenario.catalog.change(WatchResponse { workers: vec![admin], ..Default::default() });
     eventually("two routes", || scenario.metric("tenon_router_routes", None) == 2.0).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
-        for path in ["/x/../admin/secret", "/%2e/admin/secret", "/x/%2e%2e/admin/secret", "/x/.%2E/admin/secret"] {
+        for path in [
+            "/x/../admin/secret",
+            "/%2e/admin/secret",
+            "/x/%2e%2e/admin/secret",
+            "/x/.%2E/admin/secret",
+        ] {
             let answer = client.get(path).await;
             assert_eq!(answer.header("told-worker"), "shop/admin", "{path}");
             assert_eq!(answer.header("told-url"), "http://shop/admin/secret", "{path}");
@@ -104,7 +127,10 @@ async fn what_only_the_router_says_no_client_can_say() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
-    let request = client.request(Method::GET, "/").header("tenon-worker", "bank/vault").header("tenon-debug", "1");
+    let request = client
+        .request(Method::GET, "/")
+        .header("tenon-worker", "bank/vault")
+        .header("tenon-debug", "1");
     client.send(request.body(full("")).unwrap()).await.unwrap();
     assert!(node.last_head().headers.iter().all(|header| !header.name.starts_with("tenon-")));
 }
@@ -126,9 +152,13 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
     }
     eventually("the crowd to be counted", || memory(&scenario) > 0.0).await;
     assert!(memory(&scenario) <= MEMORY as f64, "{}", memory(&scenario));
-    eventually("some to be hung up on", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
+    eventually("some to be hung up on", || {
+        scenario.metric("tenon_router_connections_shed_total", None) > 0.0
+    })
+    .await;
     // A connection from before the crowd continues, or can be replaced.
-    if client.send(Request::get("/").header("host", "shop").body(full("")).unwrap()).await.is_err() {
+    if client.send(Request::get("/").header("host", "shop").body(full("")).unwrap()).await.is_err()
+    {
         client = scenario.client().await;
         assert_eq!(client.get("/").await.status, 200);
     }
@@ -204,7 +234,8 @@ async fn one_address_leaves_memory_for_the_next() {
 #[tokio::test]
 async fn connections_that_idle_leave_descriptors_for_the_next() {
     let node = Node::start("n1", Behaviour::Echo);
-    let options = Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
+    let options =
+        Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
     let mut kept = scenario.client().await;
     let mut crowd = Vec::new();
@@ -215,15 +246,21 @@ async fn connections_that_idle_leave_descriptors_for_the_next() {
             assert_eq!(scenario.client().await.get("/").await.status, 200);
         }
     }
-    eventually("the crowd to be bounded", || scenario.metric("tenon_router_connections", None) <= 64.0).await;
-    eventually("the others to be counted", || scenario.metric("tenon_router_connections_shed_total", None) >= 200.0)
-        .await;
+    eventually("the crowd to be bounded", || {
+        scenario.metric("tenon_router_connections", None) <= 64.0
+    })
+    .await;
+    eventually("the others to be counted", || {
+        scenario.metric("tenon_router_connections_shed_total", None) >= 200.0
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn tunnels_that_idle_leave_descriptors_for_the_next() {
     let node = Node::start("n1", Behaviour::Tunnel);
-    let options = Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
+    let options =
+        Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
     let mut crowd = Vec::new();
     for _ in 0..100 {
@@ -231,7 +268,10 @@ async fn tunnels_that_idle_leave_descriptors_for_the_next() {
         let _ = stream.write_all(WEB_SOCKET).await;
         crowd.push(stream);
     }
-    eventually("some to be refused", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
+    eventually("some to be refused", || {
+        scenario.metric("tenon_router_connections_shed_total", None) > 0.0
+    })
+    .await;
     for last in 10..20 {
         let mut stream = from(last, scenario.addr()).await;
         stream.write_all(WEB_SOCKET).await.unwrap();
@@ -274,7 +314,10 @@ async fn answers_that_many_addresses_leave_unread_leave_memory_for_the_next() {
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
         crowd.push(stream);
     }
-    eventually("memory to be short", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
+    eventually("memory to be short", || {
+        scenario.metric("tenon_router_connections_shed_total", None) > 0.0
+    })
+    .await;
     node.behave(Behaviour::Echo);
     for last in 10..30 {
         let served = async {
@@ -290,9 +333,12 @@ async fn answers_that_many_addresses_leave_unread_leave_memory_for_the_next() {
 /// Whether a client of that address is answered.
 async fn is_served(last: u8, addr: SocketAddr) -> bool {
     let mut stream = from(last, addr).await;
-    let asked = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await;
+    let asked =
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await;
     let mut answer = Vec::new();
-    asked.is_ok() && stream.read_to_end(&mut answer).await.is_ok() && answer.starts_with(b"HTTP/1.1 200")
+    asked.is_ok()
+        && stream.read_to_end(&mut answer).await.is_ok()
+        && answer.starts_with(b"HTTP/1.1 200")
 }
 
 #[tokio::test]
@@ -325,7 +371,9 @@ async fn a_head_in_pieces_is_answered_on_every_request_of_a_connection() {
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.set_nodelay(true).unwrap();
     for _ in 0..3 {
-        for piece in ["GET / HTTP/1.1\r\nho", "st: shop\r\nx: ", &"y".repeat(30_000), "\r\n", "\r\n"] {
+        for piece in
+            ["GET / HTTP/1.1\r\nho", "st: shop\r\nx: ", &"y".repeat(30_000), "\r\n", "\r\n"]
+        {
             stream.write_all(piece.as_bytes()).await.unwrap();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

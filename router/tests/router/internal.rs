@@ -10,7 +10,8 @@ use crate::harness::{Behaviour, InternalCaller, Node, Scenario, eventually, head
 
 fn told(answer: &ResponseHead, name: &str) -> String {
     let header = answer.headers.iter().find(|header| header.name == name);
-    String::from_utf8(header.unwrap_or_else(|| panic!("no {name}: {answer:?}")).value.to_vec()).unwrap()
+    String::from_utf8(header.unwrap_or_else(|| panic!("no {name}: {answer:?}")).value.to_vec())
+        .unwrap()
 }
 
 #[tokio::test]
@@ -25,7 +26,8 @@ async fn a_worker_is_called_by_its_name_and_the_router_knows_what_serves_it() {
     assert_eq!(told(&answer, "told-request-id"), "call-1");
     assert_eq!(told(&answer, "told-depth"), "1");
     assert_eq!(node.last_head().digest, vec![7; 32]);
-    eventually("the count", || scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0).await;
+    eventually("the count", || scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0)
+        .await;
 }
 
 #[tokio::test]
@@ -33,9 +35,15 @@ async fn a_body_of_many_pieces_goes_through_both_ways() {
     let node = Node::start("n1", Behaviour::EchoStream);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
-    let called = InvokeHead { method: "POST".into(), body: "first ".into(), more_body: true, ..head("shop/cart") };
+    let called = InvokeHead {
+        method: "POST".into(),
+        body: "first ".into(),
+        more_body: true,
+        ..head("shop/cart")
+    };
     let pieces = (0..40).map(|i| Bytes::from(vec![b'a' + i % 26; 50_000]));
-    let answer = caller.call(called, stream::iter(pieces.clone().collect::<Vec<_>>())).await.unwrap();
+    let answer =
+        caller.call(called, stream::iter(pieces.clone().collect::<Vec<_>>())).await.unwrap();
     let expected: Vec<u8> = b"first ".iter().copied().chain(pieces.flatten()).collect();
     assert!(answer.body == expected, "{} bytes came back of {}", answer.body.len(), expected.len());
 }
@@ -59,7 +67,10 @@ async fn a_body_over_the_workers_limit_is_refused_here_too() {
 
 #[tokio::test]
 async fn a_call_is_tried_elsewhere_as_a_request_is() {
-    let nodes = [Node::start("n1", Behaviour::Refuse(FailureCode::Draining)), Node::start("n2", Behaviour::Echo)];
+    let nodes = [
+        Node::start("n1", Behaviour::Refuse(FailureCode::Draining)),
+        Node::start("n2", Behaviour::Echo),
+    ];
     let scenario = Scenario::with(&nodes.each_ref()).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     for _ in 0..5 {
@@ -74,8 +85,14 @@ async fn a_failure_is_told_as_the_node_told_it() {
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let failure = caller.call(head("shop/cart"), stream::empty()).await.unwrap_err();
-    assert_eq!((failure.code, failure.message.as_str()), (FailureCode::CpuLimitExceeded, "The Worker failed."));
-    eventually("the count", || scenario.metric("tenon_router_requests_total", Some("cpu_limit_exceeded")) == 1.0).await;
+    assert_eq!(
+        (failure.code, failure.message.as_str()),
+        (FailureCode::CpuLimitExceeded, "The Worker failed.")
+    );
+    eventually("the count", || {
+        scenario.metric("tenon_router_requests_total", Some("cpu_limit_exceeded")) == 1.0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -123,7 +140,11 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
     let scenario = Scenario::with(&[&node, &other_node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let scheduled = Some(Scheduled { cron: "*/5 * * * *".into(), time_ms: 1_700_000_000_000 });
-    let event = || InvokeHead { worker: "shop/cart".into(), scheduled: scheduled.clone(), ..InvokeHead::default() };
+    let event = || InvokeHead {
+        worker: "shop/cart".into(),
+        scheduled: scheduled.clone(),
+        ..InvokeHead::default()
+    };
     let other = loop {
         let answer = caller.call(event(), stream::empty()).await.unwrap();
         if told(&answer, "told-node") == "n1" {
@@ -151,7 +172,10 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
 async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let calling = Worker { services: vec!["shop/auth".into(), "shop/none".into()], ..worker("shop/cart", "shop") };
+    let calling = Worker {
+        services: vec!["shop/auth".into(), "shop/none".into()],
+        ..worker("shop/cart", "shop")
+    };
     let auth = Worker { digest: vec![9; 32], ..worker("shop/auth", "auth") };
     scenario.catalog.change(WatchResponse { workers: vec![calling, auth], ..Default::default() });
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -161,7 +185,10 @@ async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
         client.get("/").await;
     }
     assert_eq!(node.last_head().services, expected, "from outside");
-    caller.call(InvokeHead { services: Vec::new(), ..head("shop/cart") }, stream::empty()).await.unwrap();
+    caller
+        .call(InvokeHead { services: Vec::new(), ..head("shop/cart") }, stream::empty())
+        .await
+        .unwrap();
     assert_eq!(node.last_head().services, expected, "from inside");
 }
 

@@ -46,7 +46,11 @@ async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_ther
     assert_eq!(first.in_lanes(), 40);
     assert!(first.invocations() <= 10, "{} of 40 had to ask the shard", first.invocations());
     assert_eq!((moves(&scenario, "lane"), moves(&scenario, "shard")), (first.invocations(), 0));
-    assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0, "what moves is not repeated");
+    assert_eq!(
+        scenario.metric("tenon_router_retries_total", None),
+        0.0,
+        "what moves is not repeated"
+    );
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
 
@@ -57,11 +61,16 @@ async fn a_revision_that_has_just_come_is_asked_for_in_a_lane_at_first() {
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
     let mut client = scenario.client().await;
-    assert_eq!(client.post("/", "x").await.header("tenon-shard"), "0", "it was there before the router");
+    assert_eq!(
+        client.post("/", "x").await.header("tenon-shard"),
+        "0",
+        "it was there before the router"
+    );
     let next = Worker { digest: vec![8; 32], ..worker("shop/cart", "shop") };
     let workers = vec![next, worker("shop/till", "till")];
     scenario.catalog.change(WatchResponse { workers, ..Default::default() });
-    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
+        .await;
     assert!(client.post("/", "x").await.header("tenon-shard").starts_with("lane-"));
     for _ in 0..5 {
         // The node must learn which shard to start the revision on.

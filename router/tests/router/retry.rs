@@ -24,9 +24,17 @@ async fn a_node_that_nobody_listens_on_is_passed_by_and_then_ejected() {
         assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
     }
     assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
-    assert_eq!(scenario.metric("tenon_router_retries_total", Some("unreachable")), 2.0, "two strikes, then out");
+    assert_eq!(
+        scenario.metric("tenon_router_retries_total", Some("unreachable")),
+        2.0,
+        "two strikes, then out"
+    );
     let spills = |why| scenario.metric("tenon_router_spills_total", Some(why));
-    assert_eq!((spills("failed"), spills("ejected")), (2.0, 3.0), "each request went elsewhere, and counts once");
+    assert_eq!(
+        (spills("failed"), spills("ejected")),
+        (2.0, 3.0),
+        "each request went elsewhere, and counts once"
+    );
     assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 1.0);
 }
 
@@ -119,7 +127,11 @@ async fn a_node_that_dies_in_the_middle_of_a_response_breaks_it_off() {
     first.kill();
     let body = http_body_util::BodyExt::collect(response.into_body()).await;
     assert!(body.is_err(), "half a body must not be taken for a whole one");
-    assert_eq!(second.invocations(), 0, "what the client has seen of one answer is not continued by another");
+    assert_eq!(
+        second.invocations(),
+        0,
+        "what the client has seen of one answer is not continued by another"
+    );
 }
 
 #[tokio::test]
@@ -137,8 +149,12 @@ async fn a_node_that_never_answers_is_given_up() {
     let node = Node::start("n1", Behaviour::Hang);
     let scenario = Scenario::with(&[&node]).await;
     let hasty = Worker { wall_ms: 1, ..worker("shop/cart", "shop") };
-    scenario.catalog.change(WatchResponse { workers: vec![hasty, worker("shop/till", "till")], ..Default::default() });
-    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    scenario.catalog.change(WatchResponse {
+        workers: vec![hasty, worker("shop/till", "till")],
+        ..Default::default()
+    });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
+        .await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (504, "wall_limit_exceeded".into()));
     assert_eq!(node.invocations(), 1);

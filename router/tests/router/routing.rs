@@ -12,7 +12,10 @@ async fn a_worker_is_told_the_request_and_answers_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
-        let request = client.request(Method::POST, "/a/b?c=d").header("x-own", "1").header("x-request-id", "r-7");
+        let request = client
+            .request(Method::POST, "/a/b?c=d")
+            .header("x-own", "1")
+            .header("x-request-id", "r-7");
         let answer = client.send(request.body(full("hello")).unwrap()).await.unwrap();
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"hello"[..]));
         for (name, value) in [
@@ -29,7 +32,10 @@ async fn a_worker_is_told_the_request_and_answers_it() {
         ] {
             assert_eq!(answer.header(name), value, "{name}");
         }
-        assert!(!answer.headers.contains_key("connection"), "what is the node's connection's stays there");
+        assert!(
+            !answer.headers.contains_key("connection"),
+            "what is the node's connection's stays there"
+        );
     }
 }
 
@@ -39,7 +45,8 @@ async fn a_host_without_a_worker_is_not_found_in_the_format_asked_for() {
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let mut ask = async |accept: &str| {
-        let request = http::Request::builder().uri("/").header("host", "nobody").header("accept", accept);
+        let request =
+            http::Request::builder().uri("/").header("host", "nobody").header("accept", accept);
         client.send(request.body(full("")).unwrap()).await.unwrap()
     };
     let json = ask("application/json").await;
@@ -64,11 +71,14 @@ async fn a_workers_failure_has_its_own_code() {
 #[tokio::test]
 async fn who_asks_learns_which_node_it_was_and_others_do_not() {
     let node = Node::start("n1", Behaviour::Echo);
-    let scenario = Scenario::with_options(&[&node], Options { debug_headers: false, ..Default::default() }).await;
+    let scenario =
+        Scenario::with_options(&[&node], Options { debug_headers: false, ..Default::default() })
+            .await;
     let mut client = scenario.client().await;
     let plain = client.get("/").await;
     assert!(plain.headers.keys().all(|name| !name.as_str().starts_with("tenon-")), "{plain:?}");
-    let request = client.request(Method::GET, "/").header("tenon-debug", "1").body(full("")).unwrap();
+    let request =
+        client.request(Method::GET, "/").header("tenon-debug", "1").body(full("")).unwrap();
     let asked = client.send(request).await.unwrap();
     assert_eq!(asked.header("tenon-worker"), "shop/cart");
     assert_eq!(asked.header("tenon-node"), "n1");
@@ -95,7 +105,8 @@ async fn a_change_of_the_catalog_is_a_change_of_the_routes() {
     let workers = vec![worker("shop/till", "till")];
     scenario.catalog.change(WatchResponse { workers, ..Default::default() });
     eventually("two routes", || scenario.metric("tenon_router_routes", None) == 2.0).await;
-    let request = http::Request::builder().uri("/").header("host", "TILL:80").body(full("")).unwrap();
+    let request =
+        http::Request::builder().uri("/").header("host", "TILL:80").body(full("")).unwrap();
     assert_eq!(client.send(request).await.unwrap().header("told-worker"), "shop/till");
     let removed_workers = vec!["shop/cart".into()];
     scenario.catalog.change(WatchResponse { removed_workers, ..Default::default() });

@@ -8,7 +8,8 @@ use tenon_proto::catalog::{self, WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Process, Scenario, eventually, worker,
+    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Process, Scenario,
+    eventually, worker,
 };
 
 /// Requests leave a silent shard after two seconds, or later on a busy machine. The request's own
@@ -26,10 +27,12 @@ async fn pinned_first(start: impl Fn(&str) -> Node) -> (Scenario, Node, Node) {
     // Threads do not share what they have noticed.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
-    scenario
-        .catalog
-        .change(WatchResponse { workers: vec![patient(), worker("shop/till", "till")], ..Default::default() });
-    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    scenario.catalog.change(WatchResponse {
+        workers: vec![patient(), worker("shop/till", "till")],
+        ..Default::default()
+    });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
+        .await;
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     let [one, two] = nodes;
     if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
@@ -93,7 +96,8 @@ async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
     first.behave(Behaviour::Refuse(FailureCode::Moved));
     let mut client = scenario.client().await;
     client.get("/").await;
-    let [mut own, mut other] = first.lanes().iter_mut().collect::<Vec<_>>().try_into().ok().unwrap();
+    let [mut own, mut other] =
+        first.lanes().iter_mut().collect::<Vec<_>>().try_into().ok().unwrap();
     if own.invocations() == 0 {
         (own, other) = (other, own);
     }
@@ -138,7 +142,11 @@ async fn requests_wait_for_the_successors_of_lanes_that_were_silent_and_have_end
     first.lanes().iter_mut().for_each(Process::succeed);
     let answer = next.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
-    assert_eq!(second.invocations() + second.in_lanes(), 0, "what ended the lanes would have ended these");
+    assert_eq!(
+        second.invocations() + second.in_lanes(),
+        0,
+        "what ended the lanes would have ended these"
+    );
 }
 
 #[tokio::test]
@@ -191,10 +199,15 @@ async fn a_worker_that_takes_its_time_is_no_silence() {
     let hasty = Worker { wall_ms: 1500, ..worker("shop/cart", "shop") };
     let news = vec![hasty, worker("shop/third", "third")];
     scenario.catalog.change(WatchResponse { workers: news, ..Default::default() });
-    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 3.0).await;
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 3.0)
+        .await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (504, "wall_limit_exceeded".into()));
-    assert_eq!((silent(&scenario), second.invocations() + second.in_lanes()), (0.0, 0), "it has answered pings");
+    assert_eq!(
+        (silent(&scenario), second.invocations() + second.in_lanes()),
+        (0.0, 0),
+        "it has answered pings"
+    );
 }
 
 #[tokio::test]
@@ -209,9 +222,14 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
     for node in &nodes {
         doors.push(Door::before(node.addr(), authority.tls(Role::RuntimeNode)).await);
     }
-    let entry = |node: &Node, port: u16| catalog::Node { shard_ports: vec![port.into()], ..node.entry() };
+    let entry =
+        |node: &Node, port: u16| catalog::Node { shard_ports: vec![port.into()], ..node.entry() };
     let entries = || nodes.iter().zip(&doors).map(|(node, door)| entry(node, door.addr.port()));
-    catalog.change(WatchResponse { workers: vec![patient()], nodes: entries().collect(), ..Default::default() });
+    catalog.change(WatchResponse {
+        workers: vec![patient()],
+        nodes: entries().collect(),
+        ..Default::default()
+    });
     let options = Options { tls: Some(authority.tls(Role::Router)), ..Options::default() };
     let scenario = Scenario::start(catalog_door.addr, catalog, options);
     eventually("readiness", || scenario.readiness.is_ready()).await;
@@ -220,8 +238,13 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
     let pinned = nodes.iter().find(|node| node.name() == &*pin.node).unwrap();
     let changed = entry(pinned, deaf.local_addr().unwrap().port());
     let news = vec![worker("shop/till", "till")];
-    scenario.catalog.change(WatchResponse { nodes: vec![changed], workers: news, ..Default::default() });
-    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    scenario.catalog.change(WatchResponse {
+        nodes: vec![changed],
+        workers: news,
+        ..Default::default()
+    });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
+        .await;
     let asked = Instant::now();
     let answer = scenario.client().await.post("/", "x").await;
     assert_eq!(answer.status, 200);
@@ -254,5 +277,8 @@ async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more(
     }
     assert_eq!(scenario.metric("tenon_router_inflight", None) as usize, SHARE);
     asked.abort_all();
-    eventually("the share to be given back", || scenario.metric("tenon_router_inflight", None) == 0.0).await;
+    eventually("the share to be given back", || {
+        scenario.metric("tenon_router_inflight", None) == 0.0
+    })
+    .await;
 }

@@ -5,7 +5,8 @@ use tenon_lifecycle::tls::{Role, Tls};
 use tenon_proto::catalog::{self, WatchResponse};
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, Door, InternalCaller, Node, Options, Scenario, eventually, head, worker,
+    Authority, Behaviour, Catalog, Door, InternalCaller, Node, Options, Scenario, eventually, head,
+    worker,
 };
 
 /// A router whose catalog and nodes are each behind a [`Door`].
@@ -30,8 +31,10 @@ impl Guarded {
             let door = Door::before(node.addr(), tls.clone()).await;
             guarded.push((node, door));
         }
-        let entry =
-            |(node, door): &(Node, Door)| catalog::Node { shard_ports: vec![door.addr.port().into()], ..node.entry() };
+        let entry = |(node, door): &(Node, Door)| catalog::Node {
+            shard_ports: vec![door.addr.port().into()],
+            ..node.entry()
+        };
         catalog.change(WatchResponse {
             workers: vec![worker("shop/cart", "shop")],
             nodes: guarded.iter().map(entry).collect(),
@@ -70,7 +73,8 @@ async fn nodes_and_operators_come_by_the_internal_listener_and_nobody_else() {
         let answer = caller.call(head("shop/cart"), stream::empty()).await;
         assert_eq!(answer.unwrap().status, 200, "{role}");
     }
-    let strangers = [Some(authority.tls(Role::Router)), Some(Authority::new().tls(Role::RuntimeNode)), None];
+    let strangers =
+        [Some(authority.tls(Role::Router)), Some(Authority::new().tls(Role::RuntimeNode)), None];
     for stranger in strangers {
         let caller = InternalCaller::showing(stranger, addr);
         assert!(caller.call(head("shop/cart"), stream::empty()).await.is_err());
@@ -85,7 +89,11 @@ async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_n
     let pinned = Guarded::with(&authority, &[], &[node(), node()]).await.pinned();
     // Another role; an authority that the router does not trust; and a node that trusts only its
     // own authority.
-    for bad in [authority.tls(Role::Operator), stranger.tls(Role::RuntimeNode), wary.tls(Role::RuntimeNode)] {
+    for bad in [
+        authority.tls(Role::Operator),
+        stranger.tls(Role::RuntimeNode),
+        wary.tls(Role::RuntimeNode),
+    ] {
         let mut nodes = [node(), node()];
         nodes[pinned] = bad;
         let guarded = Guarded::with(&authority, &[&wary], &nodes).await;
@@ -135,7 +143,8 @@ async fn while_an_authority_is_replaced_every_request_is_answered() {
         [new.bundle(Role::Router, &[]), new.bundle(Role::RuntimeNode, &[])],
     ];
     for [of_router, of_node] in &steps {
-        for (process, bundle) in [(&nodes[0], of_node), (&router, of_router), (&nodes[1], of_node)] {
+        for (process, bundle) in [(&nodes[0], of_node), (&router, of_router), (&nodes[1], of_node)]
+        {
             process.install(bundle).unwrap();
             for (_, door) in &guarded.nodes {
                 door.cut();

@@ -22,7 +22,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    BYE, Behaviour, Client, DEADLINE, InternalCaller, Node, Options, Scenario, WELCOME, eventually, full, head, worker,
+    BYE, Behaviour, Client, DEADLINE, InternalCaller, Node, Options, Scenario, WELCOME, eventually,
+    full, head, worker,
 };
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -92,18 +93,28 @@ async fn both(addr: SocketAddr) -> [(Box<dyn Socket>, Option<Client>); 2] {
 
 async fn read(socket: &mut (impl Socket + ?Sized), len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    tokio::time::timeout(DEADLINE, socket.read_exact(&mut bytes)).await.expect("bytes in time").unwrap();
+    tokio::time::timeout(DEADLINE, socket.read_exact(&mut bytes))
+        .await
+        .expect("bytes in time")
+        .unwrap();
     bytes
 }
 
 async fn read_to_end(socket: &mut (impl Socket + ?Sized)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    tokio::time::timeout(DEADLINE, socket.read_to_end(&mut bytes)).await.expect("an end in time").unwrap();
+    tokio::time::timeout(DEADLINE, socket.read_to_end(&mut bytes))
+        .await
+        .expect("an end in time")
+        .unwrap();
     bytes
 }
 
 fn told<'a>(head: &'a InvokeHead, name: &str) -> Vec<&'a [u8]> {
-    head.headers.iter().filter(|header| header.name == name).map(|header| &header.value[..]).collect()
+    head.headers
+        .iter()
+        .filter(|header| header.name == name)
+        .map(|header| &header.value[..])
+        .collect()
 }
 
 fn pattern(len: usize) -> Bytes {
@@ -124,10 +135,18 @@ async fn a_handshake_of_http1_reaches_the_node_as_a_get_and_its_101_the_client()
     stream.write_all(format!("{}early", handshake("tenon-debug: 1\r\n")).as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await.to_ascii_lowercase();
     assert!(head.starts_with("http/1.1 101 switching protocols\r\n"), "{head}");
-    for line in ["connection: upgrade", "upgrade: websocket", "sec-websocket-protocol: chat", "tenon-node: n1"] {
+    for line in [
+        "connection: upgrade",
+        "upgrade: websocket",
+        "sec-websocket-protocol: chat",
+        "tenon-node: n1",
+    ] {
         assert_eq!(head.matches(&format!("\r\n{line}\r\n")).count(), 1, "{line}: {head}");
     }
-    assert!(head.contains(&format!("sec-websocket-accept: {}\r\n", KEY.to_ascii_lowercase())), "{head}");
+    assert!(
+        head.contains(&format!("sec-websocket-accept: {}\r\n", KEY.to_ascii_lowercase())),
+        "{head}"
+    );
     for name in ["content-length", "transfer-encoding"] {
         assert!(!head.contains(name), "{head}");
     }
@@ -186,7 +205,12 @@ async fn bytes_go_both_ways_until_the_client_ends_its_half() {
         let mut back = Vec::new();
         tokio::time::timeout(DEADLINE, reading.read_to_end(&mut back)).await.unwrap().unwrap();
         sender.await.unwrap();
-        assert!(back == [&large[..], BYE].concat(), "{} bytes came back of {}", back.len(), large.len());
+        assert!(
+            back == [&large[..], BYE].concat(),
+            "{} bytes came back of {}",
+            back.len(),
+            large.len()
+        );
     }
     eventually("all to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
     let carried = |to| scenario.metric("tenon_router_tunnel_bytes_total", Some(to));
@@ -220,13 +244,18 @@ async fn a_worker_that_does_not_agree_gets_an_empty_body_and_is_answered_for_as_
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.write_all(handshake("").as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await;
-    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("echo-upgrade: websocket\r\n"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.contains("echo-upgrade: websocket\r\n"),
+        "{head}"
+    );
     let mut end = [0; 5];
     stream.read_exact(&mut end).await.unwrap();
     assert_eq!(&end, b"0\r\n\r\n", "the body is empty");
     // The connection stays usable.
     stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await.unwrap();
-    assert!(String::from_utf8(read_to_end(&mut stream).await).unwrap().starts_with("HTTP/1.1 200 "));
+    assert!(
+        String::from_utf8(read_to_end(&mut stream).await).unwrap().starts_with("HTTP/1.1 200 ")
+    );
 
     let mut client = http2(scenario.addr()).await;
     // In HTTP/2 a success would mean that the Worker has accepted.
@@ -235,7 +264,8 @@ async fn a_worker_that_does_not_agree_gets_an_empty_body_and_is_answered_for_as_
     node.behave(Behaviour::Fail(FailureCode::WorkerException));
     let answer = client.send(connect("websocket").body(full("")).unwrap()).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (500, "worker_exception".into()));
-    eventually("no place to be kept", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
+    eventually("no place to be kept", || scenario.metric("tenon_router_tunnels", None) == 0.0)
+        .await;
 }
 
 #[tokio::test]
@@ -250,9 +280,14 @@ async fn a_malformed_handshake_is_refused_before_any_node_hears_of_it() {
         ("sec-websocket-key", "x", "HTTP/1.1 400"),
         ("sec-websocket-protocol: chat, talk\r\n", "content-length: 1\r\n", "HTTP/1.1 400"),
     ] {
-        let answer = crate::harness::raw(scenario.addr(), well_formed.replace(from, to).as_bytes()).await;
+        let answer =
+            crate::harness::raw(scenario.addr(), well_formed.replace(from, to).as_bytes()).await;
         assert!(answer.starts_with(expected), "{to}: {answer}");
-        assert_eq!(answer.contains("sec-websocket-version: 13\r\n"), expected.ends_with("426"), "{answer}");
+        assert_eq!(
+            answer.contains("sec-websocket-version: 13\r\n"),
+            expected.ends_with("426"),
+            "{answer}"
+        );
     }
     assert_eq!(node.invocations(), 0);
     let mut client = http2(scenario.addr()).await;
@@ -288,7 +323,10 @@ async fn a_101_that_nobody_asked_for_is_a_failure() {
 
 #[tokio::test]
 async fn a_handshake_is_tried_elsewhere_as_any_request_is() {
-    let nodes = [Node::start("n1", Behaviour::Refuse(FailureCode::Draining)), Node::start("n2", Behaviour::Tunnel)];
+    let nodes = [
+        Node::start("n1", Behaviour::Refuse(FailureCode::Draining)),
+        Node::start("n2", Behaviour::Tunnel),
+    ];
     let scenario = Scenario::with(&nodes.each_ref()).await;
     for (mut socket, _client) in both(scenario.addr()).await {
         assert_eq!(read(&mut *socket, WELCOME.len()).await, WELCOME);
@@ -355,7 +393,9 @@ async fn a_client_that_does_not_read_stops_its_node_and_nobody_else() {
     assert!(said < 40 << 20, "{said} bytes wait for who does not read");
     for (socket, _) in &mut sockets {
         let read = read(&mut **socket, 1 << 20).await;
-        assert!(read.chunks(4 + 16 * 1024).all(|message| message.starts_with(&[0x82, 126, 0x40, 0])));
+        assert!(
+            read.chunks(4 + 16 * 1024).all(|message| message.starts_with(&[0x82, 126, 0x40, 0]))
+        );
     }
 }
 
@@ -382,7 +422,8 @@ async fn a_router_that_leaves_closes_its_tunnels_when_their_grace_is_over() {
 
 /// Returns a call from one Worker to another that asks for a tunnel.
 fn asking() -> InvokeHead {
-    let header = |name: &str, value: &'static str| Header { name: name.into(), value: value.into() };
+    let header =
+        |name: &str, value: &'static str| Header { name: name.into(), value: value.into() };
     let headers = vec![header("upgrade", "websocket"), header("sec-websocket-key", KEY)];
     InvokeHead { headers, more_body: true, ..head("shop/cart") }
 }
@@ -397,7 +438,12 @@ async fn a_tunnel_of_a_worker_to_another_goes_by_the_internal_listener() {
     let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
     let (agreed, mut said) = caller.open(asking(), pieces_rx).await.unwrap();
     assert_eq!((agreed.status, &agreed.body[..]), (101, WELCOME));
-    assert!(agreed.headers.iter().any(|header| header.name == "sec-websocket-accept" && header.value == KEY));
+    assert!(
+        agreed
+            .headers
+            .iter()
+            .any(|header| header.name == "sec-websocket-accept" && header.value == KEY)
+    );
     for piece in ["a first piece", "a second piece"] {
         pieces_tx.send(piece.into()).await.unwrap();
         assert_eq!(said.next().await.unwrap().unwrap(), piece);
@@ -405,7 +451,8 @@ async fn a_tunnel_of_a_worker_to_another_goes_by_the_internal_listener() {
     drop(pieces_tx);
     assert_eq!(said.next().await.unwrap().unwrap(), BYE);
     assert!(said.next().await.is_none());
-    eventually("the tunnel to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
+    eventually("the tunnel to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0)
+        .await;
 
     // A tunnel that is open when the router leaves is broken off.
     let (pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);

@@ -4,7 +4,8 @@ use super::*;
 
 /// Returns the messages that pass, if the bytes arrive in pieces of a length.
 fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, Refusal> {
-    let (mut follower, mut held, mut all, mut current) = (Messages::default(), Vec::new(), Vec::new(), Vec::new());
+    let (mut follower, mut held, mut all, mut current) =
+        (Messages::default(), Vec::new(), Vec::new(), Vec::new());
     for piece in bytes.chunks(piece) {
         held.extend_from_slice(piece);
         while !held.is_empty() {
@@ -48,7 +49,11 @@ fn messages_are_told_apart_however_they_come() {
     ];
     let whole = sent.concat();
     for piece in 1..=whole.len() {
-        assert_eq!(messages(whole.as_bytes(), piece).unwrap(), sent.map(|it| it.as_bytes().to_vec()), "{piece}");
+        assert_eq!(
+            messages(whole.as_bytes(), piece).unwrap(),
+            sent.map(|it| it.as_bytes().to_vec()),
+            "{piece}"
+        );
     }
 }
 
@@ -68,8 +73,15 @@ fn what_can_be_read_in_two_ways_is_refused() {
     }
     refused(with("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), Refusal::TwoFramings);
     refused(with("Transfer-Encoding: chunked\r\nContent-Length : 1\r\n"), Refusal::TwoFramings);
-    for coding in ["gzip, chunked", "chunked, chunked", "identity", "chunked, identity", "", "xchunked", "chunked;q=1"]
-    {
+    for coding in [
+        "gzip, chunked",
+        "chunked, chunked",
+        "identity",
+        "chunked, identity",
+        "",
+        "xchunked",
+        "chunked;q=1",
+    ] {
         refused(with(&format!("Transfer-Encoding: {coding}\r\n")), Refusal::Coding);
     }
     refused(with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), Refusal::Coding);
@@ -97,7 +109,10 @@ fn a_body_that_is_chunked_in_another_way_is_refused() {
         refused(with("Transfer-Encoding: chunked\r\n") + body, Refusal::Chunk);
     }
     refused(with("Transfer-Encoding: chunked\r\n") + "3;" + &"x".repeat(2000), Refusal::Chunk);
-    refused(with("Transfer-Encoding: chunked\r\n") + "0\r\n" + &"x: y\r\n".repeat(4000), Refusal::Chunk);
+    refused(
+        with("Transfer-Encoding: chunked\r\n") + "0\r\n" + &"x: y\r\n".repeat(4000),
+        Refusal::Chunk,
+    );
 }
 
 #[test]

@@ -51,7 +51,10 @@ impl Messages {
     }
 
     /// Returns the next piece of the body, or `None` at its end.
-    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Unread>> {
+    pub(crate) fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Unread>> {
         Poll::Ready(match ready!(self.poll_next(cx))? {
             Some(Part::Body(piece)) => Ok(Some(piece)),
             Some(Part::Head(_)) => Err(Unread::Misplaced),

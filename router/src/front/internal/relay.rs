@@ -76,7 +76,8 @@ pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
         rest.leave_berth();
     }
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
-    let relay = Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
+    let relay =
+        Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
     let mut response = Response::new(relay);
     response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
     response
@@ -101,7 +102,10 @@ impl Body for Relay {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
         if let Some(data) = this.message.take().or_else(|| this.piece.take()) {
             return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -118,7 +122,9 @@ impl Body for Relay {
                     return Poll::Ready(Some(Ok(Frame::data(prologue))));
                 }
                 Ok(None) => None,
-                Ok(Some(Part::Head(_))) => Some(AttemptError::Nonsense("a second head".into()).into_failure()),
+                Ok(Some(Part::Head(_))) => {
+                    Some(AttemptError::Nonsense("a second head".into()).into_failure())
+                }
                 Err(error) => Some(error.into_failure()),
             };
             this.rest = None;
@@ -128,6 +134,9 @@ impl Body for Relay {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.message.is_none() && self.piece.is_none() && self.rest.is_none() && self.trailers.is_none()
+        self.message.is_none()
+            && self.piece.is_none()
+            && self.rest.is_none()
+            && self.trailers.is_none()
     }
 }

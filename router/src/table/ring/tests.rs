@@ -3,7 +3,9 @@ use proptest::prelude::*;
 use super::*;
 
 fn seeds(nodes: usize, shards: u16) -> Vec<Seed> {
-    let shards_of = |node: usize| (0..shards).map(move |shard| Seed::of(&format!("node-{node}"), ShardId(shard)));
+    let shards_of = |node: usize| {
+        (0..shards).map(move |shard| Seed::of(&format!("node-{node}"), ShardId(shard)))
+    };
     (0..nodes).flat_map(shards_of).collect()
 }
 
@@ -48,9 +50,13 @@ fn the_shares_that_are_told_are_those_that_keys_find() {
         let shares = ring.shares();
         assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{slots} slots: {shares:?}");
         for (share, count) in shares.iter().zip(counts) {
-            let (told, found) = (share * slots as f64, f64::from(count) * slots as f64 / keys as f64);
+            let (told, found) =
+                (share * slots as f64, f64::from(count) * slots as f64 / keys as f64);
             // Five standard deviations of counting.
-            assert!((told - found).abs() < 0.05, "{slots} slots: {told:.3} of the mean told, {found:.3} found");
+            assert!(
+                (told - found).abs() < 0.05,
+                "{slots} slots: {told:.3} of the mean told, {found:.3} found"
+            );
         }
     }
     assert!(Ring::default().shares().is_empty());

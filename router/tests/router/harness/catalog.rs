@@ -8,8 +8,8 @@ use futures::{Stream, StreamExt};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
-    Cursor, GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchQuarantineRequest,
-    WatchQuarantineResponse, WatchRequest, WatchResponse,
+    Cursor, GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse,
+    WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, oneshot};
@@ -46,7 +46,8 @@ impl Catalog {
     fn serve(listener: TcpListener, content: Content) -> Self {
         let addr = listener.local_addr().unwrap();
         let (stop_tx, stop_rx) = oneshot::channel::<()>();
-        let server = tonic::transport::Server::builder().add_service(CatalogServer::new(content.clone()));
+        let server =
+            tonic::transport::Server::builder().add_service(CatalogServer::new(content.clone()));
         tokio::spawn(async move {
             // The server does not shut down gracefully: watchers are cut off.
             tokio::select! {
@@ -110,14 +111,19 @@ impl catalog_server::Catalog for Content {
     type WatchStream = Answers<WatchResponse>;
     type GetRevisionStream = Answers<GetRevisionResponse>;
 
-    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(
+        &self,
+        request: Request<WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
         let mut state = self.0.lock().unwrap();
         let resume = request.into_inner().resume;
         state.resumed.push(resume.clone());
         let (watcher_tx, watcher_rx) = mpsc::unbounded_channel();
         match resume {
             Some(Cursor { epoch, version }) if epoch == EPOCH => {
-                state.changes[version as usize..].iter().for_each(|change| watcher_tx.send(change.clone()).unwrap());
+                state.changes[version as usize..]
+                    .iter()
+                    .for_each(|change| watcher_tx.send(change.clone()).unwrap());
             }
             _ => snapshot(&state.changes).for_each(|part| watcher_tx.send(part).unwrap()),
         }
@@ -141,14 +147,21 @@ impl catalog_server::Catalog for Content {
         Err(Status::unimplemented("routers run no code that could be refused"))
     }
 
-    async fn report(&self, _request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+    async fn report(
+        &self,
+        _request: Request<ReportRequest>,
+    ) -> Result<Response<ReportResponse>, Status> {
         Err(Status::unimplemented("routers run no code that could fail"))
     }
 }
 
 fn snapshot(changes: &[WatchResponse]) -> impl Iterator<Item = WatchResponse> {
-    let part = |change: &WatchResponse| WatchResponse { kind: Kind::Snapshot.into(), ..change.clone() };
-    let end =
-        WatchResponse { kind: Kind::SnapshotEnd.into(), cursor: Some(cursor(changes.len())), ..Default::default() };
+    let part =
+        |change: &WatchResponse| WatchResponse { kind: Kind::Snapshot.into(), ..change.clone() };
+    let end = WatchResponse {
+        kind: Kind::SnapshotEnd.into(),
+        cursor: Some(cursor(changes.len())),
+        ..Default::default()
+    };
     changes.iter().map(part).chain([end])
 }

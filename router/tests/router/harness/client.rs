@@ -38,7 +38,8 @@ impl FullResponse {
 
     /// Returns the code of a failure in JSON.
     pub(crate) fn code(&self) -> String {
-        let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"));
+        let body: serde_json::Value =
+            serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"));
         body["error"]["code"].as_str().unwrap().to_owned()
     }
 }
@@ -59,13 +60,17 @@ impl Client {
     }
 
     pub(crate) async fn http2_on(stream: TcpStream) -> Self {
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self::Http2(sender)
     }
 
     /// Sends a request and reads the head of its response.
-    pub(crate) async fn open(&mut self, request: Request<Body>) -> hyper::Result<http::Response<Incoming>> {
+    pub(crate) async fn open(
+        &mut self,
+        request: Request<Body>,
+    ) -> hyper::Result<http::Response<Incoming>> {
         let response = async {
             match self {
                 Self::Http1(sender) => {
@@ -83,7 +88,10 @@ impl Client {
 
     pub(crate) async fn send(&mut self, request: Request<Body>) -> hyper::Result<FullResponse> {
         let (parts, body) = self.open(request).await?.into_parts();
-        let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time")?.to_bytes();
+        let body = tokio::time::timeout(DEADLINE, body.collect())
+            .await
+            .expect("a body in time")?
+            .to_bytes();
         Ok(FullResponse { status: parts.status, headers: parts.headers, body })
     }
 
@@ -123,6 +131,8 @@ pub(crate) async fn raw(addr: SocketAddr, bytes: &[u8]) -> String {
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
     // A reset after the answer is as good an end as any.
-    let _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.expect("an end in time");
+    let _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer))
+        .await
+        .expect("an end in time");
     String::from_utf8_lossy(&answer).into_owned()
 }

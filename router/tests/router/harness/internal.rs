@@ -8,7 +8,9 @@ use futures::{Stream, StreamExt};
 use tenon_lifecycle::tls::{Connector, Role, Tls, scheme};
 use tenon_proto::failure::Failure;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
-use tenon_proto::runtime::{InvokeHead, InvokeRequest, ResponseHead, invoke_request, invoke_response};
+use tenon_proto::runtime::{
+    InvokeHead, InvokeRequest, ResponseHead, invoke_request, invoke_response,
+};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
@@ -36,8 +38,13 @@ impl InternalCaller {
 
     /// Creates a caller that presents a certificate.
     pub(crate) fn showing(tls: Option<Tls>, addr: SocketAddr) -> Self {
-        let endpoint = Endpoint::from_shared(format!("{}://{addr}", scheme(tls.is_some()))).unwrap();
-        Self(RuntimeClient::new(endpoint.connect_with_connector_lazy(Connector::new(tls, Role::Router, DEADLINE))))
+        let endpoint =
+            Endpoint::from_shared(format!("{}://{addr}", scheme(tls.is_some()))).unwrap();
+        Self(RuntimeClient::new(endpoint.connect_with_connector_lazy(Connector::new(
+            tls,
+            Role::Router,
+            DEADLINE,
+        ))))
     }
 
     /// Returns the answer's head, and the stream of messages after it.
@@ -46,21 +53,25 @@ impl InternalCaller {
         head: InvokeHead,
         body: impl Stream<Item = Bytes> + Send + 'static,
     ) -> Result<(ResponseHead, BoxStream<'static, Result<Bytes, Failure>>), Failure> {
-        let parts = stream::iter([invoke_request::Part::Head(head)]).chain(body.map(invoke_request::Part::Body));
+        let parts = stream::iter([invoke_request::Part::Head(head)])
+            .chain(body.map(invoke_request::Part::Body));
         let messages = parts.map(|part| InvokeRequest { part: Some(part) });
         let mut runtime = self.0.clone();
         let opened = async move {
             let mut messages = runtime.invoke(messages).await?.into_inner();
             let first = messages.message().await?.and_then(|message| message.part);
-            let Some(invoke_response::Part::Head(head)) = first else { return Err(Status::internal("no head")) };
+            let Some(invoke_response::Part::Head(head)) = first else {
+                return Err(Status::internal("no head"));
+            };
             Ok((head, messages))
         };
         let opened = tokio::time::timeout(DEADLINE, opened).await.expect("a head in time");
         let (head, messages) = opened.map_err(|status| Failure::from(&status))?;
-        let pieces = messages.map(|message| match message.map_err(|status| Failure::from(&status))?.part {
-            Some(invoke_response::Part::Body(piece)) => Ok(piece),
-            _ => Err(Failure::from(&Status::internal("a second head"))),
-        });
+        let pieces =
+            messages.map(|message| match message.map_err(|status| Failure::from(&status))?.part {
+                Some(invoke_response::Part::Body(piece)) => Ok(piece),
+                _ => Err(Failure::from(&Status::internal("a second head"))),
+            });
         Ok((head, pieces.boxed()))
     }
 
@@ -70,13 +81,16 @@ impl InternalCaller {
         head: InvokeHead,
         body: impl Stream<Item = Bytes> + Send + 'static,
     ) -> Result<ResponseHead, Failure> {
-        let parts = stream::iter([invoke_request::Part::Head(head)]).chain(body.map(invoke_request::Part::Body));
+        let parts = stream::iter([invoke_request::Part::Head(head)])
+            .chain(body.map(invoke_request::Part::Body));
         let messages = parts.map(|part| InvokeRequest { part: Some(part) });
         let mut runtime = self.0.clone();
         let whole = async move {
             let mut messages = runtime.invoke(messages).await?.into_inner();
             let first = messages.message().await?.and_then(|message| message.part);
-            let Some(invoke_response::Part::Head(mut head)) = first else { return Err(Status::internal("no head")) };
+            let Some(invoke_response::Part::Head(mut head)) = first else {
+                return Err(Status::internal("no head"));
+            };
             let mut body = head.body.to_vec();
             while let Some(message) = messages.message().await? {
                 let Some(invoke_response::Part::Body(piece)) = message.part else {
@@ -87,6 +101,9 @@ impl InternalCaller {
             head.body = body.into();
             Ok(head)
         };
-        tokio::time::timeout(DEADLINE, whole).await.expect("an answer in time").map_err(|status| Failure::from(&status))
+        tokio::time::timeout(DEADLINE, whole)
+            .await
+            .expect("an answer in time")
+            .map_err(|status| Failure::from(&status))
     }
 }

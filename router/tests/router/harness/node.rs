@@ -14,7 +14,8 @@ use tenon_proto::catalog::{self, node::State};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::runtime::runtime_server::{self, RuntimeServer};
 use tenon_proto::runtime::{
-    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
+    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request,
+    invoke_response,
 };
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -88,7 +89,8 @@ struct Shard {
     last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
-const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+const ANY_PORT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 impl Node {
     pub(crate) fn start(name: &str, behaviour: Behaviour) -> Self {
@@ -97,7 +99,11 @@ impl Node {
 
     /// Starts a new process in place of one that was killed.
     pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
-        Self { name: name.into(), process: Process::start(name, behaviour, addr), lanes: Vec::new() }
+        Self {
+            name: name.into(),
+            process: Process::start(name, behaviour, addr),
+            lanes: Vec::new(),
+        }
     }
 
     /// Starts a node whose shard and two lanes are separate processes.
@@ -251,7 +257,8 @@ impl Drop for Process {
 
 /// Runs a process on a thread of its own.
 fn serve(shard: &Shard, listener: &std::net::TcpListener) -> Runtime {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let entered = runtime.enter();
     let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
     drop(entered);
@@ -275,11 +282,16 @@ type Answers = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>
 impl runtime_server::Runtime for Shard {
     type InvokeStream = Answers;
 
-    async fn invoke(&self, request: Request<Streaming<InvokeRequest>>) -> Result<Response<Self::InvokeStream>, Status> {
+    async fn invoke(
+        &self,
+        request: Request<Streaming<InvokeRequest>>,
+    ) -> Result<Response<Self::InvokeStream>, Status> {
         self.invocations.fetch_add(1, Ordering::SeqCst);
         let has_deadline = request.metadata().contains_key("grpc-timeout");
         let mut parts = request.into_inner();
-        let Some(invoke_request::Part::Head(head)) = parts.message().await?.and_then(|message| message.part) else {
+        let Some(invoke_request::Part::Head(head)) =
+            parts.message().await?.and_then(|message| message.part)
+        else {
             return Err(Status::invalid_argument("the first message is no head"));
         };
         *self.last_head.lock().unwrap() = Some(head.clone());
@@ -289,7 +301,11 @@ impl runtime_server::Runtime for Shard {
         let behaviour = self.behaviour.lock().unwrap().clone();
         let messages: Answers = match behaviour {
             Behaviour::SendOn if !head.stay => {
-                return Err(Status::from(&Failure::new(FailureCode::Moved, Phase::Admission, "Elsewhere.")));
+                return Err(Status::from(&Failure::new(
+                    FailureCode::Moved,
+                    Phase::Admission,
+                    "Elsewhere.",
+                )));
             }
             Behaviour::Echo | Behaviour::SendOn => {
                 let body = whole(&head, parts).await?;
@@ -303,7 +319,11 @@ impl runtime_server::Runtime for Shard {
                 return Err(Status::from(&Failure::new(code, Phase::Admission, "Not here.")));
             }
             Behaviour::Fail(code) => {
-                return Err(Status::from(&Failure::new(code, Phase::Handler, "The Worker failed.")));
+                return Err(Status::from(&Failure::new(
+                    code,
+                    Phase::Handler,
+                    "The Worker failed.",
+                )));
             }
             Behaviour::Hang => {
                 let _unfinished = Unfinished(self.dropped.clone());
@@ -322,13 +342,16 @@ impl runtime_server::Runtime for Shard {
             Behaviour::Tunnel => {
                 let unfinished = Unfinished(self.dropped.clone());
                 let agreed = answer(101, self.agreed(&head), Bytes::from_static(WELCOME), true);
-                let echo = bodies(parts).map(|part| part.map(body)).inspect(move |_| _ = &unfinished);
+                let echo =
+                    bodies(parts).map(|part| part.map(body)).inspect(move |_| _ = &unfinished);
                 let bye = stream::iter([Ok(body(Bytes::from_static(BYE)))]);
                 stream::iter([Ok(agreed)]).chain(echo).chain(bye).boxed()
             }
             Behaviour::Farewell(said) => {
                 let said = stream::iter([Ok(body(Bytes::from_static(said)))]);
-                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))]).chain(said).boxed()
+                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))])
+                    .chain(said)
+                    .boxed()
             }
             Behaviour::Endless => {
                 let piece = Bytes::from(vec![7; 16 * 1024]);
@@ -342,7 +365,9 @@ impl runtime_server::Runtime for Shard {
                     said.fetch_add(message.len(), Ordering::SeqCst);
                     Ok(body(message.clone()))
                 });
-                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))]).chain(flood).boxed()
+                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))])
+                    .chain(flood)
+                    .boxed()
             }
         };
         Ok(Response::new(messages))
@@ -353,7 +378,8 @@ impl Shard {
     /// Describes the request in headers; the request's own headers are returned with the prefix
     /// `echo-`.
     fn told(&self, head: &InvokeHead) -> Vec<Header> {
-        let header = |name: &str, value: &str| Header { name: name.into(), value: value.to_owned().into() };
+        let header =
+            |name: &str, value: &str| Header { name: name.into(), value: value.to_owned().into() };
         let mut headers = vec![
             header("told-node", &self.name),
             header("told-worker", &head.worker),
@@ -375,7 +401,10 @@ impl Shard {
         let header = |name: &str, value: Bytes| Header { name: name.into(), value };
         let key = head.headers.iter().find(|header| header.name == "sec-websocket-key");
         let mut agreed = self.told(head);
-        agreed.push(header("sec-websocket-accept", key.map(|key| key.value.clone()).unwrap_or_default()));
+        agreed.push(header(
+            "sec-websocket-accept",
+            key.map(|key| key.value.clone()).unwrap_or_default(),
+        ));
         agreed.push(header("sec-websocket-protocol", Bytes::from_static(b"chat")));
         agreed.push(header("upgrade", Bytes::from_static(b"websocket")));
         agreed
@@ -392,7 +421,9 @@ async fn whole(head: &InvokeHead, parts: Streaming<InvokeRequest>) -> Result<Byt
     Ok(body.into())
 }
 
-fn bodies(parts: Streaming<InvokeRequest>) -> impl Stream<Item = Result<Bytes, Status>> + Send + Unpin {
+fn bodies(
+    parts: Streaming<InvokeRequest>,
+) -> impl Stream<Item = Result<Bytes, Status>> + Send + Unpin {
     parts.map(|message| match message?.part {
         Some(invoke_request::Part::Body(body)) => Ok(body),
         _ => Err(Status::invalid_argument("a second head")),
@@ -400,7 +431,9 @@ fn bodies(parts: Streaming<InvokeRequest>) -> impl Stream<Item = Result<Bytes, S
 }
 
 fn answer(status: u32, headers: Vec<Header>, body: Bytes, more_body: bool) -> InvokeResponse {
-    InvokeResponse { part: Some(invoke_response::Part::Head(ResponseHead { status, headers, body, more_body })) }
+    InvokeResponse {
+        part: Some(invoke_response::Part::Head(ResponseHead { status, headers, body, more_body })),
+    }
 }
 
 fn body(piece: Bytes) -> InvokeResponse {

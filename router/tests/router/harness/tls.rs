@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use prometheus::Registry;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
 };
 use tenon_lifecycle::tls::{Bundle, Role, Tls};
 use tokio::io::copy_bidirectional;
@@ -25,10 +26,12 @@ impl Authority {
     /// Issues a bundle for a process that trusts this authority and `others`.
     pub(crate) fn bundle(&self, role: Role, others: &[&Self]) -> Bundle {
         let mut params = CertificateParams::new([role.dns_name().to_owned()]).unwrap();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
-        let authorities: String = [self].iter().chain(others).map(|authority| authority.0.pem()).collect();
+        let authorities: String =
+            [self].iter().chain(others).map(|authority| authority.0.pem()).collect();
         Bundle {
             certificate: certificate.pem().into(),
             key: key.serialize_pem().into(),

@@ -1,0 +1,55 @@
+//! The metrics of clients' connections.
+
+use prometheus::{IntCounter, IntGauge, IntGaugeVec, Registry};
+use tenon_lifecycle::metrics::Register as _;
+
+/// The metrics of all threads.
+#[derive(Clone)]
+pub(crate) struct ClientFamilies {
+    connections: IntGaugeVec,
+    memory: IntGaugeVec,
+    shed: IntCounter,
+}
+
+/// The metrics of one thread. No other thread writes the gauges.
+pub(crate) struct ClientMetrics {
+    /// Connections of clients, and of the platform's own processes.
+    pub(crate) connections: IntGauge,
+    /// The memory that clients hold, in bytes.
+    pub(crate) memory: IntGauge,
+    /// Connections closed or refused for want of memory, of all threads.
+    pub(crate) shed: IntCounter,
+}
+
+impl ClientFamilies {
+    /// Registers the families.
+    ///
+    /// # Errors
+    /// Fails if the registry already has metrics of these names.
+    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            connections: registry.gauges(
+                "tenon_router_connections",
+                "Open HTTP connections.",
+                &["lane"],
+            )?,
+            memory: registry.gauges(
+                "tenon_router_client_memory_bytes",
+                "Memory charged to clients.",
+                &["lane"],
+            )?,
+            shed: registry.counter(
+                "tenon_router_connections_shed_total",
+                "Connections closed or refused because the memory for clients was exhausted.",
+            )?,
+        })
+    }
+
+    pub(crate) fn thread(&self, thread: &str) -> ClientMetrics {
+        ClientMetrics {
+            connections: self.connections.with_label_values(&[thread]),
+            memory: self.memory.with_label_values(&[thread]),
+            shed: self.shed.clone(),
+        }
+    }
+}
