@@ -18,14 +18,15 @@ use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
 use url::Url;
 
-use super::connection::{Origin, WINDOW};
+use super::concurrency::{ConcurrencyLimits, Open};
+use super::connection::WINDOW;
+use super::connector::Connector;
 use super::incoming::receive;
 use super::message::{Outgoing, RedirectMode, Request, Response, Sending, UploadFailure};
+use super::origin::Origin;
 use super::policy;
 use super::pool::{Found, Lease, Pool};
-use super::reach::Reach;
 use super::redirect::{self, Next};
-use super::seats::{Open, Seats};
 use super::{EgressError, Settings, decode};
 use crate::metrics::EgressMetrics;
 
@@ -85,8 +86,8 @@ pub trait Ledger {
 /// A shard's HTTP client. It belongs to the shard's thread, where a [`tokio::task::LocalSet`] must
 /// be running.
 pub struct Client {
-    reach: Reach,
-    seats: Seats,
+    connector: Connector,
+    limits: ConcurrencyLimits,
     pool: Rc<Pool>,
     tls: Arc<ClientConfig>,
     /// TLS configurations by tenant, each with its own session cache.
@@ -105,8 +106,8 @@ struct Hop<'a> {
 impl Client {
     pub fn new(settings: &Settings, metrics: EgressMetrics) -> Self {
         Self {
-            reach: Reach::new(settings),
-            seats: Seats::new(settings.bounds),
+            connector: Connector::new(settings),
+            limits: ConcurrencyLimits::new(settings.bounds),
             pool: Pool::new(settings.bounds, metrics.idle.clone()),
             tls: Arc::clone(&settings.tls),
             tls_of: RefCell::default(),
@@ -124,7 +125,11 @@ impl Client {
     ///
     /// # Errors
     /// Fails if the request is not allowed, or if there is no response.
-    pub async fn fetch(&self, account: &Account, request: Request) -> Result<Response, EgressError> {
+    pub async fn fetch(
+        &self,
+        account: &Account,
+        request: Request,
+    ) -> Result<Response, EgressError> {
         let fetched = self.follow(account, request).await;
         self.metrics.ended(fetched.as_ref().err().map(EgressError::stage));
         fetched
@@ -145,7 +150,14 @@ impl Client {
             let next = match mode {
                 RedirectMode::Follow => {
                     let head = response.headers();
-                    redirect::next(response.status(), head, &method, &url, redirects, again.is_some())?
+                    redirect::next(
+                        response.status(),
+                        head,
+                        &method,
+                        &url,
+                        redirects,
+                        again.is_some(),
+                    )?
                 }
                 RedirectMode::Error | RedirectMode::Manual => Next::Stay,
             };
@@ -165,11 +177,15 @@ impl Client {
     }
 
     /// Sends a request to its origin.
-    async fn exchange(&self, hop: &Hop<'_>, body: Outgoing) -> Result<(http::Response<Incoming>, Held), EgressError> {
+    async fn exchange(
+        &self,
+        hop: &Hop<'_>,
+        body: Outgoing,
+    ) -> Result<(http::Response<Incoming>, Held), EgressError> {
         let origin = hop.origin()?;
-        let seat = self.seats.take(hop.account.worker.as_str(), &origin.tenant).await;
+        let permit = self.limits.take(hop.account.worker.as_str(), &origin.tenant).await;
         let (response, lease) = self.send(hop, &origin, body).await?;
-        let open = seat.open()?;
+        let open = permit.open()?;
         let memory = hop.account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
         let held = match lease {
             Lease { sender: super::connection::Sender::Http1(_), .. } => {
@@ -196,7 +212,8 @@ impl Client {
             let failure = UploadFailure::default();
             let sending = Sending::new(body, self.metrics.sent.clone(), Rc::clone(&failure));
             let request = lease.sender.request(hop.method, hop.url, hop.headers, sending);
-            let request = request.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
+            let request = request
+                .ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
             let mut unsent = match lease.sender.send(request).await {
                 Ok(response) => return Ok((response, lease)),
                 Err(unsent) => unsent,
@@ -205,8 +222,10 @@ impl Client {
             let error = unsent.into_error();
             // Retry if nothing was sent, or if the connection was closed in response to an
             // idempotent request.
-            let was_closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
-            let retried = whole.or_else(|| again.filter(|_| was_closed && hop.method.is_idempotent()));
+            let was_closed =
+                error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+            let retried =
+                whole.or_else(|| again.filter(|_| was_closed && hop.method.is_idempotent()));
             match retried {
                 Some(retried) if lease.is_used => {
                     body = retried;
@@ -235,7 +254,7 @@ impl Client {
 
     async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
         let _opening = origin.secure.then(|| self.pool.open(origin));
-        let stream = self.reach.to(origin).await?;
+        let stream = self.connector.connect(origin).await?;
         let sender = origin.greet(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
         Ok(self.pool.lease(origin, sender))
     }
@@ -254,14 +273,22 @@ impl Client {
         Arc::clone(made)
     }
 
-    fn answer(&self, hop: &Hop<'_>, response: http::Response<Incoming>, held: Held, redirected: bool) -> Response {
+    fn answer(
+        &self,
+        hop: &Hop<'_>,
+        response: http::Response<Incoming>,
+        held: Held,
+        redirected: bool,
+    ) -> Response {
         let (mut head, body) = response.into_parts();
         for name in &OF_THE_CONNECTION {
             head.headers.remove(name);
         }
         let reason = match head.extensions.get::<ReasonPhrase>() {
             Some(reason) => reason.as_bytes().iter().map(|byte| char::from(*byte)).collect(),
-            None if head.version < Version::HTTP_2 => head.status.canonical_reason().unwrap_or_default().to_owned(),
+            None if head.version < Version::HTTP_2 => {
+                head.status.canonical_reason().unwrap_or_default().to_owned()
+            }
             None => String::new(),
         };
         let body = has_body(hop.method, head.status).then(|| {
@@ -274,7 +301,14 @@ impl Client {
             head.headers.remove(header::CONTENT_LENGTH);
             decode::decode(&codings, body, &hop.account.ledger)
         });
-        Response { status: head.status, reason, headers: head.headers, url: hop.url.clone(), redirected, body }
+        Response {
+            status: head.status,
+            reason,
+            headers: head.headers,
+            url: hop.url.clone(),
+            redirected,
+            body,
+        }
     }
 }
 
@@ -293,7 +327,11 @@ impl Hop<'_> {
             "http" => false,
             other => return Err(EgressError::Scheme(other.to_owned())),
         };
-        let host = self.url.host().ok_or_else(|| EgressError::Request("its URL has no host".to_owned()))?.to_owned();
+        let host = self
+            .url
+            .host()
+            .ok_or_else(|| EgressError::Request("its URL has no host".to_owned()))?
+            .to_owned();
         let port = self.url.port_or_known_default().expect("these schemes have one");
         if policy::is_bad_port(port) {
             return Err(EgressError::BadPort(port));
@@ -313,7 +351,9 @@ fn complete(headers: &mut HeaderMap) {
     }
     // A range of a compressed body cannot be decoded.
     let codings = if headers.contains_key(header::RANGE) { "identity" } else { "gzip, br" };
-    for (name, value) in [(header::ACCEPT, "*/*"), (header::ACCEPT_ENCODING, codings), (header::USER_AGENT, "Tenon")] {
+    for (name, value) in
+        [(header::ACCEPT, "*/*"), (header::ACCEPT_ENCODING, codings), (header::USER_AGENT, "Tenon")]
+    {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
 }

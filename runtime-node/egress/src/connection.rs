@@ -4,8 +4,6 @@
 //! stream window or in the buffer of HTTP/1. HTTP/2's connection window is the sum of its streams'
 //! windows, so that an unread stream does not stall the others.
 
-use std::hash::Hash;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +17,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use url::{Host, Position, Url};
+use url::{Position, Url};
 
 use super::EgressError;
-use super::error::{Stage, root_cause};
+use super::cause::root_cause;
+use super::connector::Stream;
+use super::error::Stage;
 use super::message::Sending;
-use super::reach::{Stream, server_name};
+use super::origin::{Origin, server_name};
 
 /// The amount of a body that an origin may send ahead of its reader, in bytes: about 6 MB/s per
 /// body at a round trip of 20 ms.
@@ -45,15 +45,6 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const ALIVE_WAIT: Duration = Duration::from_secs(10);
 
-/// The peer of a connection, and the tenant that the connection belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Origin {
-    pub(super) tenant: Rc<str>,
-    pub(super) secure: bool,
-    pub(super) host: Host<String>,
-    pub(super) port: u16,
-}
-
 /// The sending half of a connection.
 pub(super) enum Sender {
     Http1(http1::SendRequest<Sending>),
@@ -63,10 +54,6 @@ pub(super) enum Sender {
 pub(super) type Unsent = TrySendError<http::Request<Sending>>;
 
 impl Origin {
-    pub(super) fn host(&self) -> String {
-        self.host.to_string()
-    }
-
     /// Performs the TLS and HTTP handshakes over a stream to the origin.
     ///
     /// # Arguments
@@ -88,9 +75,14 @@ impl Origin {
         }
     }
 
-    async fn secured(&self, stream: Stream, tls: Arc<ClientConfig>) -> Result<TlsStream<Stream>, EgressError> {
+    async fn secured(
+        &self,
+        stream: Stream,
+        tls: Arc<ClientConfig>,
+    ) -> Result<TlsStream<Stream>, EgressError> {
         let failed = |source| EgressError::Tls { host: self.host(), port: self.port, source };
-        let name = server_name(&self.host).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let name = server_name(&self.host)
+            .ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
         let connecting = TlsConnector::from(tls).connect(name, stream);
         self.in_time(Stage::Tls, connecting).await?.map_err(failed)
     }
@@ -110,7 +102,11 @@ impl Origin {
         self.http1_for_upgrade(stream, open).await
     }
 
-    async fn http1_for_upgrade(&self, stream: impl Duplex + Send, open: &IntGauge) -> Result<Sender, EgressError> {
+    async fn http1_for_upgrade(
+        &self,
+        stream: impl Duplex + Send,
+        open: &IntGauge,
+    ) -> Result<Sender, EgressError> {
         let (sender, connection) = self.begin_http1(stream).await?;
         drive(connection.with_upgrades(), open);
         Ok(Sender::Http1(sender))
@@ -125,7 +121,8 @@ impl Origin {
     async fn begin_http1<S: Duplex>(
         &self,
         stream: S,
-    ) -> Result<(http1::SendRequest<Sending>, http1::Connection<TokioIo<S>, Sending>), EgressError> {
+    ) -> Result<(http1::SendRequest<Sending>, http1::Connection<TokioIo<S>, Sending>), EgressError>
+    {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
         let greeting = builder.handshake(TokioIo::new(stream));
@@ -143,8 +140,10 @@ impl Origin {
             .keep_alive_interval(ALIVE_INTERVAL)
             .keep_alive_timeout(ALIVE_WAIT);
         let greeting = builder.handshake(TokioIo::new(stream));
-        let (sender, connection) =
-            self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))?;
+        let (sender, connection) = self
+            .in_time(Stage::Exchange, greeting)
+            .await?
+            .map_err(|error| self.exchange_failed(&error))?;
         drive(connection, open);
         Ok(Sender::Http2(sender))
     }
@@ -153,8 +152,13 @@ impl Origin {
         EgressError::Exchange { host: self.host(), why: said(error) }
     }
 
-    async fn in_time<T>(&self, stage: Stage, work: impl Future<Output = T>) -> Result<T, EgressError> {
-        let late = |_| EgressError::TimedOut { stage, host: self.host(), seconds: HANDSHAKE.as_secs() };
+    async fn in_time<T>(
+        &self,
+        stage: Stage,
+        work: impl Future<Output = T>,
+    ) -> Result<T, EgressError> {
+        let late =
+            |_| EgressError::TimedOut { stage, host: self.host(), seconds: HANDSHAKE.as_secs() };
         tokio::time::timeout(HANDSHAKE, work).await.map_err(late)
     }
 }
@@ -206,7 +210,8 @@ impl Sender {
         headers: &HeaderMap,
         body: Sending,
     ) -> Option<http::Request<Sending>> {
-        let target = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]).ok()?;
+        let target =
+            PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]).ok()?;
         let authority = &url[Position::BeforeHost..Position::AfterPort];
         let is_empty = body.is_empty();
         let mut request = http::Request::new(body);
@@ -224,7 +229,12 @@ impl Sender {
             Self::Http2(_) => {
                 let scheme = if url.scheme() == "https" { Scheme::HTTPS } else { Scheme::HTTP };
                 let authority = Authority::try_from(authority).ok()?;
-                Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build().ok()?
+                Uri::builder()
+                    .scheme(scheme)
+                    .authority(authority)
+                    .path_and_query(target)
+                    .build()
+                    .ok()?
             }
         };
         Some(request)

@@ -9,7 +9,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use async_compression::codecs::zstd::params::DParameter;
-use async_compression::tokio::bufread::{BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
+use async_compression::tokio::bufread::{
+    BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
+};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderMap, header};
@@ -52,8 +54,9 @@ pub(super) enum Coding {
 pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
     let values = headers.get_all(header::CONTENT_ENCODING).into_iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let names =
-        names.map(|name| name.trim_ascii()).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
+    let names = names
+        .map(|name| name.trim_ascii())
+        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
     let codings: Option<Vec<_>> = names.map(Coding::of).collect();
     codings.filter(|codings| codings.len() <= MOST).unwrap_or_default()
 }
@@ -104,7 +107,8 @@ fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestr
         }
         let held = ledger.hold(coding.memory(&beginning)).ok_or(EgressError::Memory)?;
         let decoder = decoder(coding, beginning, body);
-        let pieces = ReaderStream::with_capacity(decoder, PIECE).map_err(move |error| failure(coding, error));
+        let pieces = ReaderStream::with_capacity(decoder, PIECE)
+            .map_err(move |error| failure(coding, error));
         let mut at_once = 0;
         let pieces = pieces.then(move |piece| {
             // Held until the last piece.

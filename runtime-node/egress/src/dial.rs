@@ -32,8 +32,13 @@ pub(super) trait Candidate: Copy {
 ///
 /// # Errors
 /// Returns the error of the last attempt to fail.
-pub(super) async fn dial<A: Candidate + Into<IpAddr>>(addresses: &[A], port: u16) -> io::Result<TcpStream> {
-    let stream = first(addresses, |address| TcpStream::connect(SocketAddr::new(address.into(), port))).await?;
+pub(super) async fn dial<A: Candidate + Into<IpAddr>>(
+    addresses: &[A],
+    port: u16,
+) -> io::Result<TcpStream> {
+    let stream =
+        first(addresses, |address| TcpStream::connect(SocketAddr::new(address.into(), port)))
+            .await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -14,7 +14,9 @@ use super::proxy::Fault;
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
     Scheme(String),
-    #[error("port {0} is reserved for another protocol and cannot be fetched from; serve HTTP on another port")]
+    #[error(
+        "port {0} is reserved for another protocol and cannot be fetched from; serve HTTP on another port"
+    )]
     BadPort(u16),
     #[error("the Worker's spec.egress.allow does not list {host}:{port}; add it there")]
     NotListed { host: String, port: u16 },
@@ -29,7 +31,9 @@ pub enum EgressError {
     RefusedName { host: String },
     #[error("the request cannot be sent: {0}")]
     Request(String),
-    #[error("the invocation has reached its limit of {0} subrequests; make fewer, or raise spec.limits.subrequests")]
+    #[error(
+        "the invocation has reached its limit of {0} subrequests; make fewer, or raise spec.limits.subrequests"
+    )]
     Subrequests(u32),
     #[error(
         "{0} has too many responses whose bodies are neither read nor cancelled; call response.body.cancel() where a \
@@ -60,49 +64,19 @@ pub enum EgressError {
     Upload(String),
 }
 
-/// The stage that a request has reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    Policy,
-    Limit,
-    Request,
-    Resolve,
-    Connect,
-    Proxy,
-    Tls,
-    Exchange,
-    Redirect,
-    Body,
-}
-
-impl Stage {
-    pub const ALL: [Self; 10] = [
-        Self::Policy,
-        Self::Limit,
-        Self::Request,
-        Self::Resolve,
-        Self::Connect,
-        Self::Proxy,
-        Self::Tls,
-        Self::Exchange,
-        Self::Redirect,
-        Self::Body,
-    ];
-
-    /// Returns the stage's name, as in metrics and in an error's `stage`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::Limit => "limit",
-            Self::Request => "request",
-            Self::Resolve => "resolve",
-            Self::Connect => "connect",
-            Self::Proxy => "proxy",
-            Self::Tls => "tls",
-            Self::Exchange => "exchange",
-            Self::Redirect => "redirect",
-            Self::Body => "body",
-        }
+tenon_lifecycle::label_values! {
+    /// The stage that a request has reached, as in metrics and in an error's `stage`.
+    pub enum Stage {
+        Policy = "policy",
+        Limit = "limit",
+        Request = "request",
+        Resolve = "resolve",
+        Connect = "connect",
+        Proxy = "proxy",
+        Tls = "tls",
+        Exchange = "exchange",
+        Redirect = "redirect",
+        Body = "body",
     }
 }
 
@@ -121,9 +95,10 @@ impl fmt::Display for Stage {
 impl EgressError {
     pub fn stage(&self) -> Stage {
         match self {
-            Self::BadPort(_) | Self::NotListed { .. } | Self::RefusedAddress { .. } | Self::RefusedName { .. } => {
-                Stage::Policy
-            }
+            Self::BadPort(_)
+            | Self::NotListed { .. }
+            | Self::RefusedAddress { .. }
+            | Self::RefusedName { .. } => Stage::Policy,
             Self::Subrequests(_) | Self::TooManyOpen(_) | Self::Memory => Stage::Limit,
             Self::Scheme(_) | Self::Request(_) | Self::Upload(_) => Stage::Request,
             Self::Name { .. } => Stage::Resolve,
@@ -136,14 +111,4 @@ impl EgressError {
             Self::Body(_) | Self::Decode { .. } => Stage::Body,
         }
     }
-}
-
-/// Returns the message of an error's innermost cause: the layers that the libraries wrap around it
-/// say nothing useful.
-pub(super) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

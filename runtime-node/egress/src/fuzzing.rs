@@ -58,7 +58,8 @@ pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: 
     let codings = decode::codings(headers);
     let body = stream::iter(body.into_iter().map(Ok)).boxed_local();
     let mut body = decode::decode(&codings, body, &(Rc::clone(&ledger) as Rc<dyn Ledger>));
-    let mut decoded = Decoded { bytes: Vec::new(), failure: None, longest: 0, held: 0, codings: codings.len() };
+    let mut decoded =
+        Decoded { bytes: Vec::new(), failure: None, longest: 0, held: 0, codings: codings.len() };
     while decoded.bytes.len() < most
         && let Some(piece) = body.next().await
     {

@@ -71,15 +71,19 @@ impl Key {
     /// # Errors
     /// Fails if the server does not agree.
     pub fn is_answered(&self, asked: &HeaderMap, answered: &HeaderMap) -> Result<(), Unanswered> {
-        if answered.get(header::SEC_WEBSOCKET_ACCEPT).is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
+        if answered
+            .get(header::SEC_WEBSOCKET_ACCEPT)
+            .is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
         {
             return Err(Unanswered::Accept);
         }
         if answered.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
             return Err(Unanswered::Extensions);
         }
-        let offered =
-            |chosen: &[u8]| members(asked, &header::SEC_WEBSOCKET_PROTOCOL).any(|offered| offered.as_bytes() == chosen);
+        let offered = |chosen: &[u8]| {
+            members(asked, &header::SEC_WEBSOCKET_PROTOCOL)
+                .any(|offered| offered.as_bytes() == chosen)
+        };
         let mut chosen = answered.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
         match (chosen.next(), chosen.next()) {
             (None, _) => Ok(()),
@@ -99,7 +103,8 @@ pub fn is_asked(method: &Method, headers: &HeaderMap) -> bool {
 /// # Errors
 /// Fails if it does not.
 pub fn upgrades(headers: &HeaderMap) -> Result<(), Unanswered> {
-    let both = lists(headers, &header::UPGRADE, "websocket") && lists(headers, &header::CONNECTION, "upgrade");
+    let both = lists(headers, &header::UPGRADE, "websocket")
+        && lists(headers, &header::CONNECTION, "upgrade");
     if both { Ok(()) } else { Err(Unanswered::Upgrade) }
 }
 
@@ -136,7 +141,11 @@ mod tests {
         assert_eq!(example().accept(), ACCEPT.1);
         let asked = headers(&[("sec-websocket-protocol", "chat, superchat")]);
         assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT])), Ok(()));
-        assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT, ("sec-websocket-protocol", "superchat")])), Ok(()));
+        assert_eq!(
+            example()
+                .is_answered(&asked, &headers(&[ACCEPT, ("sec-websocket-protocol", "superchat")])),
+            Ok(())
+        );
     }
 
     #[test]
@@ -147,7 +156,11 @@ mod tests {
             (("sec-websocket-protocol", "chat, chat"), Unanswered::Protocol),
             (("sec-websocket-extensions", "permessage-deflate"), Unanswered::Extensions),
         ] {
-            assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT, more])), Err(why), "{more:?}");
+            assert_eq!(
+                example().is_answered(&asked, &headers(&[ACCEPT, more])),
+                Err(why),
+                "{more:?}"
+            );
         }
         assert_eq!(Key::new().is_answered(&asked, &headers(&[ACCEPT])), Err(Unanswered::Accept));
         assert_eq!(example().is_answered(&asked, &HeaderMap::new()), Err(Unanswered::Accept));
@@ -166,7 +179,10 @@ mod tests {
         let asks = headers(&[("upgrade", "h2c, WebSocket")]);
         assert!(is_asked(&Method::GET, &asks));
         assert!(!is_asked(&Method::POST, &asks));
-        assert_eq!(upgrades(&headers(&[("upgrade", "WEBSOCKET"), ("connection", "keep-alive, Upgrade")])), Ok(()));
+        assert_eq!(
+            upgrades(&headers(&[("upgrade", "WEBSOCKET"), ("connection", "keep-alive, Upgrade")])),
+            Ok(())
+        );
         assert_eq!(upgrades(&headers(&[("upgrade", "websocket")])), Err(Unanswered::Upgrade));
     }
 }

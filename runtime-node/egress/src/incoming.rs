@@ -9,7 +9,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use prometheus::IntCounter;
 
-use super::error::root_cause;
+use super::cause::root_cause;
 use super::{Bytestream, EgressError};
 
 struct Receiving<T> {
@@ -24,7 +24,11 @@ struct Receiving<T> {
 /// # Arguments
 /// * `bytes` - counts the bytes received.
 /// * `held` - dropped when the body has ended or is itself dropped.
-pub(super) fn receive<T: Unpin + 'static>(body: Incoming, bytes: IntCounter, held: T) -> Bytestream {
+pub(super) fn receive<T: Unpin + 'static>(
+    body: Incoming,
+    bytes: IntCounter,
+    held: T,
+) -> Bytestream {
     Receiving { body, bytes, held: Some(held) }.boxed_local()
 }
 

@@ -1,25 +1,26 @@
 //! Outbound requests from Workers: a shard's own HTTP client.
 //!
 //! ```text
-//!  fetch ─► hop ─► allowed? ─► seat ─► pool ─────────────────► exchange ─► head ─► body
-//!            ▲                          │ no connection           ▲         │        │
-//!            │                          ▼                         │         │        ▼
-//!            │                        reach ─► TLS, ALPN ─────────┘         │      decode
-//!            └────────────────────── redirect ──────────────────────────────┘
+//!  fetch ─► hop ─► allowed? ─► permit ─► pool ─────────────────► exchange ─► head ─► body
+//!            ▲                            │ no connection           ▲         │        │
+//!            │                            ▼                         │         │        ▼
+//!            │                        connector ─► TLS, ALPN ───────┘         │      decode
+//!            └─────────────────────── redirect ───────────────────────────────┘
 //!
-//!  allowed?  scheme, port, and the Worker's own list of hosts
-//!  seat      bounds the requests that wait for a response
-//!  reach     names ─► policy ─► dial
+//!  allowed?   scheme, port, and the Worker's own list of hosts
+//!  permit     bounds the requests that wait for a response
+//!  connector  names ─► policy ─► dial
 //! ```
 //!
 //! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: how a request
 //!   fails, and what the tenant can do about it.
 //! - [`policy`]: which addresses may be reached at all; [`redirect`]: where a redirect leads. Both
 //!   are pure.
-//! - [`reach`]: from a name to a byte stream: [`names`] resolves, [`dial`] connects, [`proxy`]
+//! - [`connector`]: from a name to a byte stream: [`names`] resolves, [`dial`] connects, [`proxy`]
 //!   tunnels where the node must go through one.
-//! - [`connection`] speaks HTTP/1.1 or HTTP/2; [`pool`] keeps idle connections.
-//! - [`seats`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
+//! - [`origin`]: where a request goes; [`connection`] speaks HTTP/1.1 or HTTP/2 with it; [`pool`]
+//!   keeps idle connections.
+//! - [`concurrency`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
 //!   response body as it arrives.
 //! - [`handshake`]: the WebSocket opening handshake, for both of its sides; [`metrics`].
 //! - [`settings`]: fixed when the node starts.
@@ -42,8 +43,11 @@
 //!
 //! All of this belongs to a shard's thread. The one thing shards share is immutable: [`Settings`].
 
+mod cause;
 pub mod client;
+mod concurrency;
 mod connection;
+mod connector;
 mod decode;
 mod dial;
 pub mod error;
@@ -54,12 +58,11 @@ mod incoming;
 pub mod message;
 pub mod metrics;
 mod names;
+mod origin;
 pub mod policy;
 mod pool;
 pub mod proxy;
-mod reach;
 pub mod redirect;
-mod seats;
 pub mod settings;
 
 pub use client::{Account, Client, Ledger, Opened, Tunnel};

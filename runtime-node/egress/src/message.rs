@@ -113,12 +113,14 @@ impl Body for Sending {
     type Data = Bytes;
     type Error = BrokeOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         let piece = match &mut self.body {
             Outgoing::Empty => None,
-            Outgoing::Full(bytes) => {
-                Some(Ok(std::mem::take(bytes))).filter(|piece| !matches!(piece, Ok(b) if b.is_empty()))
-            }
+            Outgoing::Full(bytes) => Some(Ok(std::mem::take(bytes)))
+                .filter(|piece| !matches!(piece, Ok(b) if b.is_empty())),
             Outgoing::Stream { bytes, .. } => std::task::ready!(bytes.as_mut().poll_next(cx)),
         };
         Poll::Ready(match piece {

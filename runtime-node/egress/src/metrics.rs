@@ -1,6 +1,7 @@
 //! Metrics of outbound requests.
 
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use tenon_lifecycle::metrics::{EnumCounters, EnumMap, Register as _};
 use tenon_proto::id::ShardId;
 
 use crate::error::Stage;
@@ -18,38 +19,33 @@ impl EgressFamilies {
     /// # Errors
     /// Fails if the registry has them already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counter = |name, help, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
-        let families = Self {
-            requests: counter(
+        Ok(Self {
+            requests: registry.counters(
                 "tenon_egress_requests_total",
                 "Fetches by Workers: ok, or the stage at which they failed.",
                 &["shard", "outcome"],
             )?,
-            connections: IntGaugeVec::new(
-                Opts::new("tenon_egress_connections", "Connections to origins, by state."),
+            connections: registry.gauges(
+                "tenon_egress_connections",
+                "Connections to origins, by state.",
                 &["shard", "state"],
             )?,
-            bytes: counter(
+            bytes: registry.counters(
                 "tenon_egress_bytes_total",
                 "Bytes of bodies that Workers sent to and received from origins.",
                 &["shard", "direction"],
             )?,
-        };
-        registry.register(Box::new(families.requests.clone()))?;
-        registry.register(Box::new(families.connections.clone()))?;
-        registry.register(Box::new(families.bytes.clone()))?;
-        Ok(families)
+        })
     }
 
     /// Returns the metrics of one shard, all of which exist from now on.
     pub fn shard(&self, id: ShardId) -> EgressMetrics {
         let shard = id.to_string();
-        let requests = |outcome| self.requests.with_label_values(&[shard.as_str(), outcome]);
         let connections = |state| self.connections.with_label_values(&[shard.as_str(), state]);
         let bytes = |direction| self.bytes.with_label_values(&[shard.as_str(), direction]);
         EgressMetrics {
-            ok: requests("ok"),
-            failed: Stage::ALL.iter().map(|stage| requests(stage.as_str())).collect(),
+            ok: self.requests.with_label_values(&[shard.as_str(), "ok"]),
+            failed: EnumMap::of(&self.requests, &[&shard]),
             open: connections("open"),
             idle: connections("idle"),
             sent: bytes("sent"),
@@ -62,8 +58,7 @@ impl EgressFamilies {
 #[derive(Clone)]
 pub struct EgressMetrics {
     ok: IntCounter,
-    /// Indexed by [`Stage`].
-    failed: Vec<IntCounter>,
+    failed: EnumCounters<Stage>,
     /// Connections to origins.
     pub open: IntGauge,
     /// Connections to origins without a request.
@@ -77,7 +72,7 @@ pub struct EgressMetrics {
 impl EgressMetrics {
     /// Counts a request that ended with a response, or failed at that stage.
     pub fn ended(&self, failure: Option<Stage>) {
-        failure.map_or(&self.ok, |stage| &self.failed[stage as usize]).inc();
+        failure.map_or(&self.ok, |stage| self.failed.get(stage)).inc();
     }
 }
 
@@ -88,7 +83,7 @@ impl Default for EgressMetrics {
         let gauge = || IntGauge::new("uncounted", "Not exported.").expect("the name is valid");
         Self {
             ok: counter(),
-            failed: Stage::ALL.iter().map(|_| counter()).collect(),
+            failed: EnumMap::from_fn(|_| counter()),
             open: gauge(),
             idle: gauge(),
             sent: counter(),
@@ -107,7 +102,11 @@ mod tests {
         let shard = families.shard(ShardId(0));
         for stage in Stage::ALL {
             shard.ended(Some(stage));
-            assert_eq!(families.requests.with_label_values(&["0", stage.as_str()]).get(), 1, "{stage}");
+            assert_eq!(
+                families.requests.with_label_values(&["0", stage.as_str()]).get(),
+                1,
+                "{stage}"
+            );
         }
     }
 }

@@ -39,8 +39,8 @@ const LONGEST_NO: Duration = Duration::from_secs(30);
 
 const ANSWERS: u64 = 1024;
 
-/// The limit on concurrent queries, each of which uses a socket. The queue is bounded by the seats of
-/// the requests that wait in it.
+/// The limit on concurrent queries, each of which uses a socket. The queue is bounded by the
+/// permits of the requests that wait in it.
 const QUESTIONS: usize = 64;
 
 pub(super) struct Names {
@@ -73,8 +73,11 @@ impl Names {
         let failed = |why| EgressError::Name { host: name.clone(), why };
         let question = question(&name).ok_or_else(|| failed("it is not a valid DNS name"))?;
         let resolver = self.resolver().ok_or_else(|| failed("this platform has no name server"))?;
-        let timed_out =
-            || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
+        let timed_out = || EgressError::TimedOut {
+            stage: Stage::Resolve,
+            host: name.clone(),
+            seconds: TIME_OUT.as_secs(),
+        };
         let ask = async {
             let _permit = self.questions.acquire().await.expect("the semaphore is never closed");
             resolver.lookup_ip(question).await.map_err(|error| failed(what_went_wrong(&error)))
@@ -103,14 +106,21 @@ impl Names {
         let of = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let found = [RecordType::AAAA, RecordType::A].into_iter().filter_map(of);
         found
-            .flat_map(|lookup| lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>())
+            .flat_map(|lookup| {
+                lookup
+                    .answers()
+                    .iter()
+                    .filter_map(|record| record.data.ip_addr())
+                    .collect::<Vec<_>>()
+            })
             .collect()
     }
 
     fn resolver(&self) -> Option<&TokioResolver> {
         if self.resolver.get().is_none() {
             let (config, options) = self.system.as_ref()?;
-            let mut builder = Resolver::builder_with_config(config.clone(), TokioRuntimeProvider::default());
+            let mut builder =
+                Resolver::builder_with_config(config.clone(), TokioRuntimeProvider::default());
             let mut options = options.clone();
             options.cache_size = ANSWERS;
             options.use_hosts_file = ResolveHosts::Never;

@@ -83,13 +83,19 @@ impl Policy {
     pub fn judge(&self, address: IpAddr) -> Result<Allowed, Refused> {
         let address = unmapped(address);
         let target = translated(address);
-        let is_in = |nets: &[IpNet]| nets.iter().any(|net| net.contains(&address) || net.contains(&target));
+        let is_in =
+            |nets: &[IpNet]| nets.iter().any(|net| net.contains(&address) || net.contains(&target));
         if is_in(&self.refuse) {
             return Err(Refused::Listed);
         }
         if METADATA.contains(&target) {
-            let is_named = |net: &IpNet| net.prefix_len() == net.max_prefix_len() && net.contains(&target);
-            return if self.allow.iter().any(is_named) { Ok(Allowed(address)) } else { Err(Refused::Metadata) };
+            let is_named =
+                |net: &IpNet| net.prefix_len() == net.max_prefix_len() && net.contains(&target);
+            return if self.allow.iter().any(is_named) {
+                Ok(Allowed(address))
+            } else {
+                Err(Refused::Metadata)
+            };
         }
         if is_in(&self.allow) {
             return Ok(Allowed(address));
@@ -161,9 +167,11 @@ fn v4(address: Ipv4Addr) -> Option<Refused> {
 
 fn v6(address: Ipv6Addr) -> Option<Refused> {
     let bits = address.to_bits();
-    let is_in = |net: Ipv6Addr, length: u8| (bits ^ net.to_bits()) >> (128 - u32::from(length)) == 0;
+    let is_in =
+        |net: Ipv6Addr, length: u8| (bits ^ net.to_bits()) >> (128 - u32::from(length)) == 0;
     let is_public = bits >> 125 == 1;
-    let listed = V6.iter().find(|(net, length, _)| is_in(*net, *length)).map(|(_, _, refused)| *refused);
+    let listed =
+        V6.iter().find(|(net, length, _)| is_in(*net, *length)).map(|(_, _, refused)| *refused);
     listed.or((!is_public).then_some(Refused::Reserved))
 }
 
@@ -191,10 +199,11 @@ pub fn is_bad_port(port: u16) -> bool {
 }
 
 const BAD_PORTS: [u16; 83] = [
-    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
-    110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531,
-    532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060,
-    5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
+    102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
+    465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990,
+    993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667,
+    6668, 6669, 6679, 6697, 10080,
 ];
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use super::connection::{Origin, STREAMS, Sender};
+use super::concurrency::Bounds;
+use super::connection::{STREAMS, Sender};
 use super::message::Sending;
-use super::seats::Bounds;
+use super::origin::Origin;
 
 /// A shard's connections.
 pub(super) struct Pool {
@@ -91,13 +92,16 @@ impl Pool {
     /// Records that a connection to the origin is being opened.
     pub(super) fn open(&self, origin: &Origin) -> Opening {
         let opening = Rc::new(Semaphore::new(0));
-        self.origins.borrow_mut().entry(origin.clone()).or_default().opening = Rc::downgrade(&opening);
+        self.origins.borrow_mut().entry(origin.clone()).or_default().opening =
+            Rc::downgrade(&opening);
         Opening(opening)
     }
 
     /// Adds a newly opened connection to the pool, and leases it for one exchange.
     pub(super) fn lease(self: &Rc<Self>, origin: &Origin, sender: Sender) -> Lease {
-        let Sender::Http2(sender) = sender else { return Lease { sender, is_used: false, _exchange: None } };
+        let Sender::Http2(sender) = sender else {
+            return Lease { sender, is_used: false, _exchange: None };
+        };
         let shared = Shared { sender, exchanges: Rc::new(()), used: Instant::now() };
         let lease = Lease { is_used: false, ..shared.lease() };
         self.keep(origin, |kept| kept.shared.push(shared));
@@ -128,7 +132,10 @@ impl Pool {
         let mut origins = self.origins.borrow_mut();
         keep(origins.entry(origin.clone()).or_default());
         if origins.values().map(Kept::idle).sum::<usize>() > self.bounds.idle_of_shard {
-            let oldest = origins.values_mut().filter(|kept| kept.idle() > 0).min_by_key(|kept| kept.idle_since());
+            let oldest = origins
+                .values_mut()
+                .filter(|kept| kept.idle() > 0)
+                .min_by_key(|kept| kept.idle_since());
             oldest.into_iter().for_each(Kept::drop_oldest);
         }
         self.count(&origins);
@@ -145,9 +152,11 @@ impl Pool {
     fn prune(&self, now: Instant) -> bool {
         let mut origins = self.origins.borrow_mut();
         origins.retain(|_, kept| {
-            kept.idle.retain(|idle| !idle.sender.is_closed() && now < idle.since + self.bounds.idle);
+            kept.idle
+                .retain(|idle| !idle.sender.is_closed() && now < idle.since + self.bounds.idle);
             kept.shared.retain(|shared| {
-                !shared.sender.is_closed() && (!shared.is_idle() || now < shared.used + self.bounds.idle)
+                !shared.sender.is_closed()
+                    && (!shared.is_idle() || now < shared.used + self.bounds.idle)
             });
             !kept.idle.is_empty() || !kept.shared.is_empty() || kept.opening.strong_count() > 0
         });
@@ -177,7 +186,11 @@ impl Kept {
         // Most recently used first: the origin is least likely to have closed that one.
         while let Some(idle) = self.idle.pop_back() {
             if idle.sender.is_ready() {
-                return Found::Lease(Lease { sender: Sender::Http1(idle.sender), is_used: true, _exchange: None });
+                return Found::Lease(Lease {
+                    sender: Sender::Http1(idle.sender),
+                    is_used: true,
+                    _exchange: None,
+                });
             }
         }
         self.opening.upgrade().map_or(Found::Nothing, Found::Opening)
@@ -198,7 +211,9 @@ impl Kept {
         let oldest = self.idle_since();
         if self.idle.front().is_some_and(|idle| Some(idle.since) == oldest) {
             self.idle.pop_front();
-        } else if let Some(at) = self.shared.iter().position(|shared| shared.is_idle() && Some(shared.used) == oldest) {
+        } else if let Some(at) =
+            self.shared.iter().position(|shared| shared.is_idle() && Some(shared.used) == oldest)
+        {
             self.shared.swap_remove(at);
         }
     }
@@ -219,6 +234,10 @@ impl Shared {
 
     fn lease(&self) -> Lease {
         let exchange = Rc::clone(&self.exchanges);
-        Lease { sender: Sender::Http2(self.sender.clone()), is_used: true, _exchange: Some(exchange) }
+        Lease {
+            sender: Sender::Http2(self.sender.clone()),
+            is_used: true,
+            _exchange: Some(exchange),
+        }
     }
 }

@@ -50,7 +50,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use url::{Host, Url};
 
-use super::error::root_cause;
+use super::cause::root_cause;
 
 /// The limit on the head of the proxy's response, in bytes. It carries nothing of use.
 const HEAD: usize = 16 * 1024;
@@ -78,11 +78,15 @@ pub enum Resolver {
 pub enum InvalidProxy {
     #[error("is not a URL such as http://proxy.example.com:3128")]
     NotAUrl,
-    #[error("must begin with http:// or https://, which is the protocol to the proxy and not to origins")]
+    #[error(
+        "must begin with http:// or https://, which is the protocol to the proxy and not to origins"
+    )]
     Scheme,
     #[error("must end after the port: a proxy has no path, query or fragment")]
     Path,
-    #[error("has a user name with a colon or a control character, which the Basic scheme cannot express")]
+    #[error(
+        "has a user name with a colon or a control character, which the Basic scheme cannot express"
+    )]
     UserName,
     #[error("has a password with a control character, which the Basic scheme cannot express")]
     Password,
@@ -156,8 +160,8 @@ impl Proxy {
             return Err(InvalidProxy::Password);
         }
         let pair = BASE64_STANDARD.encode([user_name, b":", password].concat());
-        let mut authorization =
-            HeaderValue::from_str(&format!("Basic {pair}")).expect("Base64 has only characters that a header may have");
+        let mut authorization = HeaderValue::from_str(&format!("Basic {pair}"))
+            .expect("Base64 has only characters that a header may have");
         authorization.set_sensitive(true);
         Ok(Self { authorization: Some(authorization), ..self })
     }
@@ -188,7 +192,9 @@ impl Proxy {
             status => return Err(Fault::Refused(status)),
         }
         let tunnel = hyper::upgrade::on(response).await.map_err(nonsense)?;
-        let parts = tunnel.downcast::<TokioIo<S>>().expect("it is the stream that the connection was made of");
+        let parts = tunnel
+            .downcast::<TokioIo<S>>()
+            .expect("it is the stream that the connection was made of");
         if !parts.read_buf.is_empty() {
             return Err(Fault::Nonsense("the tunnel carries data before any was sent".to_owned()));
         }
@@ -199,8 +205,8 @@ impl Proxy {
         let mut request = Request::new(Empty::new());
         *request.method_mut() = Method::CONNECT;
         *request.uri_mut() = Uri::from(target.clone());
-        let host =
-            HeaderValue::from_str(target.as_str()).expect("an authority has only characters that a header may have");
+        let host = HeaderValue::from_str(target.as_str())
+            .expect("an authority has only characters that a header may have");
         request.headers_mut().insert(header::HOST, host);
         if let Some(authorization) = &self.authorization {
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
@@ -272,8 +278,13 @@ mod tests {
     fn credentials_are_not_shown() {
         let proxy: Proxy = "http://alice:geheim@proxy.test:3128".parse().unwrap();
         let encoded = BASE64_STANDARD.encode("alice:geheim");
-        for shown in [format!("{proxy}"), format!("{proxy:?}"), format!("{:?}", proxy.authorization)] {
-            assert!(!shown.contains("geheim") && !shown.contains("alice") && !shown.contains(&encoded), "{shown}");
+        for shown in
+            [format!("{proxy}"), format!("{proxy:?}"), format!("{:?}", proxy.authorization)]
+        {
+            assert!(
+                !shown.contains("geheim") && !shown.contains("alice") && !shown.contains(&encoded),
+                "{shown}"
+            );
         }
     }
 }

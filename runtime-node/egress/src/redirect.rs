@@ -1,8 +1,8 @@
 //! The target of a redirect (Fetch §4.4, "HTTP-redirect fetch"). Pure.
 
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE, COOKIE,
-    HeaderName, LOCATION, PROXY_AUTHORIZATION,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION,
+    CONTENT_TYPE, COOKIE, HeaderName, LOCATION, PROXY_AUTHORIZATION,
 };
 use http::{HeaderMap, Method, StatusCode};
 use url::Url;
@@ -16,7 +16,8 @@ pub const MOST: u32 = 20;
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
 
 /// Headers that describe a body, and are dropped with it.
-const OF_A_BODY: [HeaderName; 5] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE];
+const OF_A_BODY: [HeaderName; 5] =
+    [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE];
 
 /// The step that follows a response.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,7 +54,9 @@ pub fn next(
     }
     let Some(target) = response.get(LOCATION) else { return Ok(Next::Stay) };
     let target = target.to_str().ok().and_then(|target| url.join(target).ok());
-    let Some(mut target) = target else { return Err(EgressError::Redirect("its Location is not a URL")) };
+    let Some(mut target) = target else {
+        return Err(EgressError::Redirect("its Location is not a URL"));
+    };
     if target.fragment().is_none() {
         target.set_fragment(url.fragment());
     }
@@ -72,7 +75,9 @@ pub fn next(
         _ => false,
     };
     if !as_get && !replayable {
-        return Err(EgressError::Redirect("it requires the body again, which was a stream; send a string or a buffer"));
+        return Err(EgressError::Redirect(
+            "it requires the body again, which was a stream; send a string or a buffer",
+        ));
     }
     let elsewhere = target.origin() != url.origin();
     Ok(Next::Go { url: target, as_get, elsewhere })
@@ -94,7 +99,12 @@ pub fn is_redirect(status: StatusCode) -> bool {
 mod tests {
     use super::*;
 
-    fn after(status: u16, location: &str, method: Method, replayable: bool) -> Result<Next, String> {
+    fn after(
+        status: u16,
+        location: &str,
+        method: Method,
+        replayable: bool,
+    ) -> Result<Next, String> {
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, location.parse().unwrap());
         let url = Url::parse("https://a.test/dir/page#part").unwrap();
@@ -108,10 +118,22 @@ mod tests {
 
     #[test]
     fn a_location_is_relative_to_the_request_and_keeps_its_fragment() {
-        assert_eq!(after(302, "other", Method::GET, true), go("https://a.test/dir/other#part", false, false));
-        assert_eq!(after(302, "/x#mine", Method::GET, true), go("https://a.test/x#mine", false, false));
-        assert_eq!(after(302, "//b.test/", Method::GET, true), go("https://b.test/#part", false, true));
-        assert_eq!(after(302, "http://a.test/", Method::GET, true), go("http://a.test/#part", false, true));
+        assert_eq!(
+            after(302, "other", Method::GET, true),
+            go("https://a.test/dir/other#part", false, false)
+        );
+        assert_eq!(
+            after(302, "/x#mine", Method::GET, true),
+            go("https://a.test/x#mine", false, false)
+        );
+        assert_eq!(
+            after(302, "//b.test/", Method::GET, true),
+            go("https://b.test/#part", false, true)
+        );
+        assert_eq!(
+            after(302, "http://a.test/", Method::GET, true),
+            go("http://a.test/#part", false, true)
+        );
     }
 
     #[test]
@@ -140,7 +162,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_followed_is_an_error() {
-        for bad in ["ftp://a.test/", "data:,x", "http://", "https://user@b.test/", "https://u:p@a.test/"] {
+        for bad in
+            ["ftp://a.test/", "data:,x", "http://", "https://user@b.test/", "https://u:p@a.test/"]
+        {
             assert!(after(302, bad, Method::GET, true).is_err(), "{bad}");
         }
     }
@@ -159,7 +183,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, "/".parse().unwrap());
         let url = Url::parse("https://a.test/").unwrap();
-        let next = |redirects| next(StatusCode::FOUND, &headers, &Method::GET, &url, redirects, true);
+        let next =
+            |redirects| next(StatusCode::FOUND, &headers, &Method::GET, &url, redirects, true);
         assert!(next(MOST - 1).is_ok());
         assert!(next(MOST).is_err());
     }
@@ -171,7 +196,11 @@ mod tests {
             headers.insert(HeaderName::from_static(name), "v".parse().unwrap());
         }
         trim(&mut headers, false, true);
-        assert!(headers.len() == 2 && headers.contains_key("content-type") && headers.contains_key("x-own"));
+        assert!(
+            headers.len() == 2
+                && headers.contains_key("content-type")
+                && headers.contains_key("x-own")
+        );
         trim(&mut headers, true, false);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-own"]);
     }

@@ -10,9 +10,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::concurrency::Bounds;
 use super::policy::Policy;
 use super::proxy::Proxy;
-use super::seats::Bounds;
 
 /// The protocols offered by ALPN, HTTP/2 first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -51,7 +51,8 @@ impl Settings {
         let mut roots = native.certs;
         for path in authorities {
             let refused = |why: String| SettingsError::Certificates { path: path.clone(), why };
-            let found = CertificateDer::pem_file_iter(path).map_err(|error| refused(error.to_string()))?;
+            let found =
+                CertificateDer::pem_file_iter(path).map_err(|error| refused(error.to_string()))?;
             let before = roots.len();
             for certificate in found {
                 roots.push(certificate.map_err(|error| refused(error.to_string()))?);
@@ -90,7 +91,14 @@ impl Settings {
             .with_no_client_auth();
         tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
         let bounds = Bounds::default();
-        Self { policy, bounds, proxy: None, tls: Arc::new(tls), resolver: None, hosts: Arc::new(hosts) }
+        Self {
+            policy,
+            bounds,
+            proxy: None,
+            tls: Arc::new(tls),
+            resolver: None,
+            hosts: Arc::new(hosts),
+        }
     }
 
     #[must_use]

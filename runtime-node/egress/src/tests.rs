@@ -21,7 +21,10 @@ use tenon_proto::id::WorkerId;
 use tokio::task::LocalSet;
 use url::Url;
 
-use super::{Account, Client, EgressError, Ledger, Outgoing, Policy, RedirectMode, Request, Response, Settings};
+use super::{
+    Account, Client, EgressError, Ledger, Outgoing, Policy, RedirectMode, Request, Response,
+    Settings,
+};
 use crate::metrics::EgressMetrics;
 
 /// Runs a test as a shard would, in a `LocalSet`.
@@ -70,12 +73,20 @@ fn client() -> Client {
 
 fn get(url: Url) -> Request {
     let headers = HeaderMap::new();
-    Request { method: Method::GET, url, headers, body: Outgoing::Empty, redirect: RedirectMode::Follow }
+    Request {
+        method: Method::GET,
+        url,
+        headers,
+        body: Outgoing::Empty,
+        redirect: RedirectMode::Follow,
+    }
 }
 
 fn with(mut request: Request, headers: &[(&str, &str)]) -> Request {
     for (name, value) in headers {
-        request.headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
+        request
+            .headers
+            .append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
     }
     request
 }
@@ -115,5 +126,7 @@ async fn until(is_so: impl Fn() -> bool) {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(10), wait).await.expect("it never becomes so");
+    tokio::time::timeout(std::time::Duration::from_secs(10), wait)
+        .await
+        .expect("it never becomes so");
 }

@@ -13,10 +13,11 @@ use hyper_util::rt::TokioIo;
 use prometheus::IntCounter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::super::EgressError;
+use super::super::cause::root_cause;
+use super::super::concurrency::Open;
 use super::super::connection::{Counted, WINDOW};
 use super::super::message::{Outgoing, Request, Response, Sending, UploadFailure};
-use super::super::seats::Open;
-use super::super::{EgressError, error};
 use super::{Account, Client, Held, Hop, complete};
 use crate::handshake::{self, Key};
 
@@ -43,13 +44,21 @@ impl Client {
     /// # Errors
     /// Fails if the request is not allowed, if there is no response, or if the origin agrees to
     /// something that was not offered.
-    pub async fn upgrade(&self, account: &Account, request: Request) -> Result<Opened, EgressError> {
+    pub async fn upgrade(
+        &self,
+        account: &Account,
+        request: Request,
+    ) -> Result<Opened, EgressError> {
         let opened = self.open_tunnel(account, request).await;
         self.metrics.ended(opened.as_ref().err().map(EgressError::stage));
         opened
     }
 
-    async fn open_tunnel(&self, account: &Account, request: Request) -> Result<Opened, EgressError> {
+    async fn open_tunnel(
+        &self,
+        account: &Account,
+        request: Request,
+    ) -> Result<Opened, EgressError> {
         let Request { method, url, mut headers, .. } = request;
         complete(&mut headers);
         let key = Key::new();
@@ -58,16 +67,22 @@ impl Client {
         account.ledger.subrequest().map_err(EgressError::Subrequests)?;
         let hop = Hop { account, method: &method, url: &url, headers: &headers };
         let origin = hop.origin()?;
-        let seat = self.seats.take(account.worker.as_str(), &origin.tenant).await;
-        let stream = self.reach.to(&origin).await?;
+        let permit = self.limits.take(account.worker.as_str(), &origin.tenant).await;
+        let stream = self.connector.connect(&origin).await?;
         let mut tls = (*self.tls(&origin.tenant)).clone();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let mut sender = origin.greet_for_upgrade(stream, Arc::new(tls), &self.metrics.open).await?;
-        let body = Sending::new(Outgoing::Empty, self.metrics.sent.clone(), UploadFailure::default());
+        let mut sender =
+            origin.greet_for_upgrade(stream, Arc::new(tls), &self.metrics.open).await?;
+        let body =
+            Sending::new(Outgoing::Empty, self.metrics.sent.clone(), UploadFailure::default());
         let asked = sender.request(&method, &url, &headers, body);
-        let asked = asked.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
-        let answered = sender.send(asked).await.map_err(|unsent| origin.exchange_failed(&unsent.into_error()))?;
-        let open = seat.open()?;
+        let asked =
+            asked.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
+        let answered = sender
+            .send(asked)
+            .await
+            .map_err(|unsent| origin.exchange_failed(&unsent.into_error()))?;
+        let open = permit.open()?;
         let memory = account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
         if answered.status() != StatusCode::SWITCHING_PROTOCOLS {
             let held = Held { _lease: None, _open: open, _memory: memory };
@@ -78,7 +93,8 @@ impl Client {
             .and_then(|()| key.is_answered(&headers, answered.headers()))
             .map_err(|why| wrong(why.to_string()))?;
         let mut answered = answered;
-        let upgraded = hyper::upgrade::on(&mut answered).await.map_err(|source| wrong(error::root_cause(&source)))?;
+        let upgraded =
+            hyper::upgrade::on(&mut answered).await.map_err(|source| wrong(root_cause(&source)))?;
         let (mut head, _) = answered.into_parts();
         head.headers.remove(header::SEC_WEBSOCKET_ACCEPT);
         let response = Response {
@@ -102,7 +118,11 @@ impl Client {
 }
 
 impl AsyncRead for Tunnel {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buffer);
         self.received.inc_by((buffer.filled().len() - before) as u64);
@@ -111,7 +131,11 @@ impl AsyncRead for Tunnel {
 }
 
 impl AsyncWrite for Tunnel {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         if let Poll::Ready(Ok(bytes)) = written {
             self.sent.inc_by(bytes as u64);

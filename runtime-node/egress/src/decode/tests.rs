@@ -2,7 +2,9 @@ use std::any::Any;
 use std::cell::Cell;
 
 use async_compression::Level;
-use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
+use async_compression::tokio::bufread::{
+    BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
+};
 use http::HeaderValue;
 use tokio::io::AsyncReadExt as _;
 
@@ -46,7 +48,8 @@ async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
 
 /// Returns the bytes as if from the network, in pieces of the given size.
 fn body(bytes: Vec<u8>, piece: usize) -> Bytestream {
-    let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> =
+        bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed_local()
 }
 
@@ -87,9 +90,16 @@ async fn what_was_coded_is_decoded_however_it_is_cut() {
 #[tokio::test]
 async fn a_body_of_nothing_is_nothing_and_a_short_one_is_short() {
     for (name, coding) in CASES {
-        assert!(read(decode(&[coding], body(Vec::new(), 1), &room(64 << 20))).await.unwrap().is_empty(), "{name}");
+        assert!(
+            read(decode(&[coding], body(Vec::new(), 1), &room(64 << 20))).await.unwrap().is_empty(),
+            "{name}"
+        );
         let encoded = encode(name, b"x").await;
-        assert_eq!(read(decode(&[coding], body(encoded, 1), &room(64 << 20))).await.unwrap(), b"x", "{name}");
+        assert_eq!(
+            read(decode(&[coding], body(encoded, 1), &room(64 << 20))).await.unwrap(),
+            b"x",
+            "{name}"
+        );
     }
 }
 
@@ -118,7 +128,8 @@ async fn a_bomb_is_as_large_as_what_is_read_of_it() {
 #[tokio::test]
 async fn others_have_their_turns_while_a_bomb_is_read() {
     let bomb = encode("gzip", &vec![0; 8 << 20]).await;
-    let mut reading = Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &room(64 << 20))));
+    let mut reading =
+        Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &room(64 << 20))));
     let mut turns = 0;
     while futures::poll!(&mut reading).is_pending() {
         turns += 1;
@@ -140,19 +151,26 @@ async fn what_is_not_coded_so_or_broken_off_is_an_error() {
         let plain: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut encoded = encode(name, &plain).await;
         encoded.truncate(encoded.len() / 2);
-        let error = read(decode(&[coding], body(encoded, 1000), &room(64 << 20))).await.unwrap_err();
+        let error =
+            read(decode(&[coding], body(encoded, 1000), &room(64 << 20))).await.unwrap_err();
         assert!(matches!(error, EgressError::Decode { .. }), "{name}: {error}");
     }
     let error =
-        read(decode(&[Coding::Gzip], body(b"<html>plain text".to_vec(), 1000), &room(1 << 20))).await.unwrap_err();
+        read(decode(&[Coding::Gzip], body(b"<html>plain text".to_vec(), 1000), &room(1 << 20)))
+            .await
+            .unwrap_err();
     assert!(error.to_string().contains("not gzip"), "{error}");
 }
 
 #[tokio::test]
 async fn the_bodys_own_failure_is_told_as_it_is() {
     let encoded = encode("gzip", &[1; 1000]).await;
-    let broken = stream::iter([Ok(Bytes::from(encoded[..20].to_vec())), Err(EgressError::Body("gone".into()))]);
-    let error = read(decode(&[Coding::Gzip], broken.boxed_local(), &room(1 << 20))).await.unwrap_err();
+    let broken = stream::iter([
+        Ok(Bytes::from(encoded[..20].to_vec())),
+        Err(EgressError::Body("gone".into())),
+    ]);
+    let error =
+        read(decode(&[Coding::Gzip], broken.boxed_local(), &room(1 << 20))).await.unwrap_err();
     assert!(matches!(error, EgressError::Body(_)), "{error}");
 }
 
@@ -161,7 +179,10 @@ fn codings_are_known_by_their_names_or_left_to_the_worker() {
     assert_eq!(of("gzip"), [Coding::Gzip]);
     assert_eq!(of("X-GZIP"), [Coding::Gzip]);
     assert_eq!(of("identity"), []);
-    assert_eq!(of("deflate ,\tbr,,identity, zstd"), [Coding::Deflate, Coding::Brotli, Coding::Zstd]);
+    assert_eq!(
+        of("deflate ,\tbr,,identity, zstd"),
+        [Coding::Deflate, Coding::Brotli, Coding::Zstd]
+    );
     assert_eq!(of("gzip, compress"), []);
     assert_eq!(of("gzip, gzip, gzip, gzip"), []);
 }
@@ -169,7 +190,10 @@ fn codings_are_known_by_their_names_or_left_to_the_worker() {
 #[tokio::test]
 async fn a_window_is_told_by_a_streams_first_bytes() {
     assert_eq!(brotli_window(&encode("br", &[0; 10]).await), 22);
-    assert_eq!([0x00, 0x01, 0x21, 0x0f, 0x7f].map(|byte| brotli_window(&[byte])), [16, 17, 10, 24, 24]);
+    assert_eq!(
+        [0x00, 0x01, 0x21, 0x0f, 0x7f].map(|byte| brotli_window(&[byte])),
+        [16, 17, 10, 24, 24]
+    );
     // A window of 2^20 bytes, one of 2^27, a single segment of 300 bytes, and a sequence that is
     // not a frame.
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 10 << 3, 0]), 20);

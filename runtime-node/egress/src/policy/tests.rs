@@ -116,8 +116,13 @@ fn the_ports_of_other_protocols_are_bad() {
 
 /// Generates any address, special ones more often than they occur.
 fn addresses() -> impl Strategy<Value = IpAddr> {
-    let inside =
-        prop::sample::select(vec!["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "100.64.0.0/10"]);
+    let inside = prop::sample::select(vec![
+        "10.0.0.0/8",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "100.64.0.0/10",
+    ]);
     let special = (inside, any::<u32>()).prop_map(|(inside, host)| {
         let IpNet::V4(net) = inside.parse().unwrap() else { unreachable!("they are of IPv4") };
         Ipv4Addr::from_bits(net.network().to_bits() | (host & net.hostmask().to_bits()))

@@ -39,15 +39,17 @@ async fn a_body_comes_as_it_is_sent() {
 async fn nothing_is_read_far_ahead_of_who_reads() {
     on_a_shard(async {
         let authority = Authority::new();
-        let settings = Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
+        let settings =
+            Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
         let client = Client::new(&settings, EgressMetrics::default());
         for tls in [None, Some(authority.server(&["h2"]))] {
             let is_http2 = tls.is_some();
             let made = Rc::<Cell<usize>>::default();
             let count = Rc::clone(&made);
-            let origin =
-                Origin::serve(tls, move |_| Box::pin(futures::future::ready(streamed(endless(Rc::clone(&count))))))
-                    .await;
+            let origin = Origin::serve(tls, move |_| {
+                Box::pin(futures::future::ready(streamed(endless(Rc::clone(&count)))))
+            })
+            .await;
             let mut url = origin.url("/");
             if is_http2 {
                 url.set_scheme("https").unwrap();
@@ -75,16 +77,21 @@ async fn nothing_is_read_far_ahead_of_who_reads() {
 async fn a_body_that_nobody_reads_does_not_keep_others_from_theirs() {
     on_a_shard(async {
         let authority = Authority::new();
-        let settings = Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
+        let settings =
+            Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
         let client = Client::new(&settings, EgressMetrics::default());
         let made = Rc::<Cell<usize>>::default();
         let origin = Origin::serve(Some(authority.server(&["h2"])), move |asked| {
-            let answer =
-                if asked.uri().path() == "/endless" { streamed(endless(Rc::clone(&made))) } else { text("here") };
+            let answer = if asked.uri().path() == "/endless" {
+                streamed(endless(Rc::clone(&made)))
+            } else {
+                text("here")
+            };
             Box::pin(futures::future::ready(answer))
         })
         .await;
-        let url = |path: &str| Url::parse(&format!("https://127.0.0.1:{}{path}", origin.port)).unwrap();
+        let url =
+            |path: &str| Url::parse(&format!("https://127.0.0.1:{}{path}", origin.port)).unwrap();
         let mut unread = Vec::new();
         for _ in 0..50 {
             unread.push(fetch(&client, get(url("/endless"))).await.unwrap());
@@ -109,7 +116,10 @@ async fn a_coded_body_is_decoded_and_says_no_more_that_it_was() {
         })
         .await;
         let response = fetch(&client(), get(origin.url("/"))).await.unwrap();
-        assert!(!response.headers.contains_key("content-encoding") && !response.headers.contains_key("content-length"));
+        assert!(
+            !response.headers.contains_key("content-encoding")
+                && !response.headers.contains_key("content-length")
+        );
         assert_eq!(body(response).await.unwrap(), plain);
     })
     .await;
@@ -118,7 +128,10 @@ async fn a_coded_body_is_decoded_and_says_no_more_that_it_was() {
 #[tokio::test]
 async fn what_is_coded_otherwise_is_the_workers() {
     on_a_shard(async {
-        let origin = Origin::raw(b"HTTP/1.1 200 OK\r\ncontent-encoding: own\r\ncontent-length: 3\r\n\r\nxyz").await;
+        let origin = Origin::raw(
+            b"HTTP/1.1 200 OK\r\ncontent-encoding: own\r\ncontent-length: 3\r\n\r\nxyz",
+        )
+        .await;
         let response = fetch(&client(), get(origin.url("/"))).await.unwrap();
         assert_eq!(response.headers["content-encoding"], "own");
         assert_eq!(body(response).await.unwrap(), "xyz");
@@ -176,12 +189,19 @@ async fn who_drops_a_body_or_a_request_ends_the_exchange() {
 async fn a_stream_is_sent_as_it_comes_with_its_length_where_that_is_known() {
     on_a_shard(async {
         let origin = Origin::plain(|asked| {
-            let header = |name| asked.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
-            text(&format!("{:?} {:?} {:?}", asked.body(), header("content-length"), header("transfer-encoding")))
+            let header =
+                |name| asked.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            text(&format!(
+                "{:?} {:?} {:?}",
+                asked.body(),
+                header("content-length"),
+                header("transfer-encoding")
+            ))
         })
         .await;
         let client = client();
-        let stream = || stream::iter([Ok(Bytes::from("some")), Ok(Bytes::from("thing"))]).boxed_local();
+        let stream =
+            || stream::iter([Ok(Bytes::from("some")), Ok(Bytes::from("thing"))]).boxed_local();
         let request = post(origin.url("/"), Outgoing::Stream { bytes: stream(), length: None });
         assert_eq!(fetch_text(&client, request).await, r#"b"something" None Some("chunked")"#);
         let request = post(origin.url("/"), Outgoing::Stream { bytes: stream(), length: Some(9) });
@@ -194,7 +214,8 @@ async fn a_stream_is_sent_as_it_comes_with_its_length_where_that_is_known() {
 async fn a_stream_that_breaks_off_breaks_the_request_off_and_says_why() {
     on_a_shard(async {
         let authority = Authority::new();
-        let settings = Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
+        let settings =
+            Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
         let client = Client::new(&settings, EgressMetrics::default());
         for tls in [None, Some(authority.server(&["h2"]))] {
             let scheme = if tls.is_some() { "https" } else { "http" };
@@ -202,7 +223,8 @@ async fn a_stream_that_breaks_off_breaks_the_request_off_and_says_why() {
             let url = Url::parse(&format!("{scheme}://127.0.0.1:{}/", origin.port)).unwrap();
             let pieces = [Ok(Bytes::from("some")), Err(EgressError::Upload("lost".to_owned()))];
             let stream = stream::iter(pieces).boxed_local();
-            let error = failure(&client, post(url, Outgoing::Stream { bytes: stream, length: None })).await;
+            let error =
+                failure(&client, post(url, Outgoing::Stream { bytes: stream, length: None })).await;
             assert_eq!(error.stage(), Stage::Request, "{scheme}: {error}");
         }
     })
@@ -237,7 +259,11 @@ async fn a_response_that_does_not_fit_into_the_workers_memory_is_not_begun() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
         let ledger = Rc::new(Purse { subrequests: Cell::new(1), memory: 1000 });
-        let error = client().fetch(&Account { ledger, ..account("shop") }, get(origin.url("/"))).await.err().unwrap();
+        let error = client()
+            .fetch(&Account { ledger, ..account("shop") }, get(origin.url("/")))
+            .await
+            .err()
+            .unwrap();
         assert_eq!(error.stage(), Stage::Limit, "{error}");
     })
     .await;

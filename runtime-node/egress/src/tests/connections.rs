@@ -12,7 +12,10 @@ use crate::error::Stage;
 /// Returns a client that trusts an authority.
 fn trusting(authority: &Authority) -> Client {
     let known = hosts("127.0.0.1 origin.test other.test");
-    Client::new(&Settings::isolated(settings().policy, vec![authority.root.clone()], known), EgressMetrics::default())
+    Client::new(
+        &Settings::isolated(settings().policy, vec![authority.root.clone()], known),
+        EgressMetrics::default(),
+    )
 }
 
 fn secure(host: &str, origin: &Origin) -> Url {
@@ -40,7 +43,9 @@ async fn tenants_share_no_connection() {
     on_a_shard(async {
         let authority = Authority::new();
         let plain = Origin::plain(|_| text("hi")).await;
-        let http2 = Origin::serve(Some(authority.server(&["h2"])), |_| Box::pin(async { text("hi") })).await;
+        let http2 =
+            Origin::serve(Some(authority.server(&["h2"])), |_| Box::pin(async { text("hi") }))
+                .await;
         let client = trusting(&authority);
         for (origin, url) in [(&plain, plain.url("/")), (&http2, secure("origin.test", &http2))] {
             for tenant in ["a", "b", "a", "b"] {
@@ -61,15 +66,25 @@ async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
         let origin = Origin::serve(Some(authority.server(&["h2", "http/1.1"])), |asked| {
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                text(&format!("{:?} {} {:?}", asked.version(), asked.uri(), asked.headers().get("host")))
+                text(&format!(
+                    "{:?} {} {:?}",
+                    asked.version(),
+                    asked.uri(),
+                    asked.headers().get("host")
+                ))
             })
         })
         .await;
         let client = trusting(&authority);
         // All at once, before the origin's protocol is known.
-        let answers = join_all((0..20).map(|_| fetch_text(&client, get(secure("origin.test", &origin))))).await;
+        let answers =
+            join_all((0..20).map(|_| fetch_text(&client, get(secure("origin.test", &origin)))))
+                .await;
         let uri = secure("origin.test", &origin);
-        assert!(answers.iter().all(|answer| *answer == format!("HTTP/2.0 {uri} None")), "{answers:?}");
+        assert!(
+            answers.iter().all(|answer| *answer == format!("HTTP/2.0 {uri} None")),
+            "{answers:?}"
+        );
         assert_eq!(origin.connections.get(), 1);
     })
     .await;
@@ -85,7 +100,9 @@ async fn an_origin_without_http2_is_spoken_with_in_http1() {
             })
             .await;
             let client = trusting(&authority);
-            let answers = join_all((0..3).map(|_| fetch_text(&client, get(secure("127.0.0.1", &origin))))).await;
+            let answers =
+                join_all((0..3).map(|_| fetch_text(&client, get(secure("127.0.0.1", &origin)))))
+                    .await;
             assert_eq!(answers, ["HTTP/1.1"; 3]);
         }
     })
@@ -96,14 +113,18 @@ async fn an_origin_without_http2_is_spoken_with_in_http1() {
 async fn a_certificate_must_be_trusted_and_for_the_host() {
     on_a_shard(async {
         let (authority, stranger) = (Authority::new(), Authority::new());
-        let origin = Origin::serve(Some(authority.server(&["h2"])), |_| Box::pin(async { text("") })).await;
+        let origin =
+            Origin::serve(Some(authority.server(&["h2"])), |_| Box::pin(async { text("") })).await;
         let error = failure(&trusting(&stranger), get(secure("origin.test", &origin))).await;
         assert_eq!(error.stage(), Stage::Tls, "{error}");
         let error = failure(&trusting(&authority), get(secure("other.test", &origin))).await;
         assert_eq!(error.stage(), Stage::Tls, "{error}");
         // A server that does not speak TLS is not sent plaintext either.
         let plain = Origin::plain(|_| text("")).await;
-        assert_eq!(failure(&trusting(&authority), get(secure("origin.test", &plain))).await.stage(), Stage::Tls);
+        assert_eq!(
+            failure(&trusting(&authority), get(secure("origin.test", &plain))).await.stage(),
+            Stage::Tls
+        );
     })
     .await;
 }

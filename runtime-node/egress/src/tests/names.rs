@@ -24,7 +24,8 @@ async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16
             let question = &question[..length];
             let end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
             let wants_v4 = question[end - 3] == 1;
-            let addresses = if wants_v4 { answers(count.replace(count.get() + 1)) } else { Vec::new() };
+            let addresses =
+                if wants_v4 { answers(count.replace(count.get() + 1)) } else { Vec::new() };
             // The query's id, the flags of a response, and the number of records in each section.
             let mut answer = question[..2].to_vec();
             answer.extend([0x81, 0x80, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
@@ -43,9 +44,11 @@ async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16
 fn client_of(port: u16, policy: Policy) -> Client {
     let mut server = NameServerConfig::udp_and_tcp("127.0.0.1".parse().unwrap());
     server.connections.iter_mut().for_each(|connection| connection.port = port);
-    let config = ResolverConfig::from_parts(None, vec!["search.test".parse().unwrap()], vec![server]);
+    let config =
+        ResolverConfig::from_parts(None, vec!["search.test".parse().unwrap()], vec![server]);
     let resolver = Some((config, ResolverOpts::default()));
-    let settings = Settings { resolver, ..Settings::isolated(policy, Vec::new(), Hosts::default()) };
+    let settings =
+        Settings { resolver, ..Settings::isolated(policy, Vec::new(), Hosts::default()) };
     Client::new(&settings, EgressMetrics::default())
 }
 
@@ -74,7 +77,8 @@ async fn a_name_that_moves_inside_gains_nothing() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
         // First an address that may be reached, then one inside the network.
-        let (port, _) = name_server(|n| vec![Ipv4Addr::new(127, 0, 0, if n == 0 { 1 } else { 9 })]).await;
+        let (port, _) =
+            name_server(|n| vec![Ipv4Addr::new(127, 0, 0, if n == 0 { 1 } else { 9 })]).await;
         let client = client_of(port, local(1));
         let url = |name| Url::parse(&format!("http://{name}.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url("a"))).await, "found");
@@ -92,7 +96,8 @@ async fn a_name_that_moves_inside_gains_nothing() {
 async fn of_several_addresses_only_those_that_may_be_are_connected_to() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
-        let (port, _) = name_server(|_| vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::LOCALHOST]).await;
+        let (port, _) =
+            name_server(|_| vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::LOCALHOST]).await;
         let url = Url::parse(&format!("http://name.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client_of(port, local(1)), get(url)).await, "found");
     })
@@ -103,7 +108,9 @@ async fn of_several_addresses_only_those_that_may_be_are_connected_to() {
 async fn a_name_that_is_none_says_so() {
     on_a_shard(async {
         let (port, _) = name_server(|_| Vec::new()).await;
-        let error = failure(&client_of(port, local(1)), get(Url::parse("http://name.test/").unwrap())).await;
+        let error =
+            failure(&client_of(port, local(1)), get(Url::parse("http://name.test/").unwrap()))
+                .await;
         assert_eq!(error.stage(), Stage::Resolve, "{error}");
         let error = failure(&client(), get(Url::parse("http://unlisted.test/").unwrap())).await;
         assert_eq!(error.stage(), Stage::Resolve, "{error}");

@@ -82,7 +82,9 @@ impl Origin {
     }
 
     /// Starts an origin that hands each connection to a function.
-    pub(super) async fn by_hand<F: Future<Output = ()> + 'static>(speak: impl Fn(TcpStream) -> F + 'static) -> Self {
+    pub(super) async fn by_hand<F: Future<Output = ()> + 'static>(
+        speak: impl Fn(TcpStream) -> F + 'static,
+    ) -> Self {
         listen(speak).await
     }
 }
@@ -99,7 +101,9 @@ pub(super) async fn read_head(stream: &mut TcpStream) -> bool {
     true
 }
 
-async fn listen<F: Future<Output = ()> + 'static>(speak: impl Fn(TcpStream) -> F + 'static) -> Origin {
+async fn listen<F: Future<Output = ()> + 'static>(
+    speak: impl Fn(TcpStream) -> F + 'static,
+) -> Origin {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = Origin {
         port: listener.local_addr().unwrap().port(),
@@ -173,7 +177,9 @@ pub(super) fn pieces<const N: usize>(pieces: [String; N]) -> Answer {
 }
 
 pub(super) fn streamed(pieces: impl Stream<Item = Bytes> + 'static) -> Answer {
-    http::Response::new(StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece))).boxed_local() as Pieces))
+    http::Response::new(StreamBody::new(
+        pieces.map(|piece| Ok(Frame::data(piece))).boxed_local() as Pieces
+    ))
 }
 
 pub(super) fn redirect(status: u16, location: &str) -> Answer {
@@ -215,7 +221,8 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(self.chain.clone(), self.key.clone_key())
             .unwrap();
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        config.alpn_protocols =
+            protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         Arc::new(config)
     }
 }

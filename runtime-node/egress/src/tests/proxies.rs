@@ -66,7 +66,8 @@ async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: &RefCell<Vec
         head.push(byte);
     }
     let head = String::from_utf8(head).unwrap();
-    let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()).map(str::to_owned);
+    let target =
+        head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()).map(str::to_owned);
     log.borrow_mut().push(head);
     let Some(target) = target.filter(|target| !target.starts_with(NOWHERE)) else {
         let _ = stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 2\r\n\r\nno").await;
@@ -74,7 +75,10 @@ async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: &RefCell<Vec
     };
     let port = target.rsplit_once(':').unwrap().1;
     let mut origin = TcpStream::connect(format!("127.0.0.1:{port}")).await.unwrap();
-    stream.write_all(b"HTTP/1.1 200 Connection established\r\nvia: 1.1 proxy\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"HTTP/1.1 200 Connection established\r\nvia: 1.1 proxy\r\n\r\n")
+        .await
+        .unwrap();
     let _ = tokio::io::copy_bidirectional(&mut stream, &mut origin).await;
 }
 
@@ -83,7 +87,11 @@ fn by(settings: Settings, proxy: Proxy) -> Client {
 }
 
 fn trusting(authority: &Authority) -> Settings {
-    Settings::isolated(settings().policy, vec![authority.root.clone()], hosts("127.0.0.1 origin.test"))
+    Settings::isolated(
+        settings().policy,
+        vec![authority.root.clone()],
+        hosts("127.0.0.1 origin.test"),
+    )
 }
 
 /// Returns the settings of a node that reaches no private address, although a name resolves to one.
@@ -145,7 +153,15 @@ async fn what_may_not_be_reached_is_not_asked_of_the_proxy_either() {
         for resolver in [Resolver::Node, Resolver::Proxy] {
             // The proxy is at an address that no Worker may reach.
             let client = by(closed(), proxy.url("").with_resolver(resolver));
-            for host in ["127.0.0.1", "[::1]", "0x7f.1", "localhost", "a.localhost", "inside.test", "INSIDE.test."] {
+            for host in [
+                "127.0.0.1",
+                "[::1]",
+                "0x7f.1",
+                "localhost",
+                "a.localhost",
+                "inside.test",
+                "INSIDE.test.",
+            ] {
                 let url = Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
                 let error = failure(&client, get(url)).await;
                 assert_eq!(error.stage(), Stage::Policy, "{host}: {error}");
@@ -233,7 +249,12 @@ async fn an_address_that_the_proxy_cannot_reach_makes_way_for_the_next() {
         let error = failure(&client, get(url("one.test"))).await;
         assert_eq!(error.stage(), Stage::Proxy);
         let said = error.to_string();
-        assert!(said.contains("one.test") && said.contains("502 Bad Gateway") && !said.contains(NOWHERE), "{said}");
+        assert!(
+            said.contains("one.test")
+                && said.contains("502 Bad Gateway")
+                && !said.contains(NOWHERE),
+            "{said}"
+        );
     })
     .await;
 }
@@ -242,7 +263,10 @@ async fn an_address_that_the_proxy_cannot_reach_makes_way_for_the_next() {
 async fn a_proxy_that_does_not_lead_there_is_named_with_the_reason() {
     on_a_shard(async {
         for (answer, why) in [
-            ("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", "credentials"),
+            (
+                "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n",
+                "credentials",
+            ),
             ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", "403 Forbidden"),
             ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\n\r\n", "302 Found"),
             ("HTTP/1.1 200 OK\r\n\r\nahead", "before any was sent"),
@@ -250,12 +274,21 @@ async fn a_proxy_that_does_not_lead_there_is_named_with_the_reason() {
             ("", "its response is not that of a proxy"),
         ] {
             let proxy = Origin::raw(answer.as_bytes()).await;
-            let url: Proxy = format!("http://alice:geheim@127.0.0.1:{}", proxy.port).parse().unwrap();
-            let error = failure(&by(settings(), url), get(Url::parse("http://origin.test/").unwrap())).await;
+            let url: Proxy =
+                format!("http://alice:geheim@127.0.0.1:{}", proxy.port).parse().unwrap();
+            let error =
+                failure(&by(settings(), url), get(Url::parse("http://origin.test/").unwrap()))
+                    .await;
             assert_eq!(error.stage(), Stage::Proxy, "{answer:?}: {error}");
             let said = error.to_string();
-            let named = format!("to origin.test:80 through the platform's proxy http://127.0.0.1:{}:", proxy.port);
-            assert!(said.contains(&named) && said.contains(why) && !said.contains("geheim"), "{answer:?}: {said}");
+            let named = format!(
+                "to origin.test:80 through the platform's proxy http://127.0.0.1:{}:",
+                proxy.port
+            );
+            assert!(
+                said.contains(&named) && said.contains(why) && !said.contains("geheim"),
+                "{answer:?}: {said}"
+            );
         }
     })
     .await;
@@ -266,11 +299,19 @@ async fn a_proxy_that_is_not_there_is_named() {
     on_a_shard(async {
         let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
         let client = by(settings(), format!("http://127.0.0.1:{port}").parse().unwrap());
-        let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
-        assert!(error.contains("cannot connect to it") && error.contains(&port.to_string()), "{error}");
+        let error =
+            failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
+        assert!(
+            error.contains("cannot connect to it") && error.contains(&port.to_string()),
+            "{error}"
+        );
         let client = by(settings(), "http://nowhere.test:3128".parse().unwrap());
-        let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
-        assert!(error.contains("http://nowhere.test:3128") && error.contains("cannot be resolved"), "{error}");
+        let error =
+            failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
+        assert!(
+            error.contains("http://nowhere.test:3128") && error.contains("cannot be resolved"),
+            "{error}"
+        );
     })
     .await;
 }

@@ -71,7 +71,8 @@ async fn no_spelling_of_an_address_leads_inside() {
 #[tokio::test]
 async fn a_name_that_leads_inside_does_not_say_where() {
     on_a_shard(async {
-        let error = failure(&closed(), get(Url::parse("http://cluster.test/").unwrap())).await.to_string();
+        let error =
+            failure(&closed(), get(Url::parse("http://cluster.test/").unwrap())).await.to_string();
         assert!(error.contains("cluster.test") && error.contains("--egress-allow"), "{error}");
         assert!(!error.contains("10.96") && !error.contains("private"), "{error}");
     })
@@ -103,14 +104,17 @@ async fn a_workers_own_list_only_narrows() {
         let client = client();
         client.fetch(&only("origin.test"), get(url("origin.test"))).await.unwrap();
         client.fetch(&only("*.test"), get(url("origin.test."))).await.unwrap();
-        for (pattern, host) in
-            [("origin.test", "other.test"), ("origin.test:1", "origin.test"), ("*.origin.test", "origin.test")]
-        {
+        for (pattern, host) in [
+            ("origin.test", "other.test"),
+            ("origin.test:1", "origin.test"),
+            ("*.origin.test", "origin.test"),
+        ] {
             let error = client.fetch(&only(pattern), get(url(host))).await.err().unwrap();
             assert!(error.to_string().contains("spec.egress.allow"), "{error}");
         }
         // The Worker's list does not open addresses that the node refuses.
-        let error = closed().fetch(&only("inside.test"), get(url("inside.test"))).await.err().unwrap();
+        let error =
+            closed().fetch(&only("inside.test"), get(url("inside.test"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
     })
     .await;
@@ -120,9 +124,13 @@ async fn a_workers_own_list_only_narrows() {
 async fn other_schemes_and_other_protocols_ports_are_refused() {
     on_a_shard(async {
         let client = client();
-        for url in
-            ["ftp://origin.test/", "ws://origin.test/", "blob:https://a.test/x", "about:blank", "file:///etc/passwd"]
-        {
+        for url in [
+            "ftp://origin.test/",
+            "ws://origin.test/",
+            "blob:https://a.test/x",
+            "about:blank",
+            "file:///etc/passwd",
+        ] {
             let error = failure(&client, get(Url::parse(url).unwrap())).await;
             assert!(error.to_string().contains("http:, https: and data:"), "{url}: {error}");
         }
@@ -141,7 +149,9 @@ async fn where_nobody_listens_says_so() {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             listener.local_addr().unwrap().port()
         };
-        let error = failure(&client(), get(Url::parse(&format!("http://origin.test:{port}/")).unwrap())).await;
+        let error =
+            failure(&client(), get(Url::parse(&format!("http://origin.test:{port}/")).unwrap()))
+                .await;
         assert_eq!(error.stage(), Stage::Connect);
         assert!(error.to_string().contains("refused"), "{error}");
     })

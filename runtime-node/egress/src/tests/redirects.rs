@@ -26,11 +26,18 @@ async fn a_body_goes_along_or_gives_way_to_a_get() {
         let origin = Origin::plain(|asked| match asked.uri().path() {
             "/303" => redirect(303, "/end"),
             "/307" => redirect(307, "/end"),
-            _ => text(&format!("{} {:?} {:?}", asked.method(), asked.body(), asked.headers().get("content-type"))),
+            _ => text(&format!(
+                "{} {:?} {:?}",
+                asked.method(),
+                asked.body(),
+                asked.headers().get("content-type")
+            )),
         })
         .await;
         let client = client();
-        let request = |path| with(post(origin.url(path), Outgoing::Full("b".into())), &[("content-type", "x/y")]);
+        let request = |path| {
+            with(post(origin.url(path), Outgoing::Full("b".into())), &[("content-type", "x/y")])
+        };
         assert_eq!(fetch_text(&client, request("/303")).await, "GET b\"\" None");
         assert_eq!(fetch_text(&client, request("/307")).await, "POST b\"b\" Some(\"x/y\")");
         let stream = futures::stream::iter([Ok("s".into())]).boxed_local();
@@ -43,7 +50,9 @@ async fn a_body_goes_along_or_gives_way_to_a_get() {
 #[tokio::test]
 async fn credentials_do_not_follow_to_another_origin() {
     on_a_shard(async {
-        let other = Origin::plain(|asked| text(&format!("{:?}", asked.headers().get("authorization")))).await;
+        let other =
+            Origin::plain(|asked| text(&format!("{:?}", asked.headers().get("authorization"))))
+                .await;
         let target = other.url("/").to_string();
         let origin = Origin::plain(move |asked| match asked.uri().path() {
             "/away" => redirect(302, &target),
@@ -52,7 +61,8 @@ async fn credentials_do_not_follow_to_another_origin() {
         })
         .await;
         let client = client();
-        let request = |path| with(get(origin.url(path)), &[("authorization", "Bearer x"), ("cookie", "a=1")]);
+        let request =
+            |path| with(get(origin.url(path)), &[("authorization", "Bearer x"), ("cookie", "a=1")]);
         assert_eq!(fetch_text(&client, request("/away")).await, "None");
         assert_eq!(other.asked.borrow()[0].headers().get("cookie"), None);
         assert_eq!(fetch_text(&client, request("/near")).await, "Some(\"Bearer x\")");
@@ -71,7 +81,9 @@ async fn a_redirect_can_be_had_as_it_is_or_be_an_error() {
             (response.status.as_u16(), &response.headers["location"]),
             (302, &HeaderValue::from_static("/next"))
         );
-        let error = failure(&client, Request { redirect: RedirectMode::Error, ..get(origin.url("/")) }).await;
+        let error =
+            failure(&client, Request { redirect: RedirectMode::Error, ..get(origin.url("/")) })
+                .await;
         assert_eq!(error.stage(), Stage::Redirect);
     })
     .await;
@@ -104,11 +116,16 @@ async fn a_redirect_leads_nowhere_that_a_request_does_not() {
         }
         // A redirect to a host that the Worker's own list does not name is refused, too.
         let origin = Origin::plain(|_| redirect(302, "http://other.test/")).await;
-        let account =
-            Account { egress: Rc::new(Egress::Only(vec!["origin.test".parse().unwrap()])), ..account("shop") };
+        let account = Account {
+            egress: Rc::new(Egress::Only(vec!["origin.test".parse().unwrap()])),
+            ..account("shop")
+        };
         let url = Url::parse(&format!("http://origin.test:{}/", origin.port)).unwrap();
         let error = client().fetch(&account, get(url)).await.err().unwrap();
-        assert!(matches!(&error, EgressError::NotListed { host, port: 80 } if host == "other.test"), "{error}");
+        assert!(
+            matches!(&error, EgressError::NotListed { host, port: 80 } if host == "other.test"),
+            "{error}"
+        );
     })
     .await;
 }
@@ -117,7 +134,10 @@ async fn a_redirect_leads_nowhere_that_a_request_does_not() {
 async fn each_redirect_counts_as_a_request() {
     on_a_shard(async {
         let origin =
-            Origin::plain(|asked| if asked.uri().path() == "/" { redirect(302, "/x") } else { text("") }).await;
+            Origin::plain(
+                |asked| if asked.uri().path() == "/" { redirect(302, "/x") } else { text("") },
+            )
+            .await;
         let (client, account) = (client(), account("shop"));
         for _ in 0..50 {
             client.fetch(&account, get(origin.url("/"))).await.unwrap();

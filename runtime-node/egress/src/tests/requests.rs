@@ -20,7 +20,9 @@ async fn a_request_is_sent_as_it_is_with_what_every_request_says() {
         assert_eq!(asked.method(), Method::POST);
         assert_eq!(asked.uri().to_string(), "/a%20b?c=[d]|e");
         assert_eq!(asked.body(), "body");
-        let header = |name: &str| asked.headers().get_all(name).iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>();
+        let header = |name: &str| {
+            asked.headers().get_all(name).iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>()
+        };
         assert_eq!(header("host"), [format!("127.0.0.1:{}", origin.port)]);
         assert_eq!(header("content-length"), ["4"]);
         assert_eq!(header("user-agent"), ["Tenon"]);
@@ -49,7 +51,15 @@ async fn what_is_the_connections_or_ours_to_say_is_dropped() {
         ];
         fetch_text(&client(), with(get(origin.url("/")), &own)).await;
         let asked = origin.asked.borrow().concat_of_one();
-        for gone in ["connection", "content-length", "expect", "keep-alive", "te", "transfer-encoding", "upgrade"] {
+        for gone in [
+            "connection",
+            "content-length",
+            "expect",
+            "keep-alive",
+            "te",
+            "transfer-encoding",
+            "upgrade",
+        ] {
             assert_eq!(asked.headers().get(gone), None, "{gone}");
         }
         assert_eq!(asked.headers()["host"], format!("127.0.0.1:{}", origin.port));
@@ -82,12 +92,16 @@ async fn a_head_is_given_as_it_came_without_what_was_said_to_us() {
 #[tokio::test]
 async fn some_answers_have_no_body() {
     on_a_shard(async {
-        let origin =
-            Origin::raw(b"HTTP/1.1 304 Not Modified\r\ncontent-encoding: gzip\r\ncontent-length: 7\r\n\r\n").await;
+        let origin = Origin::raw(
+            b"HTTP/1.1 304 Not Modified\r\ncontent-encoding: gzip\r\ncontent-length: 7\r\n\r\n",
+        )
+        .await;
         let response = fetch(&client(), get(origin.url("/"))).await.unwrap();
         assert!(response.body.is_none() && response.headers.contains_key("content-encoding"));
         let origin = Origin::plain(|_| text("not for HEAD")).await;
-        let response = fetch(&client(), Request { method: Method::HEAD, ..get(origin.url("/")) }).await.unwrap();
+        let response = fetch(&client(), Request { method: Method::HEAD, ..get(origin.url("/")) })
+            .await
+            .unwrap();
         assert!(response.body.is_none());
         assert_eq!(response.headers["content-length"], "12");
     })
@@ -131,7 +145,11 @@ async fn a_head_without_end_is_not_read_to_its_end() {
             if read_head(&mut stream).await {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;
                 for n in 0.. {
-                    if stream.write_all(format!("x-{n}: {}\r\n", "y".repeat(500)).as_bytes()).await.is_err() {
+                    if stream
+                        .write_all(format!("x-{n}: {}\r\n", "y".repeat(500)).as_bytes())
+                        .await
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -171,8 +189,10 @@ async fn how_requests_end_is_counted() {
         assert_eq!((metrics.sent.get(), metrics.received.get()), (16, 4));
         until(|| (metrics.open.get(), metrics.idle.get()) == (1, 1)).await;
         let families = registry.gather();
-        let requests = families.iter().find(|family| family.name() == "tenon_egress_requests_total").unwrap();
-        let counts: Vec<_> = requests.get_metric().iter().map(|metric| metric.get_counter().get_value()).collect();
+        let requests =
+            families.iter().find(|family| family.name() == "tenon_egress_requests_total").unwrap();
+        let counts: Vec<_> =
+            requests.get_metric().iter().map(|metric| metric.get_counter().get_value()).collect();
         assert_eq!(counts.iter().sum::<f64>(), 2.0);
     })
     .await;

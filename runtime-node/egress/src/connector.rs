@@ -16,17 +16,16 @@ use std::time::Duration;
 
 use http::uri::Authority;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 use url::Host;
 
-use super::connection::Origin;
 use super::dial::{Candidate, dial, first};
 use super::error::Stage;
 use super::names::Names;
+use super::origin::{Origin, server_name};
 use super::policy::{Allowed, Policy};
 use super::proxy::{Fault, Proxy, Resolver};
 use super::{EgressError, Settings};
@@ -35,7 +34,7 @@ use super::{EgressError, Settings};
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A shard's connector.
-pub(super) struct Reach {
+pub(super) struct Connector {
     policy: Policy,
     names: Names,
     proxy: Option<ByProxy>,
@@ -55,7 +54,7 @@ enum Target<'a> {
     Name(&'a str),
 }
 
-impl Reach {
+impl Connector {
     pub(super) fn new(settings: &Settings) -> Self {
         let proxy = settings.proxy.as_ref().map(|proxy| {
             // There is no protocol to negotiate: HTTP/1.1 is spoken to the proxy.
@@ -63,14 +62,19 @@ impl Reach {
             tls.alpn_protocols.clear();
             ByProxy { proxy: Arc::clone(proxy), tls: Arc::new(tls) }
         });
-        Self { policy: settings.policy.clone(), names: Names::new(settings), proxy, time: settings.bounds.connect }
+        Self {
+            policy: settings.policy.clone(),
+            names: Names::new(settings),
+            proxy,
+            time: settings.bounds.connect,
+        }
     }
 
     /// Connects to an origin, if Workers may reach it.
     ///
     /// # Errors
     /// Fails if the policy refuses the origin, or if no attempt to connect succeeds.
-    pub(super) async fn to(&self, origin: &Origin) -> Result<Stream, EgressError> {
+    pub(super) async fn connect(&self, origin: &Origin) -> Result<Stream, EgressError> {
         let Some(by) = &self.proxy else {
             let addresses = self.judge(origin, self.names.addresses(&origin.host).await?)?;
             return self.direct(origin, &addresses).await;
@@ -80,8 +84,12 @@ impl Reach {
             Resolver::Node => Some(self.names.addresses(&origin.host).await?),
         };
         let targets = match (known, &origin.host) {
-            (Some(addresses), _) => self.judge(origin, addresses)?.into_iter().map(Target::Address).collect(),
-            (None, Host::Domain(name)) => vec![Target::Name(name.strip_suffix('.').unwrap_or(name))],
+            (Some(addresses), _) => {
+                self.judge(origin, addresses)?.into_iter().map(Target::Address).collect()
+            }
+            (None, Host::Domain(name)) => {
+                vec![Target::Name(name.strip_suffix('.').unwrap_or(name))]
+            }
             (None, _) => unreachable!("an address is its own name"),
         };
         self.by_proxy(by, origin, &targets).await
@@ -100,18 +108,30 @@ impl Reach {
                 Err(_) => {}
             }
         }
-        if allowed.is_empty() { Err(EgressError::RefusedName { host: origin.host() }) } else { Ok(allowed) }
+        if allowed.is_empty() {
+            Err(EgressError::RefusedName { host: origin.host() })
+        } else {
+            Ok(allowed)
+        }
     }
 
     async fn direct(&self, origin: &Origin, addresses: &[Allowed]) -> Result<Stream, EgressError> {
         let seconds = self.time.as_secs();
-        let late = |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds };
-        let connected = tokio::time::timeout(self.time, dial(addresses, origin.port)).await.map_err(late)?;
-        let failed = |source| EgressError::Connect { host: origin.host(), port: origin.port, source };
+        let late =
+            |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds };
+        let connected =
+            tokio::time::timeout(self.time, dial(addresses, origin.port)).await.map_err(late)?;
+        let failed =
+            |source| EgressError::Connect { host: origin.host(), port: origin.port, source };
         connected.map(Either::Left).map_err(failed)
     }
 
-    async fn by_proxy(&self, by: &ByProxy, origin: &Origin, targets: &[Target<'_>]) -> Result<Stream, EgressError> {
+    async fn by_proxy(
+        &self,
+        by: &ByProxy,
+        origin: &Origin,
+        targets: &[Target<'_>],
+    ) -> Result<Stream, EgressError> {
         let connected = async {
             let addresses = self.names.addresses(&by.proxy.host).await.map_err(|_| Fault::Name)?;
             let addresses = &addresses;
@@ -133,12 +153,20 @@ impl ByProxy {
     /// # Arguments
     /// * `addresses` - the proxy's.
     /// * `target` - `None` if it cannot be written as an authority.
-    async fn tunnel(&self, addresses: &[IpAddr], target: Option<Authority>) -> Result<Stream, Fault> {
-        let target = target.ok_or_else(|| Fault::Nonsense("the host name cannot be sent to it".to_owned()))?;
+    async fn tunnel(
+        &self,
+        addresses: &[IpAddr],
+        target: Option<Authority>,
+    ) -> Result<Stream, Fault> {
+        let target = target
+            .ok_or_else(|| Fault::Nonsense("the host name cannot be sent to it".to_owned()))?;
         let stream = dial(addresses, self.proxy.port).await.map_err(Fault::Connect)?;
         let stream = if self.proxy.secure {
             let name = server_name(&self.proxy.host).ok_or(Fault::Name)?;
-            let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(Fault::Tls)?;
+            let secured = TlsConnector::from(Arc::clone(&self.tls))
+                .connect(name, stream)
+                .await
+                .map_err(Fault::Tls)?;
             Either::Right(Box::new(secured))
         } else {
             Either::Left(stream)
@@ -160,14 +188,5 @@ impl Target<'_> {
 impl Candidate for Target<'_> {
     fn is_ipv6(&self) -> bool {
         matches!(self, Self::Address(address) if address.address().is_ipv6())
-    }
-}
-
-/// Returns the host as TLS verifies it.
-pub(super) fn server_name(host: &Host<String>) -> Option<ServerName<'static>> {
-    match host {
-        Host::Domain(name) => ServerName::try_from(name.strip_suffix('.').unwrap_or(name).to_owned()).ok(),
-        Host::Ipv4(address) => Some(ServerName::from(IpAddr::V4(*address))),
-        Host::Ipv6(address) => Some(ServerName::from(IpAddr::V6(*address))),
     }
 }

@@ -1,7 +1,7 @@
 //! Limits on concurrent requests: per Worker, per tenant and per shard.
 //!
-//! A request holds a **seat** until the head of its response has arrived, and queues for one if all
-//! are taken; then its response is **open** until its body has ended or been dropped. Open
+//! A request holds a **permit** until the head of its response has arrived, and queues for one if
+//! all are taken; then its response is **open** until its body has ended or been dropped. Open
 //! responses beyond the limit are refused instead of queued: a Worker that awaits a hundred heads
 //! before it reads any body would wait for itself.
 
@@ -58,8 +58,8 @@ struct Party {
     open: Arc<Semaphore>,
 }
 
-/// A shard's seats.
-pub(super) struct Seats {
+/// A shard's limits.
+pub(super) struct ConcurrencyLimits {
     bounds: Bounds,
     shard: Rc<Party>,
     tenants: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
@@ -67,7 +67,7 @@ pub(super) struct Seats {
 }
 
 /// The right to wait for a response.
-pub(super) struct Seat {
+pub(super) struct RequestPermit {
     parties: [Rc<Party>; 3],
     _waiting: [Permit; 3],
 }
@@ -82,15 +82,16 @@ pub(super) struct Open {
 /// The parties, as named in errors.
 const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
 
-impl Seats {
+impl ConcurrencyLimits {
     pub(super) fn new(bounds: Bounds) -> Self {
         let shard = Party::new(bounds.waiting_of_shard, bounds.open_of_shard);
         Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
     }
 
-    /// Waits for a seat.
-    pub(super) async fn take(&self, worker: &str, tenant: &str) -> Seat {
-        let Bounds { waiting_of_worker, open_of_worker, waiting_of_tenant, open_of_tenant, .. } = self.bounds;
+    /// Waits for a permit.
+    pub(super) async fn take(&self, worker: &str, tenant: &str) -> RequestPermit {
+        let Bounds { waiting_of_worker, open_of_worker, waiting_of_tenant, open_of_tenant, .. } =
+            self.bounds;
         let parties = [
             party(&self.workers, worker, waiting_of_worker, open_of_worker),
             party(&self.tenants, tenant, waiting_of_tenant, open_of_tenant),
@@ -100,19 +101,21 @@ impl Seats {
         // The narrowest limit first, so that a request that queues there holds no permit that
         // others wait for.
         let waiting = [of_worker.enter().await, of_tenant.enter().await, of_shard.enter().await];
-        Seat { parties, _waiting: waiting }
+        RequestPermit { parties, _waiting: waiting }
     }
 }
 
-impl Seat {
-    /// Exchanges the seat for an open response, once the response's head has arrived.
+impl RequestPermit {
+    /// Exchanges the permit for an open response, once the response's head has arrived.
     ///
     /// # Errors
     /// Fails if the limit on open responses is reached.
     pub(super) fn open(self) -> Result<Open, EgressError> {
         let [of_worker, of_tenant, of_shard] = &self.parties;
         let open = |at: usize, party: &Party| {
-            Arc::clone(&party.open).try_acquire_owned().map_err(|_| EgressError::TooManyOpen(PARTIES[at]))
+            Arc::clone(&party.open)
+                .try_acquire_owned()
+                .map_err(|_| EgressError::TooManyOpen(PARTIES[at]))
         };
         let permits = [open(0, of_worker)?, open(1, of_tenant)?, open(2, of_shard)?];
         Ok(Open { _permits: permits, _parties: self.parties })
@@ -133,7 +136,12 @@ impl Party {
 }
 
 /// Returns the party of that name, and creates it if it does not exist.
-fn party(parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>, name: &str, waiting: u32, open: u32) -> Rc<Party> {
+fn party(
+    parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+    name: &str,
+    waiting: u32,
+    open: u32,
+) -> Rc<Party> {
     let mut parties = parties.borrow_mut();
     if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
         return party;
@@ -153,14 +161,19 @@ mod tests {
 
     use super::*;
 
-    fn seats() -> Seats {
-        Seats::new(Bounds { waiting_of_worker: 2, waiting_of_tenant: 3, open_of_worker: 2, ..Bounds::default() })
+    fn limits() -> ConcurrencyLimits {
+        ConcurrencyLimits::new(Bounds {
+            waiting_of_worker: 2,
+            waiting_of_tenant: 3,
+            open_of_worker: 2,
+            ..Bounds::default()
+        })
     }
 
     #[test]
-    fn a_worker_waits_for_its_own_seats_and_its_tenants() {
-        let seats = seats();
-        let take = |worker| Box::pin(seats.take(worker, "a"));
+    fn a_worker_waits_for_its_own_permits_and_its_tenants() {
+        let limits = limits();
+        let take = |worker| Box::pin(limits.take(worker, "a"));
         let first = take("a/1").now_or_never().unwrap();
         let _second = take("a/1").now_or_never().unwrap();
         let mut third = take("a/1");
@@ -168,16 +181,16 @@ mod tests {
         let _other = take("a/2").now_or_never().unwrap();
         let mut more = take("a/3");
         assert!(more.as_mut().now_or_never().is_none());
-        assert!(Box::pin(seats.take("b/1", "b")).now_or_never().is_some());
+        assert!(Box::pin(limits.take("b/1", "b")).now_or_never().is_some());
         drop(first);
-        // One seat of the tenant is free, and one of the Worker.
+        // One permit of the tenant is free, and one of the Worker.
         assert!(third.now_or_never().is_some() || more.now_or_never().is_some());
     }
 
     #[test]
-    fn a_response_leaves_its_seat_and_is_refused_when_too_many_are_open() {
-        let seats = seats();
-        let take = || seats.take("a/1", "a").now_or_never().unwrap();
+    fn a_response_gives_its_permit_back_and_is_refused_when_too_many_are_open() {
+        let limits = limits();
+        let take = || limits.take("a/1", "a").now_or_never().unwrap();
         let first = take().open().unwrap();
         let _second = take().open().unwrap();
         assert!(matches!(take().open(), Err(EgressError::TooManyOpen("the Worker"))));
@@ -187,10 +200,10 @@ mod tests {
 
     #[test]
     fn those_who_have_nothing_under_way_are_forgotten() {
-        let seats = seats();
+        let limits = limits();
         for n in 0..1000 {
-            seats.take(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();
+            limits.take(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();
         }
-        assert!(seats.workers.borrow().len() < 600 && seats.tenants.borrow().len() < 600);
+        assert!(limits.workers.borrow().len() < 600 && limits.tenants.borrow().len() < 600);
     }
 }
