@@ -49,20 +49,3 @@ fn cpu_of(thread: libc::pid_t) -> Duration {
     let nanoseconds = text.split_whitespace().next().and_then(|field| field.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn v8s_threads_are_nicer_than_the_process() {
-        crate::init();
-        // SAFETY: reads the priority of a thread.
-        let nice = |thread: libc::pid_t| unsafe { libc::getpriority(libc::PRIO_PROCESS, thread.cast_unsigned()) };
-        let threads = THREADS.get().unwrap();
-        assert!(!threads.is_empty());
-        // A thread that another test has started may have ended meanwhile.
-        let process = nice(std::process::id().cast_signed());
-        assert!(threads.iter().any(|thread| nice(*thread) == (process + NICER).min(19)), "{threads:?}");
-    }
-}

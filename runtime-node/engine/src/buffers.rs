@@ -133,7 +133,10 @@ impl BufferPool {
 
 impl fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BufferPool").field("blocks", &self.blocks()).field("in_use", &self.in_use()).finish()
+        f.debug_struct("BufferPool")
+            .field("blocks", &self.blocks())
+            .field("in_use", &self.in_use())
+            .finish()
     }
 }
 

@@ -12,9 +12,13 @@ pub fn read<R>(view: v8::Local<'_, v8::ArrayBufferView>, read: impl FnOnce(&[u8]
 
 /// Calls `write` with the memory that `view` shows: none if its buffer has been detached or has
 /// shrunk.
-pub fn cells<R>(view: v8::Local<'_, v8::ArrayBufferView>, write: impl FnOnce(&[Cell<u8>]) -> R) -> R {
+pub fn cells<R>(
+    view: v8::Local<'_, v8::ArrayBufferView>,
+    write: impl FnOnce(&[Cell<u8>]) -> R,
+) -> R {
     let store = view.get_backing_store();
     let start = view.byte_offset();
-    let visible = store.as_ref().and_then(|store| store.get(start..start.checked_add(view.byte_length())?));
+    let visible =
+        store.as_ref().and_then(|store| store.get(start..start.checked_add(view.byte_length())?));
     write(visible.unwrap_or_default())
 }

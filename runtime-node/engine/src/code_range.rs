@@ -52,9 +52,15 @@ pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
 /// Replaces `madvise` of the C library. V8 gives pages back with `MADV_FREE`, which shared mappings
 /// do not support; they need `MADV_REMOVE`.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn madvise(
+    address: *mut c_void,
+    length: usize,
+    advice: c_int,
+) -> c_int {
     // SAFETY: the caller's promise; these are the arguments of the system call.
-    let advise = |advice: c_int| unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) as c_int };
+    let advise = |advice: c_int| unsafe {
+        libc::syscall(libc::SYS_madvise, address, length, advice) as c_int
+    };
     match advise(advice) {
         -1 if advice == libc::MADV_FREE => advise(libc::MADV_REMOVE),
         result => result,
@@ -72,12 +78,15 @@ mod tests {
         crate::init();
         let data = || {
             let status = std::fs::read_to_string("/proc/self/status").unwrap();
-            let value = status.lines().find_map(|line| line.strip_prefix("VmData:")?.strip_suffix("kB"));
+            let value =
+                status.lines().find_map(|line| line.strip_prefix("VmData:")?.strip_suffix("kB"));
             value.unwrap().trim().parse::<u64>().unwrap() >> 10
         };
         let before = data();
         let heaps = [8, 16, 32, 64, 128, 256, 512, 2048];
-        let spares = heaps.map(|memory_mib| [(); 4].map(|()| Spare::make(memory_mib, Headroom::default(), builtins())));
+        let spares = heaps.map(|memory_mib| {
+            [(); 4].map(|()| Spare::make(memory_mib, Headroom::default(), builtins()))
+        });
         // Tests on other threads make isolates as well.
         let grown = data().saturating_sub(before);
         assert!(grown < 4 * 128, "{grown} MiB for {}", spares.as_flattened().len());

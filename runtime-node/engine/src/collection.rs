@@ -5,7 +5,7 @@
 //! last time (both in [`make_room`]): a stream's pieces are garbage as soon as they have been
 //! passed on, but V8, which looks at its own heap, lets some 100 MiB of them accumulate first.
 //! Third, a shard that is short of memory makes an idle isolate give back what it can
-//! ([`Isolate::collect`]).
+//! (`give_back`).
 //!
 //! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
 //! objects in V8's heap, and hardly on garbage or array buffers: some 3 ms for a small Worker, and
@@ -15,12 +15,12 @@
 //! had been garbage.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Isolate;
 use super::heap::BufferBudget;
-use super::state::State;
+use super::slot::given;
 use super::watchdog::CpuClock;
 
 /// One part in this many of an isolate's time may go into collections: 5 %.
@@ -39,15 +39,20 @@ const LARGEST_HEAP: usize = 16 << 20;
 /// in bytes. A stream that fills this in a tenth of a second spends 3 % of its time on collections.
 const GROWTH: usize = 16 << 20;
 
-/// The forced collections of one isolate.
-#[derive(Debug, Default)]
-pub struct Collections {
+/// The forced collections of one isolate, and the budget of array buffers in which they make room.
+/// In a slot of the isolate.
+pub(crate) struct Collections {
+    buffers: Arc<BufferBudget>,
     budget: Cell<CollectionBudget>,
     /// The bytes in array buffers after the last collection, or the smallest number since then.
     kept: Cell<usize>,
 }
 
 impl Collections {
+    pub(crate) fn new(buffers: Arc<BufferBudget>) -> Rc<Self> {
+        Rc::new(Self { buffers, budget: Cell::default(), kept: Cell::default() })
+    }
+
     /// Returns whether most of `used` bytes in array buffers are likely to be garbage: as for V8's
     /// own heap, if more than half of them are new.
     fn are_due(&self, used: usize) -> bool {
@@ -80,19 +85,9 @@ impl CollectionBudget {
     }
 }
 
-impl Isolate {
-    /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
-    /// some milliseconds (see above). Returns the number of bytes freed, or `None` if nothing was
-    /// done because the isolate is not idle, is too large, or has been collected too often
-    /// recently.
-    pub fn collect(&self) -> Option<usize> {
-        if self.is_sealed() || self.in_flight() > 0 || !is_small(&mut self.vm.borrow_mut().isolate) {
-            return None;
-        }
-        let before = self.memory_bytes();
-        self.look(|scope, _| within(&self.state.collections.budget, || press(scope)).then_some(()))?;
-        Some(before.saturating_sub(self.memory_bytes()))
-    }
+/// Returns the isolate's budget of array buffers.
+pub fn buffers(isolate: &v8::Isolate) -> Arc<BufferBudget> {
+    Arc::clone(&given::<Rc<Collections>>(isolate).buffers)
 }
 
 /// Returns the isolate's budget of array buffers once it has room for `length` more bytes, after a
@@ -100,8 +95,8 @@ impl Isolate {
 /// it allocates an array buffer. Returns `None` if there is no room, or if the isolate cannot
 /// afford the collection.
 pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
-    let state = State::of(scope);
-    let (buffers, collections) = (&state.buffers, &state.collections);
+    let collections = given::<Rc<Collections>>(scope);
+    let buffers = &collections.buffers;
     if length <= buffers.limit() {
         if !buffers.has_room(length.max(1)) {
             within(&collections.budget, || press(scope));
@@ -114,7 +109,15 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
     buffers.has_room(length).then(|| Arc::clone(buffers))
 }
 
-fn is_small(isolate: &mut v8::Isolate) -> bool {
+/// Makes an idle isolate give back memory that it does not need, which blocks the thread for some
+/// milliseconds. Returns whether it did: not if it has been collected too often recently.
+pub(crate) fn give_back(isolate: &mut v8::Isolate) -> bool {
+    let collections = given::<Rc<Collections>>(isolate);
+    within(&collections.budget, || press(isolate))
+}
+
+/// Returns whether a heap is small enough to be collected without need.
+pub(crate) fn is_small(isolate: &mut v8::Isolate) -> bool {
     isolate.get_heap_statistics().used_heap_size() <= LARGEST_HEAP
 }
 
@@ -190,14 +193,17 @@ mod tests {
 
     #[test]
     fn buffers_are_looked_at_when_they_have_grown_by_much_and_to_twice_what_was_kept() {
-        let collections = Collections::default();
+        let collections = Collections::new(BufferBudget::new(0));
         assert!(!collections.are_due(GROWTH));
         assert!(collections.are_due(GROWTH + 1));
         collections.kept.set(3 * GROWTH);
         assert!(!collections.are_due(6 * GROWTH));
         assert!(collections.are_due(6 * GROWTH + 1));
         assert!(!collections.are_due(0));
-        assert!(collections.are_due(GROWTH + 1), "what they have now is all that may be worth to keep");
+        assert!(
+            collections.are_due(GROWTH + 1),
+            "what they have now is all that may be worth to keep"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::invocation::InvocationId;
+use super::ids::InvocationId;
 use super::operations::Settle;
 
 /// The indices of the number and of the stores in the array.
@@ -42,7 +42,10 @@ pub fn keep(
 ) -> LocalBoxFuture<'static, Settle> {
     let carried = scope.get_continuation_preserved_embedder_data();
     let Ok(both) = carried.try_cast::<v8::Array>() else { return work };
-    let Some(stores) = both.get_index(scope, STORES).map(|stores| v8::Global::new(scope, stores)) else { return work };
+    let Some(stores) = both.get_index(scope, STORES).map(|stores| v8::Global::new(scope, stores))
+    else {
+        return work;
+    };
     let settle = move |settle: Settle| -> Settle {
         Box::new(move |scope| {
             let owner = v8::Number::new(scope, owner.to_number()).into();

@@ -4,9 +4,7 @@ use std::fmt;
 
 use tenon_proto::failure::Place;
 
-use super::report;
 use super::source_maps;
-use super::state::State;
 use super::string::beginning;
 
 /// The longest text taken from a thrown value, in bytes: the value may be as large as the heap.
@@ -47,31 +45,32 @@ impl Exception {
         let message = v8::Exception::create_message(scope, value);
         let text = beginning(scope, message.get(scope), TEXT);
         let file = message.get_script_resource_name(scope).and_then(|name| name.to_string(scope));
-        let location = file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
+        let location =
+            file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
         // V8 returns -1 if it does not know the column.
         let column = message.get_start_column().checked_add(1);
         let location = location.zip(column).and_then(|((file, line), column)| {
             let (line, column) = u32::try_from(line).ok().zip(u32::try_from(column).ok())?;
-            Some(source_maps::place(scope, &file, line, column).unwrap_or(Place { file, line, column }))
+            Some(source_maps::place(scope, &file, line, column).unwrap_or(Place {
+                file,
+                line,
+                column,
+            }))
         });
-        let stack =
-            stack(scope, value).map(|stack| beginning(scope, stack, TEXT)).filter(|stack| stack.contains("\n    at "));
+        let stack = stack(scope, value)
+            .map(|stack| beginning(scope, stack, TEXT))
+            .filter(|stack| stack.contains("\n    at "));
         Self { message: text.trim_start_matches("Uncaught ").to_owned(), location, stack }
     }
 }
 
-fn stack<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) -> Option<v8::Local<'s, v8::String>> {
+fn stack<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    value: v8::Local<'s, v8::Value>,
+) -> Option<v8::Local<'s, v8::String>> {
     if !value.is_native_error() {
         return None;
     }
     let key = v8::String::new(scope, "stack")?;
     value.to_object(scope)?.get(scope, key.into())?.try_into().ok()
-}
-
-/// Logs exceptions from callbacks of a `FinalizationRegistry`, which V8 runs by itself. Without a
-/// listener, V8 would print them.
-pub fn hear<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
-    let state = State::of(scope);
-    let exception = Exception::describe(scope, value);
-    report::uncaught(&state, state.current(scope), "uncaught", &exception);
 }

@@ -126,7 +126,13 @@ impl<T> Addresses<T> {
     /// # Arguments
     /// * `newborn` - the queue of the isolate that the calling thread is making, if any: its
     ///   address becomes known with its first post.
-    pub(crate) fn post(&self, address: usize, newborn: Option<&Arc<Foreground<T>>>, task: T, delay: Option<Duration>) {
+    pub(crate) fn post(
+        &self,
+        address: usize,
+        newborn: Option<&Arc<Foreground<T>>>,
+        task: T,
+        delay: Option<Duration>,
+    ) {
         let queue = {
             let mut queues = lock(&self.0);
             match (queues.get(&address), newborn) {

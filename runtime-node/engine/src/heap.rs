@@ -61,8 +61,13 @@ pub struct HeapGuard {
 impl HeapGuard {
     /// Installs a guard on `isolate`, which must not outlive the guard.
     pub fn install(isolate: &mut v8::Isolate, headroom: Headroom) -> Box<Self> {
-        let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Arc::default(), headroom });
-        isolate.add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
+        let guard = Box::new(Self {
+            isolate: isolate.thread_safe_handle(),
+            exhausted: Arc::default(),
+            headroom,
+        });
+        isolate
+            .add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
         guard
     }
 
@@ -344,22 +349,27 @@ unsafe extern "C" fn release(budget: *const BufferBudget) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     #[test]
     fn a_heap_may_outgrow_its_limit_by_half_of_the_memory_and_no_more_than_can_be_of_use() {
         assert_eq!(Headroom::within(1 << 30), Headroom(1 << 29));
-        assert_eq!(Headroom::within(u64::MAX), Headroom(Headroom::LARGEST_BLOCK + Headroom::UNWINDING));
+        assert_eq!(
+            Headroom::within(u64::MAX),
+            Headroom(Headroom::LARGEST_BLOCK + Headroom::UNWINDING)
+        );
         assert_eq!(Headroom::within(0), Headroom(0));
     }
 
     #[test]
     fn a_heap_limit_is_raised_once() {
         crate::init();
-        let isolate = &mut v8::Isolate::new(v8::CreateParams::default());
+        let isolate = &mut v8::Isolate::new(testing::builtins().params());
         let guard = HeapGuard::install(isolate, Headroom(100));
         let data: *mut c_void = (&raw const *guard).cast_mut().cast();
         // SAFETY: the guard is alive.
-        let limits = [1_000, 1_100, 1_200].map(|current| unsafe { near_heap_limit(data, current, 1_000) });
+        let limits =
+            [1_000, 1_100, 1_200].map(|current| unsafe { near_heap_limit(data, current, 1_000) });
         assert_eq!(limits, [1_100, 1_100, 1_200]);
         assert!(guard.is_exhausted());
     }

@@ -21,39 +21,10 @@ use tenon_proto::failure::Failure;
 use tenon_proto::runtime::Header;
 use tokio::time::Instant;
 
-use super::FetchResponse;
-use super::origin::Origin;
+use super::call_context::CallContext;
+use super::ids::{InvocationId, OperationId};
+use super::response::FetchResponse;
 use super::streams::Streams;
-
-/// The id of one invocation of one isolate, never reused within that isolate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct InvocationId(u64);
-
-impl InvocationId {
-    /// Returns the id as JavaScript carries it; exact for the first 2⁵³ invocations.
-    pub fn to_number(self) -> f64 {
-        self.0 as f64
-    }
-
-    pub fn from_number(number: f64) -> Self {
-        Self(number as u64)
-    }
-}
-
-/// The id of one operation (a timer, the reading of a body) of one isolate, never reused within
-/// that isolate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OperationId(u64);
-
-impl OperationId {
-    pub fn to_number(self) -> f64 {
-        self.0 as f64
-    }
-
-    pub fn from_number(number: f64) -> Self {
-        Self(number as u64)
-    }
-}
 
 /// The event that an invocation delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +74,7 @@ pub struct Invocation {
     pub log_left: usize,
     /// The number of outgoing calls so far.
     pub subrequests: u32,
-    pub origin: Origin,
+    pub call_context: CallContext,
     /// The request's headers, until JavaScript asks for them.
     pub headers: Vec<Header>,
     /// Its streams, including the request's body.
@@ -135,7 +106,7 @@ impl Invocation {
             cpu_left: cpu + GRACE,
             log_left: log,
             subrequests: 0,
-            origin: Origin::default(),
+            call_context: CallContext::default(),
             headers: Vec::new(),
             streams: Streams::default(),
             is_sending: false,
@@ -162,12 +133,23 @@ impl Invocation {
         Some(attachment.downcast_ref().expect("an engine's interfaces attach values of one type"))
     }
 
-    /// Returns what the interfaces keep for it, and creates it if there is nothing yet.
+    /// Returns what the interfaces keep for it, if there is anything, in order to change it.
+    ///
+    /// # Panics
+    /// Panics if that is of another type.
+    pub fn attached_mut<T: Attachment>(&mut self) -> Option<&mut T> {
+        let attachment: &mut dyn Any = &mut **self.attachment.as_mut()?;
+        Some(attachment.downcast_mut().expect("an engine's interfaces attach values of one type"))
+    }
+
+    /// Returns what the interfaces keep for it, and creates it if there is nothing yet, in order to
+    /// add to it.
     ///
     /// # Panics
     /// Panics if that is of another type.
     pub fn attach<T: Attachment + Default>(&mut self) -> &mut T {
-        let attachment: &mut dyn Any = &mut **self.attachment.get_or_insert_with(|| Box::new(T::default()));
+        let attachment: &mut dyn Any =
+            &mut **self.attachment.get_or_insert_with(|| Box::new(T::default()));
         attachment.downcast_mut().expect("an engine's interfaces attach values of one type")
     }
 
@@ -188,7 +170,8 @@ impl Invocation {
     /// timers or a WebSocket.
     fn lingers(&self) -> bool {
         self.is_detached()
-            && (!self.is_sending || self.attachment.as_ref().is_some_and(|attachment| attachment.lingers()))
+            && (!self.is_sending
+                || self.attachment.as_ref().is_some_and(|attachment| attachment.lingers()))
     }
 
     fn has_ended(&self) -> bool {
@@ -248,7 +231,10 @@ impl Invocations {
     /// # Panics
     /// Panics if there is no such invocation, or its outcome was taken before.
     pub fn take(&mut self, id: InvocationId, waker: &Waker) -> Option<Outcome> {
-        let invocation = self.in_flight.get_mut(&id).expect("an invocation is in the book until its outcome is taken");
+        let invocation = self
+            .in_flight
+            .get_mut(&id)
+            .expect("an invocation is in the book until its outcome is taken");
         match std::mem::replace(&mut invocation.answer, Answer::Taken) {
             Answer::Pending(_) => {
                 invocation.answer = Answer::Pending(Some(waker.clone()));
@@ -299,7 +285,13 @@ impl Invocations {
     }
 
     /// Records an operation of an invocation, unless that has ended or already has `limit` of them.
-    pub fn enter(&mut self, id: InvocationId, operation: OperationId, abort: AbortHandle, limit: usize) -> bool {
+    pub fn enter(
+        &mut self,
+        id: InvocationId,
+        operation: OperationId,
+        abort: AbortHandle,
+        limit: usize,
+    ) -> bool {
         match self.in_flight.get_mut(&id) {
             Some(invocation) if invocation.operations.len() < limit => {
                 invocation.operations.insert(operation, abort);
@@ -312,7 +304,8 @@ impl Invocations {
 
     /// Records that an operation has completed, and returns whether it was still wanted.
     pub fn complete(&mut self, id: InvocationId, operation: OperationId) -> bool {
-        let wanted = self.in_flight.get_mut(&id).is_some_and(|i| i.operations.remove(&operation).is_some());
+        let wanted =
+            self.in_flight.get_mut(&id).is_some_and(|i| i.operations.remove(&operation).is_some());
         self.operations -= usize::from(wanted);
         wanted
     }
@@ -320,8 +313,11 @@ impl Invocations {
     /// Aborts an operation of any invocation: one may clear the timer of another. The invocation
     /// `likely` is tried first.
     pub fn abort(&mut self, likely: Option<InvocationId>, operation: OperationId) {
-        let mine = likely.and_then(|id| self.in_flight.get_mut(&id)).and_then(|i| i.operations.remove(&operation));
-        let abort = mine.or_else(|| self.in_flight.values_mut().find_map(|i| i.operations.remove(&operation)));
+        let mine = likely
+            .and_then(|id| self.in_flight.get_mut(&id))
+            .and_then(|i| i.operations.remove(&operation));
+        let abort = mine
+            .or_else(|| self.in_flight.values_mut().find_map(|i| i.operations.remove(&operation)));
         if let Some(abort) = abort {
             self.operations -= 1;
             abort.abort();
@@ -335,12 +331,20 @@ impl Invocations {
             return Vec::new();
         }
         let waits = |invocation: &Invocation| invocation.is_pending() || invocation.wait_until > 0;
-        self.in_flight.iter().filter(|(_, invocation)| waits(invocation)).map(|(id, _)| *id).collect()
+        self.in_flight
+            .iter()
+            .filter(|(_, invocation)| waits(invocation))
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     /// Returns the invocations that continue although their callers have the whole response.
     pub fn lingering(&self) -> Vec<InvocationId> {
-        self.in_flight.iter().filter(|(_, invocation)| invocation.lingers()).map(|(id, _)| *id).collect()
+        self.in_flight
+            .iter()
+            .filter(|(_, invocation)| invocation.lingers())
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     /// Returns the invocations in flight, oldest first.

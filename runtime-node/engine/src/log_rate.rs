@@ -84,7 +84,8 @@ impl Bucket {
         let came = u64::try_from(came).unwrap_or(BURST).min(BURST);
         let bytes = BURST.min(self.bytes + came);
         // Time that has not yet added a whole byte is kept.
-        let as_of = if bytes == BURST { now } else { self.as_of + Duration::from_secs(came) / RATE as u32 };
+        let as_of =
+            if bytes == BURST { now } else { self.as_of + Duration::from_secs(came) / RATE as u32 };
         Self { bytes, as_of, shut: self.shut && bytes < BURST / 2 }
     }
 
@@ -121,7 +122,8 @@ mod tests {
     fn a_worker_logs_a_burst_and_then_hears_once_that_lines_are_dropped() {
         let now = Instant::now();
         let rate = LogRate::full(now);
-        let admissions: Vec<_> = (0..6).map(|_| rate.admit((BURST / 4 - FIELDS) as usize, now)).collect();
+        let admissions: Vec<_> =
+            (0..6).map(|_| rate.admit((BURST / 4 - FIELDS) as usize, now)).collect();
         use Admission::{Dropped, FirstDropped, Written};
         assert_eq!(admissions, [Written, Written, Written, Written, FirstDropped, Dropped]);
     }

@@ -177,7 +177,8 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
     fn go_on(&mut self, clock: CpuClock) -> bool {
         let Some(answer) = self.answer.as_ref() else { return true };
         let is_wanted = || !answer.is_closed();
-        let slice = Slice { clock, began: clock.now(), left: self.meter.left(), is_wanted: &is_wanted };
+        let slice =
+            Slice { clock, began: clock.now(), left: self.meter.left(), is_wanted: &is_wanted };
         let value = if slice.left.is_zero() { None } else { (self.work)(&slice) };
         let used = slice.used();
         self.meter.take(used);
@@ -226,13 +227,16 @@ impl Queues {
 
 /// Returns the pool, which all shards of the process share.
 fn pool() -> &'static Pool {
-    static POOL: Pool =
-        Pool { queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }), has_work: Condvar::new() };
+    static POOL: Pool = Pool {
+        queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }),
+        has_work: Condvar::new(),
+    };
     static THREADS: OnceLock<()> = OnceLock::new();
     THREADS.get_or_init(|| {
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
         for number in 0..=(shards / 4).max(1) {
-            let lanes: &[Lane] = if number == 0 { &[Lane::Parts] } else { &[Lane::Whole, Lane::Parts] };
+            let lanes: &[Lane] =
+                if number == 0 { &[Lane::Parts] } else { &[Lane::Whole, Lane::Parts] };
             let thread = std::thread::Builder::new().name(format!("offload-{number}"));
             let thread = thread.spawn(move || POOL.work(lanes));
             thread.expect("a process that has threads for its shards has some for these");
@@ -281,7 +285,8 @@ impl Pool {
                 continue;
             };
             drop(queues);
-            let is_done = !job.is_wanted() || catch_unwind(AssertUnwindSafe(|| job.go_on(clock))).unwrap_or(true);
+            let is_done = !job.is_wanted()
+                || catch_unwind(AssertUnwindSafe(|| job.go_on(clock))).unwrap_or(true);
             let job = (!is_done).then_some(job);
             queues = self.lock();
             if let Some(job) = job {
@@ -325,12 +330,16 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_worker_keeps_another_waiting_for_no_more_than_a_part_each_time() {
-        let flood: Vec<_> =
-            (0..40).map(|_| submit(worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap()).collect();
-        let mut other = Box::pin(submit(worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
+        let flood: Vec<_> = (0..40)
+            .map(|_| submit(worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap())
+            .collect();
+        let mut other =
+            Box::pin(submit(worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
         let flood = Box::pin(join_all(flood));
         match block_on(futures::future::select(flood, &mut other)) {
-            futures::future::Either::Right((done, _flood)) => assert_eq!(done.unwrap().value, Some(5)),
+            futures::future::Either::Right((done, _flood)) => {
+                assert_eq!(done.unwrap().value, Some(5))
+            }
             futures::future::Either::Left(_) => panic!("eight hundred parts were done before five"),
         }
     }
@@ -343,8 +352,11 @@ mod tests {
                 None
             }
         };
-        let hogs: Vec<_> =
-            (0..16).map(|n| submit(worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless())).collect();
+        let hogs: Vec<_> = (0..16)
+            .map(|n| {
+                submit(worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless())
+            })
+            .collect();
         let done = submit(worker("brief"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
         assert_eq!(block_on(done).unwrap().value, Some(1));
         drop(hogs);
@@ -353,8 +365,9 @@ mod tests {
     #[test]
     fn an_invocation_s_work_ends_with_what_it_has_left_all_of_it() {
         let meter = Meter::new(4 * PART);
-        let work: Vec<_> =
-            (0..8).map(|_| submit(worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap()).collect();
+        let work: Vec<_> = (0..8)
+            .map(|_| submit(worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap())
+            .collect();
         let done = block_on(join_all(work));
         let finished = done.iter().flatten().filter(|done| done.value.is_some()).count();
         let cpu: Duration = done.iter().flatten().map(|done| done.cpu).sum();
@@ -372,8 +385,9 @@ mod tests {
                 None
             }
         };
-        let waiting: Vec<_> =
-            (0..50).map(|_| submit(worker("fickle"), Meter::new(PLENTY), Lane::Parts, work()).unwrap()).collect();
+        let waiting: Vec<_> = (0..50)
+            .map(|_| submit(worker("fickle"), Meter::new(PLENTY), Lane::Parts, work()).unwrap())
+            .collect();
         assert!(Arc::strong_count(&held) > 50);
         drop(waiting);
         // Work in progress continues to the end of its slice.
@@ -383,7 +397,10 @@ mod tests {
     #[test]
     fn a_panic_is_an_answer_that_never_comes_and_the_thread_goes_on() {
         let panics = |_: &Slice<'_>| -> Option<()> { panic!("a defect of the work") };
-        assert!(block_on(submit(worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap()).is_none());
+        assert!(
+            block_on(submit(worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap())
+                .is_none()
+        );
         let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
         assert_eq!(block_on(done).unwrap().value, Some(1));
     }

@@ -2,31 +2,17 @@
 //! invocation.
 //!
 //! ```text
-//!  operate ─► begun ─► the isolate's event loop polls it ─► Completed ─► Settle, in a turn
-//!                        └─ aborted with its invocation
+//!  State::operate ─► Operations ─► the isolate's event loop polls it ─► Completed ─► Settle, in a turn
+//!                                    └─ aborted with its invocation
 //! ```
 
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
-use tenon_proto::failure::FailureCode;
-use tokio::time::Instant;
+use futures::future::LocalBoxFuture;
+use tokio::sync::Notify;
 
-use super::collection::make_room;
-use super::continuation;
-use super::heap::Charge;
-use super::invocation::{InvocationId, OperationId};
-use super::state::State;
-
-/// The most operations that one invocation may have in progress.
-const OPERATIONS: usize = 10_000;
-
-/// The memory of an operation outside V8's heap, in bytes: its future and the task that polls it,
-/// its entries among the timers and in its invocation, and the handle to its callback. Measured at
-/// some 750 for a timer.
-const OPERATION: usize = 1024;
+use super::ids::{InvocationId, OperationId};
 
 /// Delivers a completed operation to JavaScript, in a turn of its invocation. Returns `None` if
 /// that threw.
@@ -35,79 +21,32 @@ pub type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
 /// A completed operation: its invocation, its id, and its delivery. `None` if it was aborted.
 pub type Completed = Option<(InvocationId, OperationId, Settle)>;
 
-impl State {
-    /// Begins an operation of the invocation. Returns `None` if that has ended or has too many
-    /// operations, or there is no memory for another.
-    ///
-    /// # Arguments
-    /// * `make` - makes the operation, and holds the charge for its memory for as long as it runs.
-    pub fn operate(
-        &self,
-        scope: &mut v8::PinScope<'_, '_>,
-        invocation: InvocationId,
-        make: impl FnOnce(OperationId, Charge) -> LocalBoxFuture<'static, Settle>,
-    ) -> Option<OperationId> {
-        let charge = make_room(scope, OPERATION)?.charge(OPERATION)?;
-        let operation = self.invocations.borrow_mut().next_operation();
-        let work = continuation::keep(scope, invocation, make(operation, charge));
-        self.operate_as(invocation, operation, work).then_some(operation)
-    }
+/// The operations of an isolate that have begun and that its event loop has not taken yet.
+#[derive(Default)]
+pub struct Operations {
+    begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
+    has_begun: Rc<Notify>,
+}
 
-    /// Begins an operation that continues under the id of a previous one. Returns whether its
-    /// invocation accepted it.
-    pub fn operate_as(
-        &self,
-        invocation: InvocationId,
-        operation: OperationId,
-        work: LocalBoxFuture<'static, Settle>,
-    ) -> bool {
-        let (abort, registration) = AbortHandle::new_pair();
-        if !self.invocations.borrow_mut().enter(invocation, operation, abort, OPERATIONS) {
-            return false;
-        }
-        let work = Abortable::new(work, registration);
-        let completed = async move { work.await.ok().map(|settle| (invocation, operation, settle)) };
-        self.begun.borrow_mut().push(Box::pin(completed));
-        self.has_begun.notify_one();
-        true
-    }
-
-    /// Records that an operation has completed, and returns whether its invocation still wants it.
-    pub fn complete(&self, id: InvocationId, operation: OperationId) -> bool {
-        self.invocations.borrow_mut().complete(id, operation)
-    }
-
-    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if its response is
-    /// still progressing: once that has stood still for the length of its wall-clock limit.
-    pub fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
-        let state = Rc::downgrade(self);
-        let work = async move {
-            let mut deadline = deadline;
-            loop {
-                tokio::time::sleep_until(deadline).await;
-                let Some(state) = state.upgrade() else { return };
-                let moved = state.invocations.borrow().get(id).and_then(|invocation| invocation.moved);
-                let later = moved.map(|moved| moved + Duration::from_millis(state.revision.limits.wall_ms.into()));
-                match later.filter(|later| *later > Instant::now()) {
-                    Some(later) => deadline = later,
-                    None => {
-                        state.fail(id, FailureCode::WallLimitExceeded);
-                        return state.rest();
-                    }
-                }
-            }
-        };
-        let (abort, registration) = AbortHandle::new_pair();
-        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
-            invocation.end_at(abort);
-        }
-        let work = Abortable::new(work, registration).map(|_| None);
-        self.begun.borrow_mut().push(Box::pin(work));
+impl Operations {
+    /// Gives an operation to the event loop.
+    pub(crate) fn begin(&self, operation: LocalBoxFuture<'static, Completed>) {
+        self.begun.borrow_mut().push(operation);
         self.has_begun.notify_one();
     }
 
     /// Takes the operations begun since the last call.
-    pub fn take_begun(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
-        std::mem::take(&mut self.begun.borrow_mut())
+    pub(crate) fn take(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
+        self.begun.take()
+    }
+
+    /// Makes the event loop look for operations, and for its isolate.
+    pub(crate) fn wake(&self) {
+        self.has_begun.notify_one();
+    }
+
+    /// Returns what is notified when an operation has begun.
+    pub(crate) fn has_begun(&self) -> Rc<Notify> {
+        Rc::clone(&self.has_begun)
     }
 }

@@ -96,9 +96,15 @@ impl Page {
     /// Marks code of this revision as running.
     pub fn begin(&self, digest: &RevisionDigest) {
         let fields = self.fields();
-        let words =
-            digest.as_bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-        fields.digest.iter().zip(words).for_each(|(field, word)| field.store(word, Ordering::Relaxed));
+        let words = digest
+            .as_bytes()
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+        fields
+            .digest
+            .iter()
+            .zip(words)
+            .for_each(|(field, word)| field.store(word, Ordering::Relaxed));
         fields.running.store(1, Ordering::Release);
     }
 
@@ -110,7 +116,9 @@ impl Page {
     /// Records the CPU time that the running turn has taken since it was told to end; zero if it
     /// was not.
     pub fn overruns(&self, by: Duration) {
-        self.fields().overrun.store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.fields()
+            .overrun
+            .store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Counts a turn of the event loop.

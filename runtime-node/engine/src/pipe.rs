@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures::Stream;
 
-use super::streams::Broken;
+use super::byte_stream::Broken;
 
 /// The bytes that may be buffered before a writer has to wait: as many as one message to the router
 /// carries.

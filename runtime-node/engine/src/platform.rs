@@ -30,11 +30,12 @@ pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         v8::V8::set_flags_from_string(FLAGS);
-        wasm::pages::watch();
+        wasm::memory::watch();
         // Without this, V8 would open and read a file for each isolate's hash seed.
         v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
         let before = background::threads();
-        let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
+        let platform =
+            v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
         background::yield_to_others(&before);
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
@@ -150,11 +151,17 @@ impl v8::PlatformImpl for Router {
     }
 
     fn post_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {
-        let delay = Duration::try_from_secs_f64(delay_in_seconds).map_or(LATEST, |delay| delay.min(LATEST));
+        let delay =
+            Duration::try_from_secs_f64(delay_in_seconds).map_or(LATEST, |delay| delay.min(LATEST));
         Self::post(isolate, task, Some(delay));
     }
 
-    fn post_non_nestable_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {
+    fn post_non_nestable_delayed_task(
+        &self,
+        isolate: *mut c_void,
+        task: v8::Task,
+        delay_in_seconds: f64,
+    ) {
         self.post_delayed_task(isolate, task, delay_in_seconds);
     }
 

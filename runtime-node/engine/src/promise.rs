@@ -1,80 +1,14 @@
-//! Asynchronous operations, and the exceptions of native functions.
+//! Promises of asynchronous operations.
 //!
 //! ```text
 //!  promise(work, value) ─► an operation of the calling invocation: work ─► a turn: value ─► settle
 //! ```
 
-use std::borrow::Cow;
-
 use futures::FutureExt as _;
 
-use crate::modules;
-use crate::operations::Settle;
-use crate::pipe::Gone;
-use crate::state::State;
-
-/// An exception that a native function throws, or rejects its promise with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Thrown {
-    /// A `TypeError`.
-    Type(Cow<'static, str>),
-    /// A `RangeError`.
-    Range(Cow<'static, str>),
-    /// A `DOMException` of this name.
-    Dom(&'static str, Cow<'static, str>),
-}
-
-impl Thrown {
-    pub fn type_error(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::Type(message.into())
-    }
-
-    pub fn range_error(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::Range(message.into())
-    }
-
-    /// # Arguments
-    /// * `name` - a name that Web IDL lists: `OperationError`, `DataError`, …
-    pub fn dom(name: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::Dom(name, message.into())
-    }
-
-    /// Returns the exception for JavaScript. Returns `None` if its construction threw something
-    /// else.
-    fn value<'s>(&self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
-        let (Self::Type(message) | Self::Range(message) | Self::Dom(_, message)) = self;
-        let message = v8::String::new(scope, message)?;
-        Some(match self {
-            Self::Type(_) => v8::Exception::type_error(scope, message),
-            Self::Range(_) => v8::Exception::range_error(scope, message),
-            Self::Dom(name, _) => {
-                let name = v8::String::new(scope, name)?;
-                let realm = modules::realm(scope)?;
-                let exception = v8::Local::new(scope, &realm.hooks.exception);
-                let undefined = v8::undefined(scope).into();
-                exception.call(scope, undefined, &[name.into(), message.into()])?
-            }
-        })
-    }
-
-    /// Throws the exception from the running function.
-    pub fn throw(&self, scope: &mut v8::PinScope<'_, '_>) {
-        if let Some(exception) = self.value(scope) {
-            scope.throw_exception(exception);
-        }
-    }
-}
-
-impl From<Gone> for Thrown {
-    fn from(gone: Gone) -> Self {
-        Self::type_error(gone.to_string())
-    }
-}
-
-/// Returns the exception for an allocation that does not fit into the isolate's memory.
-pub fn out_of_memory() -> Thrown {
-    Thrown::range_error("The data does not fit into the Worker's memory")
-}
+use super::operations::Settle;
+use super::state::State;
+use super::thrown::Thrown;
 
 /// Returns to JavaScript a promise of the result of `work`.
 ///
@@ -88,7 +22,8 @@ pub fn promise<T: 'static>(
     scope: &mut v8::PinScope<'_, '_>,
     mut rv: v8::ReturnValue<'_>,
     work: impl Future<Output = Result<T, Thrown>> + 'static,
-    value: impl for<'s> FnOnce(&mut v8::PinScope<'s, '_>, T) -> Result<v8::Local<'s, v8::Value>, Thrown> + 'static,
+    value: impl for<'s> FnOnce(&mut v8::PinScope<'s, '_>, T) -> Result<v8::Local<'s, v8::Value>, Thrown>
+    + 'static,
 ) {
     let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
     rv.set(resolver.get_promise(scope).into());

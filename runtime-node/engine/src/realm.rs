@@ -10,9 +10,8 @@ use std::rc::{Rc, Weak};
 
 use rustc_hash::FxHashMap;
 
-use super::modules::Modules;
-use super::snapshot;
-use super::state::slot;
+use super::modules::table::Modules;
+use super::slot::slot;
 
 /// An isolate's realms by their numbers, in a slot of the isolate.
 ///
@@ -51,15 +50,21 @@ pub struct Hooks {
 }
 
 impl Realm {
-    /// Makes a realm without modules. Returns `None` if the heap is full: the guard has then
-    /// requested termination, which may take effect at any step.
-    pub fn make(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Self>> {
-        let context = snapshot::context(scope)?;
-        let scope = &mut v8::ContextScope::new(scope, context);
-        let internal = snapshot::internal(scope)?;
-        snapshot::replace_what_v8_adds(scope, internal)?;
+    /// Makes a realm without modules of the current context. Returns `None` if the heap is full.
+    ///
+    /// # Arguments
+    /// * `internal` - the object `internal` of the built-in JavaScript.
+    pub(crate) fn new(
+        scope: &mut v8::PinScope<'_, '_>,
+        internal: v8::Local<'_, v8::Object>,
+    ) -> Option<Rc<Self>> {
+        let context = scope.get_current_context();
         let hooks = Hooks::of(scope, internal)?;
-        let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
+        let realm = Rc::new(Self {
+            context: v8::Global::new(scope, context),
+            hooks,
+            modules: RefCell::default(),
+        });
         let number = slot::<Realms>(scope).add(&realm);
         context.set_security_token(v8::Integer::new_from_unsigned(scope, number).into());
         Some(realm)
@@ -75,6 +80,18 @@ impl Realm {
     pub fn of(scope: &v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
         let number = scope.get_current_context().get_security_token(scope).uint32_value(scope)?;
         scope.get_slot::<Realms>()?.by_number.get(&number)?.upgrade()
+    }
+
+    /// Returns the realm whose code is running; throws if it has ended.
+    pub fn current(scope: &mut v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
+        let realm = Self::of(scope);
+        if realm.is_none()
+            && let Some(message) = v8::String::new(scope, "The invocation has ended")
+        {
+            let exception = v8::Exception::type_error(scope, message);
+            scope.throw_exception(exception);
+        }
+        realm
     }
 }
 
@@ -94,7 +111,8 @@ impl Hooks {
         let hooks: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
         let hook = |name| {
             let key = v8::String::new(scope, name)?;
-            let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
+            let function: v8::Local<'_, v8::Function> =
+                hooks.get(scope, key.into())?.try_into().ok()?;
             Some(v8::Global::new(scope, function))
         };
         let names = [
@@ -111,8 +129,20 @@ impl Hooks {
             "rejection",
             "builtin",
         ];
-        let [bind, start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] =
-            names.map(hook);
+        let [
+            bind,
+            start,
+            fetch,
+            scheduled,
+            import,
+            lazy,
+            json,
+            wasm,
+            stacks,
+            exception,
+            rejection,
+            builtin,
+        ] = names.map(hook);
         Some(Self {
             bind: bind?,
             start: start?,

@@ -1,15 +1,20 @@
-//! A response's body, on its way from the isolate to the network.
+//! The response of a Worker.
 
-use std::fmt;
-use std::ops::Deref;
-
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use futures::StreamExt as _;
 use tenon_proto::failure::Failure;
+use tenon_proto::runtime::Header;
 
-use super::heap::Charge;
+use super::piece::Piece;
 use super::sending::Sending;
-use crate::buffers::Block;
+
+/// The response of a Worker.
+#[derive(Debug)]
+pub struct FetchResponse {
+    pub status: u16,
+    pub headers: Vec<Header>,
+    pub body: ResponseBody,
+}
 
 /// The body of a Worker's response.
 #[derive(Debug)]
@@ -36,106 +41,5 @@ impl ResponseBody {
                 Ok(all.freeze())
             }
         }
-    }
-}
-
-/// Bytes to send, counted against their Worker's budget until they have been sent.
-#[derive(Default)]
-pub struct Piece(Memory);
-
-enum Memory {
-    Block {
-        block: Block,
-        _charge: Charge,
-    },
-    /// Bytes that were too long for a block, or for which no block was free.
-    Bytes {
-        bytes: Bytes,
-        /// The charge for what is sent with them.
-        _charge: Option<Charge>,
-    },
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self::Bytes { bytes: Bytes::new(), _charge: None }
-    }
-}
-
-impl From<Bytes> for Piece {
-    fn from(bytes: Bytes) -> Self {
-        Self(Memory::Bytes { bytes, _charge: None })
-    }
-}
-
-impl Piece {
-    pub fn in_block(block: Block, charge: Charge) -> Self {
-        Self(Memory::Block { block, _charge: charge })
-    }
-
-    /// Creates a piece of bytes that are counted where they come from. `charge` covers what is sent
-    /// with them.
-    pub fn with(bytes: Bytes, charge: Charge) -> Self {
-        Self(Memory::Bytes { bytes, _charge: Some(charge) })
-    }
-
-    /// Splits off the first `len` bytes, or all if there are fewer.
-    #[must_use]
-    pub fn split_to(&mut self, len: usize) -> Self {
-        if len >= self.remaining() {
-            return std::mem::take(self);
-        }
-        // Bytes are shared; a block has one owner, so the split part is copied.
-        Self::from(self.copy_to_bytes(len))
-    }
-
-    /// Extends the piece at the front by `len` bytes and returns them for the caller to fill, or
-    /// `None` if there is no room for them.
-    pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
-        match &mut self.0 {
-            Memory::Block { block, .. } => block.prepend(len),
-            Memory::Bytes { .. } => None,
-        }
-    }
-}
-
-impl Deref for Piece {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Memory::Block { block, .. } => block,
-            Memory::Bytes { bytes, .. } => bytes,
-        }
-    }
-}
-
-impl Buf for Piece {
-    fn remaining(&self) -> usize {
-        self.len()
-    }
-
-    fn chunk(&self) -> &[u8] {
-        self
-    }
-
-    fn advance(&mut self, count: usize) {
-        match &mut self.0 {
-            Memory::Block { block, .. } => block.advance(count),
-            Memory::Bytes { bytes, .. } => bytes.advance(count),
-        }
-    }
-
-    fn copy_to_bytes(&mut self, len: usize) -> Bytes {
-        match &mut self.0 {
-            Memory::Block { block, .. } => block.copy_to_bytes(len),
-            Memory::Bytes { bytes, .. } => bytes.copy_to_bytes(len),
-        }
-    }
-}
-
-impl fmt::Debug for Piece {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.len())
     }
 }

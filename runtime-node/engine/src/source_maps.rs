@@ -12,14 +12,18 @@
 //! maps; the total size of an isolate's maps is bounded; and their memory is counted against the
 //! isolate's. If there is no room, positions are shown unmapped.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use oxc_sourcemap::{SourceMap, Token};
 use rustc_hash::FxHashMap;
 use tenon_proto::failure::Place;
 use tenon_proto::module::{ModuleKind, source_map_of};
 use tenon_proto::revision::Revision;
 
+use super::collection;
 use super::heap::{BufferBudget, Charge};
-use super::state::{State, slot};
+use super::slot::{given, slot};
 
 /// The most source map bytes that an isolate decodes: more than a revision may have in total when
 /// it is made. Decoding a megabyte takes some milliseconds, once.
@@ -32,11 +36,16 @@ pub fn are_in(revision: &Revision) -> bool {
 
 /// Returns the author's position of a place in a module, or `None` if it is not known or not
 /// mapped.
-pub fn place(scope: &mut v8::PinScope<'_, '_>, module: &str, line: u32, column: u32) -> Option<Place> {
-    let state = State::of(scope);
-    let text = state.revision.modules.get(&source_map_of(module))?;
-    let maps = slot::<SourceMaps>(scope);
-    maps.of(module, text, &state.buffers)?.place(line, column)
+pub fn place(
+    scope: &mut v8::PinScope<'_, '_>,
+    module: &str,
+    line: u32,
+    column: u32,
+) -> Option<Place> {
+    let revision = given::<Rc<Revision>>(scope);
+    let text = revision.modules.get(&source_map_of(module))?;
+    let buffers = collection::buffers(scope);
+    slot::<SourceMaps>(scope).of(module, text, &buffers)?.place(line, column)
 }
 
 /// Rewrites a stack frame as V8 formats it, `f (worker.js:1:2)` or `async worker.js:1:2`, to the
@@ -68,7 +77,7 @@ struct SourceMaps {
 }
 
 impl SourceMaps {
-    fn of(&mut self, module: &str, text: &[u8], buffers: &std::sync::Arc<BufferBudget>) -> Option<&Decoded> {
+    fn of(&mut self, module: &str, text: &[u8], buffers: &Arc<BufferBudget>) -> Option<&Decoded> {
         if !self.by_module.contains_key(module) {
             self.decoded += text.len();
             let decoded = (self.decoded <= MOST).then(|| Decoded::of(text, buffers)).flatten();
@@ -86,11 +95,12 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    pub fn of(text: &[u8], buffers: &std::sync::Arc<BufferBudget>) -> Option<Self> {
+    pub fn of(text: &[u8], buffers: &Arc<BufferBudget>) -> Option<Self> {
         let map = SourceMap::from_json_string(std::str::from_utf8(text).ok()?).ok()?;
         let files: Vec<_> = map.get_sources().map(str::to_owned).collect();
         let tokens = map.into_parts().tokens;
-        let size = size_of_val(&*tokens) + files.iter().map(|file| file.len() + size_of::<String>()).sum::<usize>();
+        let size = size_of_val(&*tokens)
+            + files.iter().map(|file| file.len() + size_of::<String>()).sum::<usize>();
         Some(Self { files, tokens, _charge: buffers.charge_quietly(size)? })
     }
 
@@ -100,10 +110,17 @@ impl Decoded {
     /// * `line`, `column` - generated position, counted from one.
     pub fn place(&self, line: u32, column: u32) -> Option<Place> {
         let (line, column) = (line.checked_sub(1)?, column.checked_sub(1)?);
-        let after = self.tokens.partition_point(|token| (token.get_dst_line(), token.get_dst_col()) <= (line, column));
-        let token = self.tokens.get(after.checked_sub(1)?).filter(|token| token.get_dst_line() == line)?;
+        let after = self
+            .tokens
+            .partition_point(|token| (token.get_dst_line(), token.get_dst_col()) <= (line, column));
+        let token =
+            self.tokens.get(after.checked_sub(1)?).filter(|token| token.get_dst_line() == line)?;
         let file = self.files.get(token.get_source_id()? as usize)?.clone();
-        Some(Place { file, line: token.get_src_line().checked_add(1)?, column: token.get_src_col().checked_add(1)? })
+        Some(Place {
+            file,
+            line: token.get_src_line().checked_add(1)?,
+            column: token.get_src_col().checked_add(1)?,
+        })
     }
 
     /// Returns all original lines and columns, counted from zero.
@@ -125,16 +142,24 @@ mod tests {
         assert_eq!(parts("f (lib/a.js:3:14)"), Some(("f (", "lib/a.js", 3, 14, ")")));
         assert_eq!(parts("worker.js:3:14"), Some(("", "worker.js", 3, 14, "")));
         assert_eq!(parts("async worker.js:3:14"), Some(("async ", "worker.js", 3, 14, "")));
-        assert_eq!(parts("new Cart (worker.js:3:14)"), Some(("new Cart (", "worker.js", 3, 14, ")")));
+        assert_eq!(
+            parts("new Cart (worker.js:3:14)"),
+            Some(("new Cart (", "worker.js", 3, 14, ")"))
+        );
         let evaluated = "eval (eval at f (worker.js:1:2), <anonymous>:1:1)";
-        assert_eq!(parts(evaluated), Some(("eval (eval at f (worker.js:1:2), ", "<anonymous>", 1, 1, ")")));
+        assert_eq!(
+            parts(evaluated),
+            Some(("eval (eval at f (worker.js:1:2), ", "<anonymous>", 1, 1, ")"))
+        );
         for other in ["Array.map (<anonymous>)", "Promise.all (index 0)", "", ")", "a:b:c"] {
             assert_eq!(parts(other), None, "{other}");
         }
     }
 
     fn decoded(mappings: &str) -> Option<Decoded> {
-        let map = format!(r#"{{"version":3,"sources":["a.ts","b.ts"],"names":[],"mappings":"{mappings}"}}"#);
+        let map = format!(
+            r#"{{"version":3,"sources":["a.ts","b.ts"],"names":[],"mappings":"{mappings}"}}"#
+        );
         Decoded::of(map.as_bytes(), &BufferBudget::new(1 << 20))
     }
 

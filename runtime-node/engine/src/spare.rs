@@ -9,13 +9,13 @@ use std::sync::Arc;
 use tenon_proto::revision::Limits;
 
 use super::heap::{BufferBudget, Headroom, HeapGuard};
-use super::isolate::Vm;
+use super::host::Host;
 use super::platform::{Foreground, Tasks};
-use super::realm::Realm;
-use super::snapshot::Builtins;
+use super::snapshot::{self, Builtins};
 use super::stretches::Pauses;
-use super::turn::Exited;
-use super::{code_range, fence, wasm};
+use super::vm::{Exited, Vm};
+use super::wasm::account::Account;
+use super::{callbacks, code_range};
 
 /// The smallest heap limit, in bytes: a smaller heap would not hold the built-in JavaScript and
 /// leave room to collect garbage.
@@ -44,25 +44,34 @@ impl Spare {
     pub(crate) fn make(memory_mib: u32, headroom: Headroom, builtins: &'static Builtins) -> Self {
         let memory = memory_mib as usize * (1 << 20);
         let buffers = BufferBudget::new(memory);
-        let params = v8::CreateParams::default()
-            .snapshot_blob(builtins.blob())
-            .external_references(builtins.references())
+        let params = builtins
+            .params()
             .heap_limits(0, memory.max(LEAST_HEAP))
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
-        let (mut isolate, tasks) = Tasks::attend(|| code_range::while_making(|| v8::Isolate::new(params)));
+        let (mut isolate, tasks) =
+            Tasks::attend(|| code_range::while_making(|| v8::Isolate::new(params)));
         let foreground = tasks.foreground();
         let guard = HeapGuard::install(&mut isolate, headroom);
         let pauses = Pauses::install(&mut isolate);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
-        fence::install(&mut isolate);
+        callbacks::install::<Host>(&mut isolate);
         let realm = {
             v8::scope!(let scope, &mut isolate);
-            Realm::make(scope).expect("a new heap has room for a realm")
+            snapshot::new_realm(scope).expect("a new heap has room for a realm")
         };
         let handle = isolate.thread_safe_handle();
-        let memories = wasm::pages::Account::new(&buffers, handle.clone(), &guard);
-        let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, pauses, memories, tasks };
+        let memories = Account::new(&buffers, handle.clone(), &guard);
+        let vm = Vm {
+            realm,
+            ready: None,
+            isolate: Exited::new(isolate),
+            handle,
+            guard,
+            pauses,
+            memories,
+            tasks,
+        };
         Self { vm, foreground, buffers }
     }
 }

@@ -3,29 +3,39 @@
 //!
 //! It is stored in a slot of the isolate, so that an operation finds it from its scope. No method
 //! keeps a borrow while JavaScript can run.
+//!
+//! - [`operate`]: operations of invocations; [`sending`]: responses that are being sent;
+//!   [`disconnect`]: clients that leave before their end.
 
+mod disconnect;
+mod operate;
+mod sending;
+
+use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::LocalBoxFuture;
 use rustc_hash::FxHashMap;
 use tenon_proto::failure::{Failure, FailureCode, Phase, Place};
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::Isolate;
-use super::collection::Collections;
+use super::callbacks::OnPanic;
 use super::continuation;
 use super::exception::Exception;
 use super::heap::BufferBudget;
-use super::invocation::{Event, GRACE, Invocation, InvocationId, Invocations, Outcome};
+use super::ids::InvocationId;
+use super::invocation::{Event, GRACE, Invocation, Invocations, Outcome};
+use super::log::{self, Log, Severity};
 use super::log_rate::LogRate;
-use super::operations::Completed;
+use super::operations::Operations;
 use super::realm::Realm;
 use super::rejections::Rejections;
-use super::report::{self, Severity};
+use super::slot::given;
+use super::streams::{Incoming, StreamId};
 
 /// The budget, until the next invocation begins, of code that runs for no invocation or for one
 /// that has ended: callbacks of a `FinalizationRegistry`, and promises settled by other code.
@@ -40,34 +50,35 @@ pub struct State {
     /// The realm of each invocation, for Workers that reset.
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
     /// Functions to call when an invocation's client disconnects. They are ours and throw nothing.
-    pub callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
+    callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
     pub(crate) rejections: RefCell<Rejections>,
-    pub buffers: std::sync::Arc<BufferBudget>,
-    pub collections: Collections,
-    /// Operations that have begun and that the event loop has not taken yet.
-    pub begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
-    pub has_begun: Rc<Notify>,
+    pub buffers: Arc<BufferBudget>,
+    pub(crate) operations: Operations,
     unattended: RefCell<Unattended>,
-    pub(crate) log_rate: Rc<LogRate>,
+    log: Log,
     condemned: Cell<Option<FailureCode>>,
+    /// Set when the isolate must never be entered again.
+    sealed: Cell<bool>,
     /// Notifies the shard, which then drops the isolate.
     is_condemned: Rc<Notify>,
     /// Set when an invocation has exceeded its CPU limit and ended by itself before it was stopped.
     pub retired: Cell<bool>,
-    isolate: OnceCell<Weak<Isolate>>,
+    /// The isolate that this state belongs to.
+    isolate: OnceCell<Weak<dyn Any>>,
     /// The isolate itself while anything is in flight, so that `waitUntil` work continues after the
     /// pool has dropped it.
-    kept: RefCell<Option<Rc<Isolate>>>,
+    kept: RefCell<Option<Rc<dyn Any>>>,
     pub is_idle: Notify,
 }
 
 impl State {
     pub fn new(
         revision: Rc<Revision>,
-        buffers: std::sync::Arc<BufferBudget>,
+        buffers: Arc<BufferBudget>,
         log_rate: Rc<LogRate>,
         is_condemned: Rc<Notify>,
     ) -> Rc<Self> {
+        let log = Log::new(Rc::clone(&revision), log_rate);
         Rc::new(Self {
             revision,
             invocations: RefCell::default(),
@@ -75,12 +86,11 @@ impl State {
             callers: RefCell::default(),
             rejections: RefCell::default(),
             buffers,
-            collections: Collections::default(),
-            begun: RefCell::default(),
-            has_begun: Rc::default(),
+            operations: Operations::default(),
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
-            log_rate,
+            log,
             condemned: Cell::new(None),
+            sealed: Cell::new(false),
             is_condemned,
             retired: Cell::new(false),
             isolate: OnceCell::new(),
@@ -91,11 +101,12 @@ impl State {
 
     /// Returns the state of the isolate that `scope` is in.
     pub fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
-        scope.get_slot::<Rc<Self>>().expect("every isolate gets its state when it is made").clone()
+        given(scope)
     }
 
-    pub fn belongs_to(&self, isolate: &Rc<Isolate>) {
-        self.isolate.set(Rc::downgrade(isolate)).expect("a state belongs to one isolate");
+    /// Sets the isolate that this state belongs to.
+    pub(crate) fn belongs_to(&self, isolate: Weak<dyn Any>) {
+        self.isolate.set(isolate).expect("a state belongs to one isolate");
     }
 
     /// Returns the invocation on whose behalf JavaScript is running, if it is still in flight.
@@ -108,7 +119,7 @@ impl State {
 
     pub fn begin(&self, invocation: Invocation) -> InvocationId {
         let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
-        *self.unattended.borrow_mut() = Unattended { cpu, log: report::LOG_BUDGET };
+        *self.unattended.borrow_mut() = Unattended { cpu, log: log::BUDGET };
         let id = self.invocations.borrow_mut().begin(invocation);
         let mut kept = self.kept.borrow_mut();
         if kept.is_none() {
@@ -160,20 +171,47 @@ impl State {
         self.unattended.borrow().cpu
     }
 
+    /// Logs a line for the Worker, subject to the log budget of the invocation, or to the
+    /// unattended one, and to the Worker's log rate.
+    pub fn log(&self, who: Option<InvocationId>, severity: Severity, text: &str) {
+        let Some((allowed, request_id)) = self.charge_log(who, text.len()) else { return };
+        self.log.line(request_id.as_deref().unwrap_or_default(), severity, text, allowed);
+    }
+
+    /// Logs an uncaught exception.
+    pub(crate) fn log_uncaught(
+        &self,
+        who: Option<InvocationId>,
+        what: &str,
+        exception: &Exception,
+    ) {
+        self.log(who, Severity::Error, &format!("{what}: {exception}"));
+    }
+
     /// Deducts a line of `length` bytes from the log budget of the invocation, or from the
-    /// unattended one. Returns how many bytes of the line may be logged, or `None` if the budget
-    /// was used up.
-    pub fn charge_log(&self, who: Option<InvocationId>, length: usize) -> Option<usize> {
+    /// unattended one. Returns how many bytes of the line may be logged, and the id of the
+    /// invocation's request; or `None` if the budget was used up.
+    fn charge_log(
+        &self,
+        who: Option<InvocationId>,
+        length: usize,
+    ) -> Option<(usize, Option<Rc<str>>)> {
         let mut invocations = self.invocations.borrow_mut();
         let mut unattended = self.unattended.borrow_mut();
-        let left = match who.and_then(|id| invocations.get_mut(id)) {
-            Some(invocation) => &mut invocation.log_left,
-            None => &mut unattended.log,
+        let (left, request_id) = match who.and_then(|id| invocations.get_mut(id)) {
+            Some(invocation) => (&mut invocation.log_left, Some(Rc::clone(&invocation.request_id))),
+            None => (&mut unattended.log, None),
         };
         let before = *left;
         // An empty line costs a byte.
         *left = before.saturating_sub(length.max(1));
-        (before > 0).then_some(before.min(length))
+        (before > 0).then_some((before.min(length), request_id))
+    }
+
+    /// Takes a stream for its consumer. Returns `None` if it has been taken or its invocation has
+    /// ended.
+    pub fn take_stream(&self, owner: InvocationId, number: StreamId) -> Option<Incoming> {
+        self.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
     }
 
     /// Counts an outgoing call of the invocation.
@@ -183,7 +221,10 @@ impl State {
     pub fn subrequest(&self, id: InvocationId) -> Result<(), u32> {
         let most = self.revision.limits.subrequests;
         let mut invocations = self.invocations.borrow_mut();
-        let invocation = invocations.get_mut(id).filter(|invocation| invocation.subrequests < most).ok_or(most)?;
+        let invocation = invocations
+            .get_mut(id)
+            .filter(|invocation| invocation.subrequests < most)
+            .ok_or(most)?;
         invocation.subrequests += 1;
         Ok(())
     }
@@ -201,7 +242,7 @@ impl State {
         let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
             invocation.cpu_left = invocation.cpu_left.max(cpu + GRACE);
-            invocation.log_left = invocation.log_left.max(report::LOG_BUDGET);
+            invocation.log_left = invocation.log_left.max(log::BUDGET);
         }
     }
 
@@ -216,23 +257,29 @@ impl State {
     /// * `place` - the place at which the Worker's code threw, if it did.
     fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
         let (event, pending, detached) = match self.invocations.borrow().get(id) {
-            Some(invocation) => (invocation.event, invocation.is_pending(), invocation.is_detached()),
+            Some(invocation) => {
+                (invocation.event, invocation.is_pending(), invocation.is_detached())
+            }
             None => return,
         };
         if pending {
             if code != FailureCode::WorkerException {
-                report::log(self, Some(id), Severity::Error, &format!("failed: {code}"));
+                self.log(Some(id), Severity::Error, &format!("failed: {code}"));
             }
             self.answer(id, Err(Failure { place, ..failure(code, event) }));
         } else if detached {
-            report::log(self, Some(id), Severity::Warn, &format!("ended while waiting after its response: {code}"));
+            self.log(
+                Some(id),
+                Severity::Warn,
+                &format!("ended while waiting after its response: {code}"),
+            );
             self.remove(id);
         }
     }
 
     /// Fails the invocation because of an uncaught exception, which is logged.
     pub fn threw(&self, id: InvocationId, exception: &Exception) {
-        report::uncaught(self, Some(id), "uncaught", exception);
+        self.log_uncaught(Some(id), "uncaught", exception);
         let code = if self.buffers.is_exhausted() {
             // The successor isolate starts with nothing charged to its budget.
             self.condemn(FailureCode::MemoryLimitExceeded);
@@ -272,7 +319,7 @@ impl State {
             }
             let why = "ended after its response: its turns are too long for this shard, and the Worker has moved to a \
                  lane; reopen WebSockets to reach it there";
-            report::log(self, Some(id), Severity::Warn, why);
+            self.log(Some(id), Severity::Warn, why);
             self.remove(id);
         }
         self.rest();
@@ -317,28 +364,32 @@ impl State {
         self.condemned.get()
     }
 
-    /// Seals the isolate after a panic in a native function: it is never entered again.
-    pub fn seal(&self) {
-        if let Some(isolate) = self.isolate.get().and_then(Weak::upgrade) {
-            isolate.seal(FailureCode::Internal);
-        }
+    /// Fails everything in flight, because the heap is full or the isolate's state is unknown: the
+    /// isolate is never entered again.
+    pub(crate) fn seal(&self, code: FailureCode) {
+        self.sealed.set(true);
+        self.condemn(code);
+        let ids = self.invocations.borrow().ids();
+        ids.into_iter().for_each(|id| self.fail(id, code));
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed.get()
     }
 
     /// Drops everything that refers into V8's heap, which is about to be disposed of.
     pub fn clear(&self) {
-        drop(self.begun.take());
+        drop(self.operations.take());
         drop(self.realms.take());
         drop(self.callers.take());
         drop(self.rejections.take());
     }
 }
 
-/// Returns the value of type `T` in its slot of the isolate, creating it on first use.
-pub fn slot<T: Default + 'static>(isolate: &mut v8::Isolate) -> &mut T {
-    if isolate.get_slot::<T>().is_none() {
-        isolate.set_slot(T::default());
+impl OnPanic for State {
+    fn native_function_panicked(&self) {
+        self.seal(FailureCode::Internal);
     }
-    isolate.get_slot_mut().expect("set above")
 }
 
 /// Returns the failure as the caller sees it.
@@ -350,7 +401,9 @@ fn failure(code: FailureCode, event: Event) -> Failure {
     // An error while a Worker starts is a failed start, except for the limits, whose codes say
     // more.
     let code = match (code, event) {
-        (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => FailureCode::WorkerStartFailed,
+        (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => {
+            FailureCode::WorkerStartFailed
+        }
         (code, _) => code,
     };
     let message = match code {

@@ -10,37 +10,19 @@
 //! stream that is never taken is dropped with its invocation. See [`pipe`](super::pipe) for streams
 //! that JavaScript writes.
 
-use std::borrow::Cow;
 use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use futures::stream::{self, LocalBoxStream, Stream, StreamExt as _};
+use futures::stream::{self, Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
-use tenon_proto::failure::Failure;
 
-use super::invocation::InvocationId;
+use super::byte_stream::{Broken, ByteStream};
 use super::pipe;
-use super::state::State;
 
 /// The most bytes that a pull returns, except for a single longer piece.
 pub const PULL: usize = 64 * 1024;
-
-/// A stream of pieces, read only when the consumer asks for them.
-pub type ByteStream = LocalBoxStream<'static, Result<Bytes, Broken>>;
-
-/// The reason why a stream broke off.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
-    /// The caller must be told of this failure, however the Worker handles it, because its request
-    /// is at fault.
-    #[error("{}", .0.message)]
-    Failed(Failure),
-    /// The source of the bytes was lost.
-    #[error("{0}")]
-    Lost(Cow<'static, str>),
-}
 
 /// A body from any source.
 pub enum Body {
@@ -196,13 +178,5 @@ impl Streams {
     /// Takes the write end of a pipe, to which nothing more will be written.
     pub fn take_writer(&mut self, id: StreamId) -> Option<pipe::Writer> {
         self.writers.remove(&id)
-    }
-}
-
-impl State {
-    /// Takes a stream for its consumer. Returns `None` if it has been taken or its invocation has
-    /// ended.
-    pub fn take_stream(&self, owner: InvocationId, number: StreamId) -> Option<Incoming> {
-        self.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
     }
 }

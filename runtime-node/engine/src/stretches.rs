@@ -16,7 +16,6 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-use super::Isolate;
 use super::watchdog::CpuClock;
 
 /// The longest stretch of an isolate's work. Belongs to the isolate's thread.
@@ -24,6 +23,11 @@ use super::watchdog::CpuClock;
 pub(crate) struct Stretches(Cell<Duration>);
 
 impl Stretches {
+    /// Returns the longest stretch since the previous call.
+    pub(crate) fn take(&self) -> Duration {
+        self.0.take()
+    }
+
     /// Records that work has kept the thread for this much CPU time.
     pub(crate) fn note(&self, cpu: Duration) {
         if cpu > self.0.get() {
@@ -68,6 +72,11 @@ impl Pauses {
         pauses
     }
 
+    /// Returns the longest collection since the previous call.
+    pub(crate) fn take(&self) -> Pause {
+        self.longest.take()
+    }
+
     fn begin(&self) {
         self.begun.set(Some((Instant::now(), CpuClock::of_this_thread().now())));
     }
@@ -81,28 +90,23 @@ impl Pauses {
     }
 }
 
-unsafe extern "C" fn begin(_: v8::UnsafeRawIsolatePtr, _: v8::GCType, _: v8::GCCallbackFlags, data: *mut c_void) {
+unsafe extern "C" fn begin(
+    _: v8::UnsafeRawIsolatePtr,
+    _: v8::GCType,
+    _: v8::GCCallbackFlags,
+    data: *mut c_void,
+) {
     // SAFETY: `data` is the value that `install` boxed, which outlives the isolate and is only ever
     // shared, on one thread.
     unsafe { &*data.cast::<Pauses>() }.begin();
 }
 
-unsafe extern "C" fn end(_: v8::UnsafeRawIsolatePtr, _: v8::GCType, _: v8::GCCallbackFlags, data: *mut c_void) {
+unsafe extern "C" fn end(
+    _: v8::UnsafeRawIsolatePtr,
+    _: v8::GCType,
+    _: v8::GCCallbackFlags,
+    data: *mut c_void,
+) {
     // SAFETY: as above.
     unsafe { &*data.cast::<Pauses>() }.end();
-}
-
-impl Isolate {
-    /// Returns the longest uninterrupted stretch of CPU time for which this isolate has kept its
-    /// thread since the previous call: a turn of its start or of an invocation, a start's work
-    /// before its first turn, or a collection.
-    pub fn longest_stretch(&self) -> Duration {
-        self.stretches.0.take()
-    }
-
-    /// Returns the longest garbage collection since the previous call, by CPU time; zero if there
-    /// was none.
-    pub fn longest_collection(&self) -> Pause {
-        self.vm.borrow().pauses.longest.take()
-    }
 }

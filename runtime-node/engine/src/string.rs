@@ -2,29 +2,41 @@
 
 use bytes::Bytes;
 
+use super::buffers::{Block, BufferPool};
 use super::bytes as contents;
 use super::collection::make_room;
 use super::heap::Counted;
-use super::response::Piece;
-use crate::buffers::{Block, BufferPool};
+use super::piece::Piece;
 
 /// Returns at most the first `limit` bytes of `string` as UTF-8: the whole may be as large as the
 /// heap.
-pub fn beginning(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, limit: usize) -> String {
+pub fn beginning(
+    scope: &v8::PinScope<'_, '_>,
+    string: v8::Local<'_, v8::String>,
+    limit: usize,
+) -> String {
     let mut bytes = vec![0; limit.min(string.length().saturating_mul(3))];
-    let written = string.write_utf8_v2(scope, &mut bytes, v8::WriteFlags::kReplaceInvalidUtf8, None);
+    let written =
+        string.write_utf8_v2(scope, &mut bytes, v8::WriteFlags::kReplaceInvalidUtf8, None);
     bytes.truncate(written);
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Makes a string with one character per octet, which is how JavaScript sees HTTP header values.
 /// Returns `None` if it is too long for V8.
-pub fn from_octets<'s>(scope: &v8::PinScope<'s, '_>, octets: &[u8]) -> Option<v8::Local<'s, v8::String>> {
+pub fn from_octets<'s>(
+    scope: &v8::PinScope<'s, '_>,
+    octets: &[u8],
+) -> Option<v8::Local<'s, v8::String>> {
     v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal)
 }
 
 /// Makes such a string for one of a small set of names, which V8 internalizes.
-pub fn from_name<'s>(scope: &v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::String>> {
+pub fn from_name<'s>(
+    scope: &v8::PinScope<'s, '_>,
+    name: &str,
+) -> Option<v8::Local<'s, v8::String>> {
     v8::String::new_from_one_byte(scope, name.as_bytes(), v8::NewStringType::Internalized)
 }
 
@@ -34,7 +46,10 @@ pub fn from_headers<'s, 'h>(
     headers: impl Iterator<Item = (&'h str, &'h [u8])>,
 ) -> Option<Vec<v8::Local<'s, v8::Value>>> {
     let strings = headers.flat_map(|(name, value)| {
-        [from_name(scope, name).map(v8::Local::from), from_octets(scope, value).map(v8::Local::from)]
+        [
+            from_name(scope, name).map(v8::Local::from),
+            from_octets(scope, value).map(v8::Local::from),
+        ]
     });
     strings.collect()
 }
@@ -54,15 +69,22 @@ pub fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>
 ///
 /// # Arguments
 /// * `beside` - number of further bytes to count, for what is sent before them.
-pub fn to_body(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>, beside: usize) -> Option<Piece> {
+pub fn to_body(
+    scope: &mut v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+    beside: usize,
+) -> Option<Piece> {
     if let Ok(string) = value.try_cast::<v8::String>() {
-        let block = block(scope, string.length()).and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
+        let block = block(scope, string.length())
+            .and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
         match block {
             Some(block) => charged(scope, block, beside),
             None => long_string(scope, string, beside).map(Piece::from),
         }
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
-        let copy = |room: &mut [u8]| Some(view.copy_contents(room)).filter(|copied| *copied == view.byte_length());
+        let copy = |room: &mut [u8]| {
+            Some(view.copy_contents(room)).filter(|copied| *copied == view.byte_length())
+        };
         match block(scope, view.byte_length()).and_then(|block| block.fill(copy)) {
             Some(block) => charged(scope, block, beside),
             None => long_view(scope, view, beside).map(Piece::from),
@@ -76,7 +98,10 @@ pub fn to_body(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>
 
 /// Copies bytes like [`to_body`], but never into one of the shard's blocks, for callers that may
 /// keep them.
-pub fn to_bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Bytes> {
+pub fn to_bytes(
+    scope: &mut v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+) -> Option<Bytes> {
     if let Ok(string) = value.try_cast::<v8::String>() {
         long_string(scope, string, 0)
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
@@ -87,7 +112,10 @@ pub fn to_bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value
 }
 
 fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
-    scope.get_slot::<BufferPool>().expect("every isolate gets its shard's when it is made").take(len)
+    scope
+        .get_slot::<BufferPool>()
+        .expect("every isolate gets its shard's when it is made")
+        .take(len)
 }
 
 fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Option<Piece> {
@@ -97,7 +125,11 @@ fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Opt
 }
 
 /// Writes the whole string to `room` and returns its length in bytes, or `None` if it is too long.
-fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, room: &mut [u8]) -> Option<usize> {
+fn write_utf8(
+    scope: &mut v8::PinScope<'_, '_>,
+    string: v8::Local<'_, v8::String>,
+    room: &mut [u8],
+) -> Option<usize> {
     {
         // V8's heap must not allocate while the view exists.
         let view = v8::ValueView::new(scope, string);
@@ -114,7 +146,11 @@ fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String
     Some(text.len())
 }
 
-fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, beside: usize) -> Option<Bytes> {
+fn long_string(
+    scope: &mut v8::PinScope<'_, '_>,
+    string: v8::Local<'_, v8::String>,
+    beside: usize,
+) -> Option<Bytes> {
     // Checks the minimum size first: the exact size requires reading the string, which may have
     // V8's maximum length.
     make_room(scope, string.length())?;
@@ -129,12 +165,17 @@ fn long_view(
     beside: usize,
 ) -> Option<Bytes> {
     let length = view.byte_length();
-    make_room(scope, length + beside)?.lend(length + beside, || contents::read(view, <[u8]>::to_vec))
+    make_room(scope, length + beside)?
+        .lend(length + beside, || contents::read(view, <[u8]>::to_vec))
 }
 
 /// Makes a `Uint8Array` of bytes that are already counted. Returns `None` if that threw.
-pub fn array_of<'s>(scope: &mut v8::PinScope<'s, '_>, counted: Counted) -> Option<v8::Local<'s, v8::Uint8Array>> {
+pub fn array_of<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    counted: Counted,
+) -> Option<v8::Local<'s, v8::Uint8Array>> {
     let length = counted.len();
-    let buffer = v8::ArrayBuffer::with_backing_store(scope, &counted.into_backing_store().make_shared());
+    let buffer =
+        v8::ArrayBuffer::with_backing_store(scope, &counted.into_backing_store().make_shared());
     v8::Uint8Array::new(scope, buffer, 0, length)
 }

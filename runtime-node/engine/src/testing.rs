@@ -6,14 +6,13 @@ use std::sync::OnceLock;
 use tenon_proto::runtime::Header;
 use v8::MapFnTo as _;
 
+use crate::callbacks::{Callback, contain};
 use crate::exception::Exception;
-use crate::fence::{Callback, contain};
-use crate::invocation::InvocationId;
-use crate::response::{Piece, ResponseBody};
-use crate::snapshot::Builtins;
+use crate::ids::InvocationId;
 use crate::snapshot::make::{Source, When, snapshot};
+use crate::snapshot::{Builtins, References};
 use crate::state::State;
-use crate::{Attachment, FetchResponse, Interfaces, modules};
+use crate::{Attachment, FetchResponse, Interfaces, Piece, ResponseBody, modules};
 
 /// The names of the native functions, in the order of `functions`.
 const NAMES: &[&str] = &["done", "fail", "evaluateModule", "operate"];
@@ -73,6 +72,7 @@ pub(crate) fn builtins() -> &'static Builtins {
             sources: std::slice::from_ref(sources[0].text),
             late: &[],
             functions,
+            references: References::new(),
         }
     })
 }
@@ -81,12 +81,24 @@ fn functions() -> Vec<v8::FunctionCallback> {
     fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {
         InvocationId::from_number(value.number_value(scope).unwrap_or_default())
     }
-    fn done(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    fn done(
+        scope: &mut v8::PinScope<'_, '_>,
+        args: v8::FunctionCallbackArguments<'_>,
+        _: v8::ReturnValue<'_>,
+    ) {
         let id = invocation(scope, args.get(0));
-        let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
+        let nothing = FetchResponse {
+            status: 0,
+            headers: Vec::new(),
+            body: ResponseBody::Full(Piece::default()),
+        };
         State::of(scope).answer(id, Ok(nothing));
     }
-    fn fail<'s>(scope: &mut v8::PinScope<'s, '_>, args: v8::FunctionCallbackArguments<'s>, _: v8::ReturnValue<'_>) {
+    fn fail<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        args: v8::FunctionCallbackArguments<'s>,
+        _: v8::ReturnValue<'_>,
+    ) {
         let id = invocation(scope, args.get(0));
         let exception = Exception::describe(scope, args.get(1));
         State::of(scope).threw(id, &exception);
@@ -98,11 +110,17 @@ fn functions() -> Vec<v8::FunctionCallback> {
     ) {
         let Ok(specifier) = args.get(0).try_cast() else { return };
         let referrer = args.get(1).to_rust_string_lossy(scope);
-        if let Some((evaluation, namespace)) = modules::import(scope, specifier, &referrer, args.get(2)) {
+        if let Some((evaluation, namespace)) =
+            modules::import(scope, specifier, &referrer, args.get(2))
+        {
             result.set(v8::Array::new_with_elements(scope, &[evaluation, namespace]).into());
         }
     }
-    fn operate(scope: &mut v8::PinScope<'_, '_>, _: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    fn operate(
+        scope: &mut v8::PinScope<'_, '_>,
+        _: v8::FunctionCallbackArguments<'_>,
+        _: v8::ReturnValue<'_>,
+    ) {
         let _ = contain(scope, Callback::Operation, |_| ());
     }
     vec![done.map_fn_to(), fail.map_fn_to(), evaluate_module.map_fn_to(), operate.map_fn_to()]

@@ -3,45 +3,50 @@
 //! ```text
 //!  bytes ──► Check: valid, bounded (in steps) ──► types, code: counted ──► V8 compiles lazily
 //!                                                                          │
-//!  instances ──► pages: every page of every memory is counted ◄────────────┘
+//!  instances ──► memory: every page of every memory is counted ◄───────────┘
 //! ```
 //!
 //! V8 implements WebAssembly, but neither its memory limit nor its termination covers all of it.
 //! These modules add what is missing:
 //!
 //! - [`check`]: bounds the work that V8 does for a module before it does any of it;
-//! - [`types`], [`code`] and [`spaces`]: charge what V8 keeps outside its heap, and keep it below
-//!   the amounts at which V8 ends the process;
+//! - [`types`], [`code`] and [`code_space`]: charge what V8 keeps outside its heap, and keep it
+//!   below the amounts at which V8 ends the process;
 //! - [`compiled`]: keeps compiled modules of a revision for its other isolates;
 //! - [`shares`]: divides resources that the process has only so much of between namespaces;
-//! - [`pages`]: counts the memories of programs like array buffers, and limits their growth.
+//! - [`memory`]: counts the memories of programs like array buffers, and limits their growth;
+//!   [`account`]: whose they are.
 //!
 //! The rest is in flags (see `flags.rs`) and in `wasm.js` of `tenon-web`, which has the interfaces: V8
 //! compiles on the isolate's own thread, in its turn, and nowhere else. Running code is terminated
 //! at loops and calls, like JavaScript.
 
+pub(crate) mod account;
 pub mod check;
 pub mod code;
+pub mod code_space;
 pub mod compiled;
+pub(crate) mod memory;
 pub mod opened;
-pub mod pages;
 mod shares;
-pub mod spaces;
 pub mod types;
 
 use check::{Check, Facts, Refused};
 use code::Code;
 use opened::Opened;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use tenon_proto::revision::Revision;
+
 use super::collection::make_room;
 use super::heap::Counted;
-use super::promise::out_of_memory;
 use super::realm::Realm;
-use super::state::{State, slot};
+use super::slot::{given, slot};
+use super::thrown::out_of_memory;
 
 /// The bytes of a module.
 pub enum Text {
@@ -70,7 +75,11 @@ impl AsRef<[u8]> for Text {
 ///
 /// # Errors
 /// Fails if the module has too many types. Returns `Ok(None)` if there is no memory for it.
-pub fn admit(scope: &mut v8::PinScope<'_, '_>, check: Check, facts: &Facts) -> Result<Option<Code>, Refused> {
+pub fn admit(
+    scope: &mut v8::PinScope<'_, '_>,
+    check: Check,
+    facts: &Facts,
+) -> Result<Option<Code>, Refused> {
     let namespace = namespace(scope);
     types::remember(&check.into_types(), slot::<types::Added>(scope), &namespace)?;
     Ok(make_room(scope, facts.memory()).and_then(|budget| Code::charge(facts, &budget, &namespace)))
@@ -78,16 +87,18 @@ pub fn admit(scope: &mut v8::PinScope<'_, '_>, check: Check, facts: &Facts) -> R
 
 /// Returns the namespace of the Worker that the isolate runs.
 fn namespace(scope: &v8::PinScope<'_, '_>) -> Arc<str> {
-    State::of(scope).revision.worker.namespace().into()
+    given::<Rc<Revision>>(scope).worker.namespace().into()
 }
 
 /// Returns the `WebAssembly.Module` of a module of the Worker's revision, or `None` if that threw.
-pub fn module<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm, text: &Bytes) -> Option<v8::Local<'s, v8::Value>> {
+pub fn module<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    realm: &Realm,
+    text: &Bytes,
+) -> Option<v8::Local<'s, v8::Value>> {
     let hook = v8::Local::new(scope, &realm.hooks.wasm);
     let undefined = v8::undefined(scope).into();
-    let compiled =
-        scope.get_slot::<compiled::Compiled>().expect("every isolate gets its shard's when it is made").clone();
-    let Some((module, facts)) = compiled.find(text) else {
+    let Some((module, facts)) = given::<compiled::Compiled>(scope).find(text) else {
         let number = slot::<Opened>(scope).add(Text::Revision(text.clone()));
         let number = v8::Integer::new_from_unsigned(scope, number).into();
         return hook.call(scope, undefined, &[number]);

@@ -55,9 +55,15 @@ impl Watchdog {
     /// Panics if the operating system cannot start the thread, without which no limit would be
     /// enforced.
     pub fn spawn() -> Self {
-        let tower = Arc::new(Tower { posts: Mutex::default(), rests: AtomicU64::new(0), thread: OnceLock::new() });
+        let tower = Arc::new(Tower {
+            posts: Mutex::default(),
+            rests: AtomicU64::new(0),
+            thread: OnceLock::new(),
+        });
         let weak = Arc::downgrade(&tower);
-        let thread = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || keep_watch(&weak));
+        let thread = std::thread::Builder::new()
+            .name("watchdog".to_owned())
+            .spawn(move || keep_watch(&weak));
         let thread = thread.expect("a process that cannot start its first threads cannot run");
         tower.thread.get_or_init(|| thread.thread().clone());
         Self(tower)
@@ -147,10 +153,21 @@ impl Drop for Watch<'_> {
 impl Post {
     /// Begins a turn of `isolate` that may use `budget` of CPU time and ends when its heap is
     /// `exhausted`. Must be called on the thread that made the post.
-    pub(crate) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration, exhausted: Arc<AtomicBool>) -> Watch<'_> {
+    pub(crate) fn arm(
+        &self,
+        isolate: v8::IsolateHandle,
+        budget: Duration,
+        exhausted: Arc<AtomicBool>,
+    ) -> Watch<'_> {
         let begun = self.clock.now();
-        let armed =
-            Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted, told: None };
+        let armed = Armed {
+            begun,
+            deadline: begun.saturating_add(budget),
+            isolate,
+            expired: false,
+            exhausted,
+            told: None,
+        };
         *lock(&self.armed) = Some(armed);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         // The watchdog stores how long it will rest before it inspects the posts, under their

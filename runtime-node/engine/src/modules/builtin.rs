@@ -4,14 +4,14 @@
 //! A module is made when it is first imported or read through a property of the global object. For
 //! a Worker without the flag, they exist only as functions that are never compiled.
 
-use tenon_proto::module::{NotBuiltin, builtin};
-use tenon_proto::revision::CompatibilityFlag;
+use tenon_proto::module::{Form, NotBuiltin, builtin};
+use tenon_proto::revision::{CompatibilityFlag, Revision};
 
-use super::{Form, Key, realm, throw};
-use crate::fence;
+use super::table::Key;
+use crate::callbacks::{self, Callback, SyntheticModule};
+use crate::globals;
 use crate::realm::Realm;
-use crate::snapshot;
-use crate::state::State;
+use crate::thrown::Thrown;
 
 /// The properties that the flag adds to the global object.
 const GLOBALS: [&str; 5] = ["Buffer", "clearImmediate", "global", "process", "setImmediate"];
@@ -20,21 +20,21 @@ const GLOBALS: [&str; 5] = ["Buffer", "clearImmediate", "global", "process", "se
 ///
 /// # Errors
 /// Fails if the specifier means a built-in module that is not available.
-pub(super) fn find(state: &State, specifier: &str) -> Result<Option<Key>, NotBuiltin> {
-    let name = builtin(specifier, state.revision.compatibility_flags.iter().copied())?;
+pub(super) fn find(revision: &Revision, specifier: &str) -> Result<Option<Key>, NotBuiltin> {
+    let name = builtin(specifier, revision.compatibility_flags.iter().copied())?;
     Ok(name.map(|name| Key { name, form: Form::Builtin }))
 }
 
 /// Adds the properties of the Worker's flags to the global object. Returns `None` if the heap is
 /// full.
-pub(crate) fn furnish(scope: &mut v8::PinScope<'_, '_>, state: &State) -> Option<()> {
-    if !state.revision.compatibility_flags.contains(&CompatibilityFlag::NodejsCompat) {
+pub(crate) fn furnish(scope: &mut v8::PinScope<'_, '_>, revision: &Revision) -> Option<()> {
+    if !revision.compatibility_flags.contains(&CompatibilityFlag::NodejsCompat) {
         return Some(());
     }
     let global = scope.get_current_context().global(scope);
     for name in GLOBALS {
         let name = v8::String::new(scope, name)?;
-        snapshot::define_lazy(scope, global, name)?;
+        globals::define_lazy(scope, global, name)?;
     }
     Some(())
 }
@@ -48,38 +48,59 @@ pub(super) fn module<'s>(
     let exports = exports(scope, realm, name)?;
     let names = exports.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let name = v8::String::new(scope, name)?;
-    Some(v8::Module::create_synthetic_module(scope, name, &names, fence::on_builtin))
+    Some(v8::Module::create_synthetic_module(
+        scope,
+        name,
+        &names,
+        callbacks::on_evaluate::<Builtin>,
+    ))
 }
 
-/// Sets the module's exports.
-pub(crate) fn evaluate<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    module: v8::Local<'s, v8::Module>,
-) -> Option<v8::Local<'s, v8::Value>> {
-    let realm = realm(scope)?;
-    let name = realm.modules.borrow().key_of(module).map(|key| key.name.clone());
-    let name = name.expect("a module is known from when it was made");
-    for (name, value) in exports(scope, &realm, &name)? {
-        module.set_synthetic_module_export(scope, name, value)?;
+/// The modules of Node.js.
+struct Builtin;
+
+impl SyntheticModule for Builtin {
+    const CALLBACK: Callback = Callback::Builtin;
+
+    /// Sets the module's exports.
+    fn evaluate<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        module: v8::Local<'s, v8::Module>,
+    ) -> Option<v8::Local<'s, v8::Value>> {
+        let realm = Realm::current(scope)?;
+        let name = realm.modules.borrow().key_of(module).map(|key| key.name.clone());
+        let name = name.expect("a module is known from when it was made");
+        for (name, value) in exports(scope, &realm, &name)? {
+            module.set_synthetic_module_export(scope, name, value)?;
+        }
+        let evaluated = v8::PromiseResolver::new(scope)?;
+        let nothing = v8::undefined(scope);
+        evaluated.resolve(scope, nothing.into())?;
+        Some(evaluated.get_promise(scope).into())
     }
-    let evaluated = v8::PromiseResolver::new(scope)?;
-    let nothing = v8::undefined(scope);
-    evaluated.resolve(scope, nothing.into())?;
-    Some(evaluated.get_promise(scope).into())
 }
 
 type Export<'s> = (v8::Local<'s, v8::String>, v8::Local<'s, v8::Value>);
 
 /// Returns the module's exports, which are the same each time; throws if it cannot be made.
-fn exports<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm, name: &str) -> Option<Vec<Export<'s>>> {
+fn exports<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    realm: &Realm,
+    name: &str,
+) -> Option<Vec<Export<'s>>> {
     let hook = v8::Local::new(scope, &realm.hooks.builtin);
     let (undefined, key) = (v8::undefined(scope).into(), v8::String::new(scope, name)?.into());
     // Names and values alternate, in an array of ours.
     let Ok(flat) = hook.call(scope, undefined, &[key])?.try_cast::<v8::Array>() else {
-        throw(scope, &format!("There is no module \"{name}\""));
+        Thrown::type_error(format!("There is no module \"{name}\"")).throw(scope);
         return None;
     };
     (0..flat.length() / 2)
-        .map(|i| Some((flat.get_index(scope, 2 * i)?.try_cast().ok()?, flat.get_index(scope, 2 * i + 1)?)))
+        .map(|i| {
+            Some((
+                flat.get_index(scope, 2 * i)?.try_cast().ok()?,
+                flat.get_index(scope, 2 * i + 1)?,
+            ))
+        })
         .collect()
 }

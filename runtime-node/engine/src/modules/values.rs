@@ -4,46 +4,71 @@
 //! and so is each step of this work: text and bytes are copied, and JSON is parsed from within
 //! JavaScript, where an exceeded limit takes effect.
 
-use tenon_proto::module::Form;
+use std::rc::Rc;
 
-use super::{realm, text, throw};
+use tenon_proto::module::Form;
+use tenon_proto::revision::Revision;
+
+use super::text::text;
+use crate::callbacks::{self, Callback, SyntheticModule};
 use crate::collection::make_room;
-use crate::fence;
-use crate::state::State;
+use crate::realm::Realm;
+use crate::slot::given;
 use crate::string::array_of;
+use crate::thrown::Thrown;
 use crate::wasm;
 
 /// The byte order mark with which some editors begin a UTF-8 file; not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Makes a module of that name, without evaluating it.
-pub(super) fn module<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::Module>> {
+pub(super) fn module<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    name: &str,
+) -> Option<v8::Local<'s, v8::Module>> {
     let name = v8::String::new(scope, name)?;
     let default = v8::String::new(scope, "default")?;
-    Some(v8::Module::create_synthetic_module(scope, name, &[default], fence::on_value))
+    Some(v8::Module::create_synthetic_module(
+        scope,
+        name,
+        &[default],
+        callbacks::on_evaluate::<Value>,
+    ))
 }
 
-/// Sets the module's default export.
-pub(crate) fn evaluate<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    module: v8::Local<'s, v8::Module>,
-) -> Option<v8::Local<'s, v8::Value>> {
-    let value = value(scope, module)?;
-    let default = v8::String::new(scope, "default")?;
-    module.set_synthetic_module_export(scope, default, value)?;
-    let evaluated = v8::PromiseResolver::new(scope)?;
-    let nothing = v8::undefined(scope);
-    evaluated.resolve(scope, nothing.into())?;
-    Some(evaluated.get_promise(scope).into())
+/// The modules that are values.
+struct Value;
+
+impl SyntheticModule for Value {
+    const CALLBACK: Callback = Callback::Value;
+
+    /// Sets the module's default export.
+    fn evaluate<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        module: v8::Local<'s, v8::Module>,
+    ) -> Option<v8::Local<'s, v8::Value>> {
+        let value = value(scope, module)?;
+        let default = v8::String::new(scope, "default")?;
+        module.set_synthetic_module_export(scope, default, value)?;
+        let evaluated = v8::PromiseResolver::new(scope)?;
+        let nothing = v8::undefined(scope);
+        evaluated.resolve(scope, nothing.into())?;
+        Some(evaluated.get_promise(scope).into())
+    }
 }
 
 /// Returns the module's value; throws if it cannot be made.
-fn value<'s>(scope: &mut v8::PinScope<'s, '_>, module: v8::Local<'s, v8::Module>) -> Option<v8::Local<'s, v8::Value>> {
-    let realm = realm(scope)?;
-    let state = State::of(scope);
+fn value<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    module: v8::Local<'s, v8::Module>,
+) -> Option<v8::Local<'s, v8::Value>> {
+    let realm = Realm::current(scope)?;
+    let revision = given::<Rc<Revision>>(scope);
     let modules = realm.modules.borrow();
-    let content = modules.key_of(module).and_then(|key| Some((key.form, state.revision.modules.get(&key.name)?)));
-    let (form, content) = content.expect("a module is made of the revision's content and known from then on");
+    let content =
+        modules.key_of(module).and_then(|key| Some((key.form, revision.modules.get(&key.name)?)));
+    let (form, content) =
+        content.expect("a module is made of the revision's content and known from then on");
     drop(modules);
     match form {
         Form::Code | Form::Builtin => unreachable!("it is not made of a content's value"),
@@ -59,18 +84,25 @@ fn value<'s>(scope: &mut v8::PinScope<'s, '_>, module: v8::Local<'s, v8::Module>
     }
 }
 
-fn string<'s>(scope: &mut v8::PinScope<'s, '_>, content: &[u8]) -> Option<v8::Local<'s, v8::String>> {
+fn string<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    content: &[u8],
+) -> Option<v8::Local<'s, v8::String>> {
     let string = text(scope, content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content));
     if string.is_none() {
-        throw(scope, "A module is too large");
+        Thrown::type_error("A module is too large").throw(scope);
     }
     string
 }
 
-fn bytes<'s>(scope: &mut v8::PinScope<'s, '_>, content: &[u8]) -> Option<v8::Local<'s, v8::Uint8Array>> {
-    let counted = make_room(scope, content.len()).and_then(|buffers| buffers.count(content.to_vec()));
+fn bytes<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    content: &[u8],
+) -> Option<v8::Local<'s, v8::Uint8Array>> {
+    let counted =
+        make_room(scope, content.len()).and_then(|buffers| buffers.count(content.to_vec()));
     if counted.is_none() {
-        throw(scope, "A module does not fit into the Worker's memory");
+        Thrown::type_error("A module does not fit into the Worker's memory").throw(scope);
     }
     array_of(scope, counted?)
 }

@@ -59,9 +59,13 @@ impl Source {
 
     /// Returns the primordials that the file takes in `const { …, … } = internal.primordials;`.
     fn wanted(&self) -> impl Iterator<Item = &str> {
-        let taken = self.text.as_str().split_once("internal.primordials;").filter(|_| self.when.is_later());
-        let names = taken.and_then(|(before, _)| before.trim_end().strip_suffix('=')?.trim_end().strip_suffix('}'));
-        let names = names.and_then(|before| before.rsplit_once("const {")).map_or("", |(_, names)| names);
+        let taken =
+            self.text.as_str().split_once("internal.primordials;").filter(|_| self.when.is_later());
+        let names = taken.and_then(|(before, _)| {
+            before.trim_end().strip_suffix('=')?.trim_end().strip_suffix('}')
+        });
+        let names =
+            names.and_then(|before| before.rsplit_once("const {")).map_or("", |(_, names)| names);
         names.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 }
@@ -77,9 +81,11 @@ impl Source {
 /// Fails if a file throws, or takes a primordial that does not exist.
 pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, Box<dyn Error>> {
     let declared = &Declared::by(sources, names)?;
-    let texts =
-        sources.iter().map(|source| v8::ExternalReference { pointer: ptr::from_ref(source.text).cast_mut().cast() });
-    let functions = (0..names.len()).map(|place| v8::ExternalReference { function: stand_in(place) });
+    let texts = sources.iter().map(|source| v8::ExternalReference {
+        pointer: ptr::from_ref(source.text).cast_mut().cast(),
+    });
+    let functions =
+        (0..names.len()).map(|place| v8::ExternalReference { function: stand_in(place) });
     let getter: v8::AccessorNameGetterCallback = v8::MapFnTo::map_fn_to(lazy);
     let getter = v8::ExternalReference { pointer: getter as *mut c_void };
     let references = texts.chain(functions).chain([getter]).collect();
@@ -138,8 +144,9 @@ impl Declared {
         let internal = Self::default().internal(scope, context, names);
         let now = sources.iter().filter(|source| source.when != When::Module);
         now.into_iter().try_for_each(|source| evaluate(scope, internal, source))?;
-        let read =
-            |scope: &mut _, name| pairs(scope, internal, name).ok_or_else(|| format!("internal.{name} is no table"));
+        let read = |scope: &mut _, name| {
+            pairs(scope, internal, name).ok_or_else(|| format!("internal.{name} is no table"))
+        };
         Ok(Self { files: read(scope, "files")?, lazies: read(scope, "lazies")? })
     }
 
@@ -186,7 +193,10 @@ fn pairs(
     (0..names.length()).map(pair).collect()
 }
 
-fn table<'s>(scope: &mut v8::PinScope<'s, '_>, pairs: &[(String, String)]) -> v8::Local<'s, v8::Object> {
+fn table<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    pairs: &[(String, String)],
+) -> v8::Local<'s, v8::Object> {
     let string = |text: &str| v8::String::new(scope, text).expect("a short string can be made");
     let names = pairs.iter().map(|(name, _)| string(name).into()).collect::<Vec<_>>();
     let values = pairs.iter().map(|(_, value)| string(value).into()).collect::<Vec<_>>();
@@ -199,7 +209,8 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>, names: &[&str]) -> v8::Local<'s, v8
     let ops = v8::Object::new(scope);
     for (place, name) in names.iter().enumerate() {
         let key = v8::String::new(scope, name).expect("a short string can be made");
-        let builder = v8::Function::builder_raw(stand_in(place)).constructor_behavior(v8::ConstructorBehavior::Throw);
+        let builder = v8::Function::builder_raw(stand_in(place))
+            .constructor_behavior(v8::ConstructorBehavior::Throw);
         let function = builder.build(scope).expect("nothing of a Worker has run");
         ops.set(scope, key.into(), function.into());
     }
@@ -216,12 +227,15 @@ fn keep_primordials(
     sources: &[Source],
 ) -> Result<(), String> {
     let key = v8::String::new(scope, "primordials").expect("a short string can be made").into();
-    let all: v8::Local<'_, v8::Object> =
-        internal.get(scope, key).and_then(|all| all.try_into().ok()).ok_or("there are no primordials")?;
+    let all: v8::Local<'_, v8::Object> = internal
+        .get(scope, key)
+        .and_then(|all| all.try_into().ok())
+        .ok_or("there are no primordials")?;
     let names = sources.iter().flat_map(Source::wanted).collect::<BTreeSet<_>>();
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     for name in names {
-        let key: v8::Local<'_, v8::Name> = v8::String::new(scope, name).expect("a short string can be made").into();
+        let key: v8::Local<'_, v8::Name> =
+            v8::String::new(scope, name).expect("a short string can be made").into();
         let value = all.get(scope, key.into()).filter(|value| !value.is_undefined());
         keys.push(key);
         values.push(value.ok_or_else(|| format!("there is no primordial {name}"))?);
@@ -249,12 +263,16 @@ fn define_lazies(scope: &mut v8::PinScope<'_, '_>, declared: &Declared) -> Optio
     let global = scope.get_current_context().global(scope);
     for (name, _) in &declared.lazies {
         let nothing = v8::undefined(scope).into();
-        let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
+        let [getting, setting] =
+            [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
         // As in `bootstrap.js`: an interface's name begins with a capital and is not enumerable.
         let is_member = name.starts_with(|first: char| first.is_ascii_lowercase());
         let name = v8::String::new(scope, name)?.into();
-        let attributes = if is_member { v8::PropertyAttribute::NONE } else { v8::PropertyAttribute::DONT_ENUM };
-        global.set_lazy_data_property_with_data(scope, name, lazy, nothing, attributes, getting, setting)?;
+        let attributes =
+            if is_member { v8::PropertyAttribute::NONE } else { v8::PropertyAttribute::DONT_ENUM };
+        global.set_lazy_data_property_with_data(
+            scope, name, lazy, nothing, attributes, getting, setting,
+        )?;
     }
     Some(())
 }
@@ -276,17 +294,27 @@ fn evaluate(
     let name = &source.name;
     v8::tc_scope!(let scope, scope);
     let run = |scope: &mut v8::PinScope<'_, '_>| {
-        let resource: v8::Local<'_, v8::Value> = v8::String::new(scope, &format!("tenon:{name}"))?.into();
+        let resource: v8::Local<'_, v8::Value> =
+            v8::String::new(scope, &format!("tenon:{name}"))?.into();
         let text = v8::String::new_from_onebyte_const(scope, source.text)?;
-        let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, 0, None, false, false, false, None);
-        let options =
-            if source.when == When::Eager { CompileOptions::EagerCompile } else { CompileOptions::NoCompileOptions };
+        let origin =
+            v8::ScriptOrigin::new(scope, resource, 0, 0, false, 0, None, false, false, false, None);
+        let options = if source.when == When::Eager {
+            CompileOptions::EagerCompile
+        } else {
+            CompileOptions::NoCompileOptions
+        };
         let mut text = v8::script_compiler::Source::new(text, Some(&origin));
-        let script = v8::script_compiler::compile(scope, &mut text, options, NoCacheReason::NoReason)?;
+        let script =
+            v8::script_compiler::compile(scope, &mut text, options, NoCacheReason::NoReason)?;
         let function: v8::Local<'_, v8::Function> = script.run(scope)?.try_into().ok()?;
         let undefined = v8::undefined(scope).into();
         let key = v8::String::new(scope, "late")?.into();
-        let late = if source.when == When::Late { v8::String::new(scope, name)?.into() } else { undefined };
+        let late = if source.when == When::Late {
+            v8::String::new(scope, name)?.into()
+        } else {
+            undefined
+        };
         internal.set(scope, key, late);
         function.call(scope, undefined, &[internal.into()]).map(drop)
     };

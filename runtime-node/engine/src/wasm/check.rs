@@ -11,8 +11,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use wasmparser::{
-    BinaryReader, BinaryReaderError, Chunk, CompositeInnerType, FuncValidator, FuncValidatorAllocations, Operator,
-    Parser, Payload, TypeRef, ValidPayload, Validator, ValidatorResources, WasmFeatures,
+    BinaryReader, BinaryReaderError, Chunk, CompositeInnerType, FuncValidator,
+    FuncValidatorAllocations, Operator, Parser, Payload, TypeRef, ValidPayload, Validator,
+    ValidatorResources, WasmFeatures,
 };
 
 use super::types::{self, Group};
@@ -173,7 +174,9 @@ impl Check {
     fn next(&mut self, bytes: &[u8]) -> Result<Option<u64>, Refused> {
         let (consumed, payload) = match self.parser.parse(&bytes[self.at..], true)? {
             Chunk::Parsed { consumed, payload } => (consumed, payload),
-            Chunk::NeedMoreData(_) => unreachable!("the parser has been told that there are no more"),
+            Chunk::NeedMoreData(_) => {
+                unreachable!("the parser has been told that there are no more")
+            }
         };
         self.at += consumed;
         self.count(&payload, bytes)?;
@@ -212,7 +215,11 @@ impl Check {
                 for group in section.clone() {
                     for ty in group?.types() {
                         if let CompositeInnerType::Func(function) = &ty.composite_type.inner {
-                            at_most("parameters of a function", function.params().len(), PARAMETERS)?;
+                            at_most(
+                                "parameters of a function",
+                                function.params().len(),
+                                PARAMETERS,
+                            )?;
                             at_most("results of a function", function.results().len(), RESULTS)?;
                         }
                     }
@@ -264,7 +271,9 @@ impl Check {
                 self.placed()
             }
             Payload::DataSection(section) => count("segments", section.count(), SEGMENTS),
-            Payload::CodeSectionStart { count: functions, .. } => count("functions", *functions, FUNCTIONS),
+            Payload::CodeSectionStart { count: functions, .. } => {
+                count("functions", *functions, FUNCTIONS)
+            }
             _ => Ok(()),
         }
     }
@@ -303,7 +312,10 @@ impl Check {
 }
 
 /// Returns V8's work for the next instruction.
-fn work(reader: &BinaryReader<'_>, validator: &mut FuncValidator<ValidatorResources>) -> Result<u64, Refused> {
+fn work(
+    reader: &BinaryReader<'_>,
+    validator: &mut FuncValidator<ValidatorResources>,
+) -> Result<u64, Refused> {
     let places = u64::from(validator.len_locals()) + u64::from(validator.operand_stack_height());
     match reader.clone().read_u8()? {
         // Control instructions, and branches on references.
@@ -342,7 +354,8 @@ fn work(reader: &BinaryReader<'_>, validator: &mut FuncValidator<ValidatorResour
             1 + places + moved
         }
         Operator::BrTable { targets } => {
-            let (targets, blocks) = (u64::from(targets.len()), u64::from(validator.control_stack_height()));
+            let (targets, blocks) =
+                (u64::from(targets.len()), u64::from(validator.control_stack_height()));
             1 + targets * (1 + moved) + targets.min(blocks) * places
         }
         _ => 1 + places + moved,

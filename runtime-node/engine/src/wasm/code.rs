@@ -20,7 +20,7 @@ const ENTRY: usize = 64;
 
 /// Bytes of machine code charged per byte of code: the baseline compiler's output is four to five
 /// times as long, but some functions are never called. Anything longer is counted when it is
-/// compiled (see `spaces.rs`).
+/// compiled (see `code_space.rs`).
 const CODE: usize = 3;
 
 /// The memory that all modules of the process may take, in bytes: three quarters of V8's limit.

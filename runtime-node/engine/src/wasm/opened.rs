@@ -28,7 +28,8 @@ impl Opened {
     /// Adds a module and returns its number.
     pub fn add(&mut self, text: Text) -> u32 {
         self.made = self.made.wrapping_add(1);
-        let module = Preparing { text, check: Some(Check::new()), facts: Facts::default(), code: None };
+        let module =
+            Preparing { text, check: Some(Check::new()), facts: Facts::default(), code: None };
         self.by_number.insert(self.made, module);
         self.made
     }

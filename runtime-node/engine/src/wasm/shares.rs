@@ -69,12 +69,13 @@ impl Drop for Part {
     fn drop(&mut self) {
         let emptied = {
             let mut held = self.shares.held();
-            let left = held.get(&self.namespace).copied().unwrap_or_default().saturating_sub(self.amount);
+            let left =
+                held.get(&self.namespace).copied().unwrap_or_default().saturating_sub(self.amount);
             match left {
                 0 => held.remove_entry(&self.namespace),
-                left => {
-                    held.insert(Arc::clone(&self.namespace), left).map(|before| (Arc::clone(&self.namespace), before))
-                }
+                left => held
+                    .insert(Arc::clone(&self.namespace), left)
+                    .map(|before| (Arc::clone(&self.namespace), before)),
             }
         };
         self.shares.all.fetch_sub(self.amount, Ordering::Relaxed);

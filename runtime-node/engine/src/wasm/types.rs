@@ -15,7 +15,8 @@ use std::hash::BuildHasher as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use wasmparser::{
-    BinaryReaderError, CompositeInnerType, FromReader as _, StorageType, SubType, TypeSectionReader, ValType,
+    BinaryReaderError, CompositeInnerType, FromReader as _, StorageType, SubType,
+    TypeSectionReader, ValType,
 };
 
 /// The most that the process may have V8 remember: a quarter of V8's limit.
@@ -52,7 +53,10 @@ struct Use {
 
 impl Use {
     fn and(self, group: &Group) -> Self {
-        Self { types: self.types + u64::from(group.types), bytes: self.bytes + u64::from(group.bytes) }
+        Self {
+            types: self.types + u64::from(group.types),
+            bytes: self.bytes + u64::from(group.bytes),
+        }
     }
 
     fn is_within(self, most: Self) -> bool {
@@ -65,7 +69,10 @@ impl Use {
     }
 
     fn less(self, other: Self) -> Self {
-        Self { types: self.types.saturating_sub(other.types), bytes: self.bytes.saturating_sub(other.bytes) }
+        Self {
+            types: self.types.saturating_sub(other.types),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
     }
 }
 
@@ -106,7 +113,10 @@ pub(crate) fn are_nearly_used_up() -> bool {
 ///
 /// # Arguments
 /// * `bytes` - the whole module.
-pub(super) fn groups(section: &TypeSectionReader<'_>, bytes: &[u8]) -> Result<Vec<Group>, BinaryReaderError> {
+pub(super) fn groups(
+    section: &TypeSectionReader<'_>,
+    bytes: &[u8],
+) -> Result<Vec<Group>, BinaryReaderError> {
     let range = section.range();
     let (from, to) = (range.start as usize, range.end as usize);
     let mut reader = wasmparser::BinaryReader::new(&bytes[from..to], range.start);
@@ -131,9 +141,13 @@ fn refers(ty: &SubType) -> bool {
     let stored = |ty: &StorageType| matches!(ty, StorageType::Val(of) if value(of));
     !ty.supertype_idxs.is_empty()
         || match &ty.composite_type.inner {
-            CompositeInnerType::Func(function) => function.params().iter().chain(function.results()).any(value),
+            CompositeInnerType::Func(function) => {
+                function.params().iter().chain(function.results()).any(value)
+            }
             CompositeInnerType::Array(array) => stored(&array.0.element_type),
-            CompositeInnerType::Struct(fields) => fields.fields.iter().any(|field| stored(&field.element_type)),
+            CompositeInnerType::Struct(fields) => {
+                fields.fields.iter().any(|field| stored(&field.element_type))
+            }
             CompositeInnerType::Cont(_) => true,
         }
 }
@@ -143,14 +157,26 @@ fn refers(ty: &SubType) -> bool {
 ///
 /// # Errors
 /// Fails if they are too many; nothing is recorded then.
-pub(super) fn remember(groups: &[Group], added: &mut Added, namespace: &Arc<str>) -> Result<(), Refused> {
+pub(super) fn remember(
+    groups: &[Group],
+    added: &mut Added,
+    namespace: &Arc<str>,
+) -> Result<(), Refused> {
     known().remember(groups, added, namespace)
 }
 
 impl Known {
-    fn remember(&mut self, groups: &[Group], added: &mut Added, namespace: &Arc<str>) -> Result<(), Refused> {
-        let new: HashSet<u64> =
-            groups.iter().map(|group| group.name).filter(|name| !self.names.contains(name)).collect();
+    fn remember(
+        &mut self,
+        groups: &[Group],
+        added: &mut Added,
+        namespace: &Arc<str>,
+    ) -> Result<(), Refused> {
+        let new: HashSet<u64> = groups
+            .iter()
+            .map(|group| group.name)
+            .filter(|name| !self.names.contains(name))
+            .collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -189,7 +215,8 @@ mod tests {
     fn use_up(known: &mut Known, namespace: &str) -> u64 {
         let namespace = namespace.into();
         let before = known.all.types;
-        let group = |known: &Known| Group { name: known.names.len() as u64, types: 1_000, bytes: 4_000 };
+        let group =
+            |known: &Known| Group { name: known.names.len() as u64, types: 1_000, bytes: 4_000 };
         while known.remember(&[group(known)], &mut Added::default(), &namespace).is_ok() {}
         known.all.types - before
     }
@@ -198,14 +225,17 @@ mod tests {
     fn an_isolate_may_add_so_many() {
         let (mut known, mut added) = (Known::default(), Added::default());
         let group = |name| Group { name, types: 1_000, bytes: 4_000 };
-        let results: Vec<_> = (0..21).map(|name| known.remember(&[group(name)], &mut added, &"one".into())).collect();
+        let results: Vec<_> =
+            (0..21).map(|name| known.remember(&[group(name)], &mut added, &"one".into())).collect();
         assert_eq!((results[19], results[20]), (Ok(()), Err(Refused::OfOne)));
     }
 
     #[test]
     fn one_namespace_never_uses_up_what_is_for_the_others() {
         let mut known = Known::default();
-        let shares: Vec<_> = ["one", "other", "third", "fourth"].map(|namespace| use_up(&mut known, namespace)).into();
+        let shares: Vec<_> = ["one", "other", "third", "fourth"]
+            .map(|namespace| use_up(&mut known, namespace))
+            .into();
         assert_eq!(shares, [437_000, 31_000, 16_000, 8_000]);
         // The first namespace gets nothing more either.
         assert_eq!(use_up(&mut known, "one"), 0);

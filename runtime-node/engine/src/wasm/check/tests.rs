@@ -80,7 +80,10 @@ fn what_is_malformed_says_where() {
 #[test]
 fn memory_that_is_shared_is_refused_by_name() {
     assert_eq!(check(&module(&[section(5, 1, &[3, 1, 1])])).1, Err(Refused::Shared));
-    assert_eq!(check(&module(&[section(2, 1, &[1, b'm', 1, b'm', 2, 3, 1, 1])])).1, Err(Refused::Shared));
+    assert_eq!(
+        check(&module(&[section(2, 1, &[1, b'm', 1, b'm', 2, 3, 1, 1])])).1,
+        Err(Refused::Shared)
+    );
 }
 
 #[test]
@@ -88,16 +91,25 @@ fn each_list_has_its_bound() {
     let types = [0x60, 0, 0].repeat(20_001);
     assert_eq!(check(&module(&[section(1, 20_001, &types)])).1, too_many("types", 20_000));
     let import = [0, 0, 2, 0, 0];
-    assert_eq!(check(&module(&[section(2, 10_001, &import.repeat(10_001))])).1, too_many("imports", 10_000));
+    assert_eq!(
+        check(&module(&[section(2, 10_001, &import.repeat(10_001))])).1,
+        too_many("imports", 10_000)
+    );
     let memories = [0, 0].repeat(17);
     assert_eq!(check(&module(&[section(5, 17, &memories)])).1, too_many("memories", 16));
     let tables: Vec<u8> = [&[0x70, 0][..], &number(1 << 15)].concat().repeat(33);
     assert_eq!(check(&module(&[section(4, 33, &tables)])).1, too_many("table elements", PLACES));
     let many = [&[0x60][..], &number(256), &[0x7f; 256], &[0]].concat();
-    assert_eq!(check(&module(&[section(1, 1, &many)])).1, too_many("parameters of a function", 255));
+    assert_eq!(
+        check(&module(&[section(1, 1, &many)])).1,
+        too_many("parameters of a function", 255)
+    );
     let many = [&[0x60, 0][..], &number(65), &[0x7f; 65]].concat();
     assert_eq!(check(&module(&[section(1, 1, &many)])).1, too_many("results of a function", 64));
-    assert_eq!(check(&function(1, &vec![0x01; BODY])).1, too_many("bytes in a function", BODY as u64));
+    assert_eq!(
+        check(&function(1, &vec![0x01; BODY])).1,
+        too_many("bytes in a function", BODY as u64)
+    );
     // The types form one group.
     let group = [&[0x4e][..], &number(20_001), &types].concat();
     assert_eq!(check(&module(&[section(1, 1, &group)])).1, too_many("types", 20_000));
@@ -115,7 +127,13 @@ fn many_branches_over_many_locals_are_too_complex() {
 #[test]
 fn blocks_within_blocks_over_a_high_stack_are_too_complex() {
     let nested = |depth: usize, values: usize| {
-        [[0x41, 0].repeat(values), [0x03, 0x40].repeat(depth), vec![0x0b; depth], vec![0x1a; values]].concat()
+        [
+            [0x41, 0].repeat(values),
+            [0x03, 0x40].repeat(depth),
+            vec![0x0b; depth],
+            vec![0x1a; values],
+        ]
+        .concat()
     };
     assert!(check(&function(1, &nested(200, 1_000))).1.is_ok());
     assert_eq!(check(&function(1, &nested(2_000, 2_000))).1, Err(Refused::TooComplex(0)));
@@ -123,7 +141,9 @@ fn blocks_within_blocks_over_a_high_stack_are_too_complex() {
 
 #[test]
 fn calls_over_a_high_stack_are_too_complex() {
-    let calls = |values: usize| [[0x41, 0].repeat(values), [0x10, 0].repeat(4_000), vec![0x1a; values]].concat();
+    let calls = |values: usize| {
+        [[0x41, 0].repeat(values), [0x10, 0].repeat(4_000), vec![0x1a; values]].concat()
+    };
     assert!(check(&function(1, &calls(1_000))).1.is_ok());
     assert_eq!(check(&function(1, &calls(10_000))).1, Err(Refused::TooComplex(0)));
 }
@@ -145,7 +165,9 @@ fn types_are_remembered_once() {
     // A type that refers to another one differs between modules.
     let first = module(&[section(1, 2, &[0x60, 0, 0, 0x60, 1, 0x64, 0, 0])]);
     let second = module(&[section(1, 2, &[0x60, 0, 1, 0x7b, 0x60, 1, 0x64, 0, 0])]);
-    let names = |bytes: &[u8]| groups(bytes).into_iter().map(|group| format!("{group:?}")).collect::<Vec<_>>();
+    let names = |bytes: &[u8]| {
+        groups(bytes).into_iter().map(|group| format!("{group:?}")).collect::<Vec<_>>()
+    };
     assert_ne!(names(&first)[1], names(&second)[1]);
     assert_eq!(names(&first), names(&first));
 }

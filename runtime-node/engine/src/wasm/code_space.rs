@@ -10,8 +10,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::account::Account;
 use super::code::TAKEN;
-use super::pages::Account;
 use super::shares::Part;
 use crate::heap::Charge;
 

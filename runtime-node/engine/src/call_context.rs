@@ -1,18 +1,18 @@
-//! The place of an invocation among calls between Workers.
+//! The context in which an invocation calls other Workers.
 
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::Service;
 
-/// The origin of an invocation, as far as it matters to the calls that it makes.
+/// The place of an invocation among calls between Workers.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct CallContext {
     /// The number of calls between Workers that led to it.
     pub depth: u32,
     /// The revisions that served the callable Workers when it began, as far as the router knew.
     pub services: Vec<Service>,
 }
 
-impl Origin {
+impl CallContext {
     /// Returns the revision that served `worker` when the invocation began, if the router named it.
     pub fn digest_of(&self, worker: &WorkerId) -> Option<RevisionDigest> {
         let service = self.services.iter().find(|service| service.worker == worker.as_str())?;

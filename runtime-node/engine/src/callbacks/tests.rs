@@ -1,13 +1,12 @@
 //! Tests that a panic in any of the functions that V8 calls ends one isolate, and that the next one
 //! starts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
-use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision};
 use tokio::task::LocalSet;
 
 use super::*;
@@ -22,18 +21,11 @@ fn revision(code: &str) -> Rc<Revision> {
         ("other.js", "export default 1".to_owned()),
         ("text.txt", "a text".to_owned()),
     ];
+    let modules = modules.map(|(name, text)| (name.to_owned(), Bytes::from(text)));
     Rc::new(Revision {
-        worker: WorkerId::new("default", "panics"),
-        name: "panics-1".to_owned(),
-        entrypoint: "worker.js".to_owned(),
-        modules: modules.map(|(name, text)| (name.to_owned(), Bytes::from(text))).into(),
-        vars: BTreeMap::default(),
-        secrets: BTreeMap::default(),
-        services: BTreeMap::default(),
         limits: Limits { startup_ms: 10_000, cpu_ms: 10_000, ..Limits::default() },
-        state: StatePolicy::Persist,
-        egress: Egress::default(),
         compatibility_flags: BTreeSet::from([CompatibilityFlag::NodejsCompat]),
+        ..Revision::with_modules(WorkerId::new("default", "panics"), modules)
     })
 }
 
@@ -41,8 +33,9 @@ fn run(test: impl AsyncFnOnce(Rc<Engine>)) {
     crate::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new()
-        .block_on(&runtime, async { test(Rc::new(Engine::new(&watchdog, ShardId(0), Rc::new(NoInterfaces)))).await });
+    LocalSet::new().block_on(&runtime, async {
+        test(Rc::new(Engine::new(&watchdog, ShardId(0), Rc::new(NoInterfaces)))).await
+    });
 }
 
 async fn start(engine: &Rc<Engine>, code: &str) -> Result<Rc<Isolate>, Failure> {
@@ -84,7 +77,10 @@ fn a_panic_in_a_dynamic_import_ends_its_isolate() {
 #[test]
 fn a_panic_where_a_module_is_looked_up_ends_its_isolate() {
     ends_its_isolate(Callback::Resolve, "import other from './other.js'");
-    ends_its_isolate(Callback::Resolve, "import other from './other.js'; try { await import('./other.js') } catch {}");
+    ends_its_isolate(
+        Callback::Resolve,
+        "import other from './other.js'; try { await import('./other.js') } catch {}",
+    );
 }
 
 #[test]
@@ -99,7 +95,10 @@ fn a_panic_in_a_module_of_node_ends_its_isolate() {
 
 #[test]
 fn a_panic_in_a_lazy_property_ends_its_isolate() {
-    ends_its_isolate(Callback::Lazy, "try { globalThis.wasm = typeof WebAssembly } finally { globalThis.seen = 1 }");
+    ends_its_isolate(
+        Callback::Lazy,
+        "try { globalThis.wasm = typeof WebAssembly } finally { globalThis.seen = 1 }",
+    );
 }
 
 #[test]
@@ -110,7 +109,8 @@ fn a_panic_where_eval_is_judged_ends_its_isolate() {
 #[test]
 fn a_panic_where_a_lost_exception_is_logged_ends_its_isolate() {
     run(async |engine| {
-        let code = "globalThis.registry = new FinalizationRegistry(() => { throw new Error('lost') });
+        let code =
+            "globalThis.registry = new FinalizationRegistry(() => { throw new Error('lost') });
             for (let i = 0; i < 100; i++) registry.register({}, i)";
         let isolate = start(&engine, code).await.unwrap();
         let limit = std::time::Duration::from_secs(10);

@@ -9,7 +9,8 @@
 //!
 //! A panic cannot unwind through V8's frames: it would end the process, and with it all other
 //! isolates. So V8 is given functions of this module only, and each does its work within
-//! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one.
+//! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one; they
+//! state their work by implementing a trait of this module, which knows none of them.
 //! Operations are wrapped in the same way where their table is made (`ops`). Functions that V8
 //! calls without a scope (allocators, the heap limit, collections, tasks) are in the modules that
 //! they belong to, and do nothing that can panic.
@@ -18,10 +19,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-
-use super::modules::{self, builtin, values};
-use super::state::State;
-use super::{exception, rejections, snapshot};
 
 /// The purpose for which V8 calls a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +38,72 @@ pub enum Callback {
 /// The error that the work has panicked.
 pub struct Panicked;
 
+/// Learns that a native function has panicked. An isolate with a Worker has one in a slot, as
+/// `Rc<dyn OnPanic>`.
+pub trait OnPanic {
+    /// Ends everything in flight; the isolate is never entered again.
+    fn native_function_panicked(&self);
+}
+
+/// The work of a host that ECMAScript and V8 leave open, for every isolate.
+pub trait HostHooks {
+    /// HostPromiseRejectionTracker (ECMAScript §27.2.1.9).
+    fn track_rejection(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>);
+
+    /// Reports a value that was thrown and that nothing can catch any more.
+    fn report_uncaught<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>);
+
+    /// HostFinalizeImportMeta (ECMAScript §13.3.12.1.2).
+    fn fill_import_meta(
+        scope: &mut v8::PinScope<'_, '_>,
+        module: v8::Local<'_, v8::Module>,
+        meta: v8::Local<'_, v8::Object>,
+    );
+
+    /// Implements `import()`.
+    fn import_dynamically<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        referrer: v8::Local<'s, v8::Value>,
+        specifier: v8::Local<'s, v8::String>,
+        attributes: v8::Local<'s, v8::FixedArray>,
+    ) -> Option<v8::Local<'s, v8::Promise>>;
+}
+
+/// Finds the modules that `import` statements name.
+pub trait ResolveImport {
+    fn resolve<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        specifier: v8::Local<'s, v8::String>,
+        attributes: v8::Local<'s, v8::FixedArray>,
+        referrer: v8::Local<'s, v8::Module>,
+    ) -> Option<v8::Local<'s, v8::Module>>;
+}
+
+/// A kind of synthetic module.
+pub trait SyntheticModule {
+    /// The purpose of its evaluation.
+    const CALLBACK: Callback;
+
+    /// Sets the module's exports, and returns a promise that is resolved.
+    fn evaluate<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        module: v8::Local<'s, v8::Module>,
+    ) -> Option<v8::Local<'s, v8::Value>>;
+}
+
+/// A kind of property that is made when it is first read.
+pub trait LazyProperty {
+    fn make<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        name: v8::Local<'_, v8::Name>,
+    ) -> Option<v8::Local<'s, v8::Value>>;
+}
+
+/// Decides what `eval` and similar functions may compile.
+pub trait CodeGeneration {
+    fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool;
+}
+
 /// Runs the work of a callback, and seals the isolate if it panics.
 pub fn contain<'s, 'i, R>(
     scope: &mut v8::PinScope<'s, 'i>,
@@ -52,9 +115,8 @@ pub fn contain<'s, 'i, R>(
         work(scope)
     }));
     result.map_err(|_| {
-        // An isolate without a Worker has no state yet.
-        let state = scope.get_slot::<Rc<State>>().cloned();
-        state.iter().for_each(|state| state.seal());
+        let on_panic = scope.get_slot::<Rc<dyn OnPanic>>().cloned();
+        on_panic.iter().for_each(|on_panic| on_panic.native_function_panicked());
         scope.terminate_execution();
         Panicked
     })
@@ -75,37 +137,40 @@ fn contain_or_throw<'s, 'i, R>(
 }
 
 /// Registers this module's functions for everything that an isolate needs from its start.
-pub fn install(isolate: &mut v8::Isolate) {
-    isolate.set_promise_reject_callback(on_rejection);
-    isolate.add_message_listener(on_message);
-    isolate.set_host_initialize_import_meta_object_callback(on_import_meta);
-    isolate.set_host_import_module_dynamically_callback(on_dynamic_import);
+pub fn install<H: HostHooks>(isolate: &mut v8::Isolate) {
+    isolate.set_promise_reject_callback(on_rejection::<H>);
+    isolate.add_message_listener(on_message::<H>);
+    isolate.set_host_initialize_import_meta_object_callback(on_import_meta::<H>);
+    isolate.set_host_import_module_dynamically_callback(on_dynamic_import::<H>);
     isolate.set_allow_wasm_code_generation_callback(on_wasm_code_generation);
 }
 
-unsafe extern "C" fn on_rejection(message: v8::PromiseRejectMessage<'_>) {
+unsafe extern "C" fn on_rejection<H: HostHooks>(message: v8::PromiseRejectMessage<'_>) {
     // SAFETY: V8 is calling back, the case that such a scope is for.
     v8::callback_scope!(unsafe scope, &message);
-    let _ = contain(scope, Callback::Rejection, |scope| rejections::note(scope, &message));
+    let _ = contain(scope, Callback::Rejection, |scope| H::track_rejection(scope, &message));
 }
 
-unsafe extern "C" fn on_message(message: v8::Local<'_, v8::Message>, value: v8::Local<'_, v8::Value>) {
+unsafe extern "C" fn on_message<H: HostHooks>(
+    message: v8::Local<'_, v8::Message>,
+    value: v8::Local<'_, v8::Value>,
+) {
     // SAFETY: as above.
     v8::callback_scope!(unsafe scope, message);
-    let _ = contain(scope, Callback::Message, |scope| exception::hear(scope, value));
+    let _ = contain(scope, Callback::Message, |scope| H::report_uncaught(scope, value));
 }
 
-unsafe extern "C" fn on_import_meta(
+unsafe extern "C" fn on_import_meta<H: HostHooks>(
     context: v8::Local<'_, v8::Context>,
     module: v8::Local<'_, v8::Module>,
     meta: v8::Local<'_, v8::Object>,
 ) {
     // SAFETY: as above.
     v8::callback_scope!(unsafe scope, context);
-    let _ = contain(scope, Callback::ImportMeta, |scope| modules::fill_meta(scope, module, meta));
+    let _ = contain(scope, Callback::ImportMeta, |scope| H::fill_import_meta(scope, module, meta));
 }
 
-fn on_dynamic_import<'s, 'i>(
+fn on_dynamic_import<'s, 'i, H: HostHooks>(
     scope: &mut v8::PinScope<'s, 'i>,
     _options: v8::Local<'s, v8::Data>,
     referrer: v8::Local<'s, v8::Value>,
@@ -113,17 +178,20 @@ fn on_dynamic_import<'s, 'i>(
     attributes: v8::Local<'s, v8::FixedArray>,
 ) -> Option<v8::Local<'s, v8::Promise>> {
     contain_or_throw(scope, Callback::DynamicImport, |scope| {
-        modules::import_dynamically(scope, referrer, specifier, attributes)
+        H::import_dynamically(scope, referrer, specifier, attributes)
     })
 }
 
 /// Allows V8 to compile any WebAssembly module, because each has passed the check before.
-unsafe extern "C" fn on_wasm_code_generation(_: v8::Local<'_, v8::Context>, _: v8::Local<'_, v8::String>) -> bool {
+unsafe extern "C" fn on_wasm_code_generation(
+    _: v8::Local<'_, v8::Context>,
+    _: v8::Local<'_, v8::String>,
+) -> bool {
     true
 }
 
 /// Resolves an import for `Module::instantiate_module`.
-pub fn on_resolve<'s>(
+pub fn on_resolve<'s, R: ResolveImport>(
     context: v8::Local<'s, v8::Context>,
     specifier: v8::Local<'s, v8::String>,
     attributes: v8::Local<'s, v8::FixedArray>,
@@ -131,49 +199,44 @@ pub fn on_resolve<'s>(
 ) -> Option<v8::Local<'s, v8::Module>> {
     // SAFETY: V8 is calling back, the case that such a scope is for.
     v8::callback_scope!(unsafe scope, context);
-    contain_or_throw(scope, Callback::Resolve, |scope| modules::resolve_import(scope, specifier, attributes, referrer))
+    contain_or_throw(scope, Callback::Resolve, |scope| {
+        R::resolve(scope, specifier, attributes, referrer)
+    })
 }
 
-/// Evaluates a synthetic module whose value is made of the revision's content.
-pub fn on_value<'s>(
+/// Evaluates a synthetic module.
+pub fn on_evaluate<'s, M: SyntheticModule>(
     context: v8::Local<'s, v8::Context>,
     module: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Value>> {
     // SAFETY: as above.
     v8::callback_scope!(unsafe scope, context);
-    contain_or_throw(scope, Callback::Value, |scope| values::evaluate(scope, module))
+    contain_or_throw(scope, M::CALLBACK, |scope| M::evaluate(scope, module))
 }
 
-/// Evaluates a synthetic module of Node.js.
-pub fn on_builtin<'s>(
-    context: v8::Local<'s, v8::Context>,
-    module: v8::Local<'s, v8::Module>,
-) -> Option<v8::Local<'s, v8::Value>> {
-    // SAFETY: as above.
-    v8::callback_scope!(unsafe scope, context);
-    contain_or_throw(scope, Callback::Builtin, |scope| builtin::evaluate(scope, module))
-}
-
-/// Makes a property of the global object on first read.
-pub fn on_lazy(
+/// Makes a property on first read.
+pub fn on_lazy<P: LazyProperty>(
     scope: &mut v8::PinScope<'_, '_>,
     name: v8::Local<'_, v8::Name>,
     _args: v8::PropertyCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_, v8::Value>,
 ) {
-    if let Some(value) = contain_or_throw(scope, Callback::Lazy, |scope| snapshot::make_lazy(scope, name)) {
+    if let Some(value) = contain_or_throw(scope, Callback::Lazy, |scope| P::make(scope, name)) {
         result.set(value);
     }
 }
 
 /// Decides whether `eval` and similar functions may compile a text.
-pub fn on_code_generation<'s>(
+pub fn on_code_generation<'s, G: CodeGeneration>(
     scope: &mut v8::PinScope<'s, '_>,
     source: v8::Local<'s, v8::Value>,
     _is_code_like: bool,
 ) -> v8::ModifyCodeGenerationFromStringsResult<'s> {
-    let allowed = contain(scope, Callback::CodeGeneration, |scope| snapshot::may_be_compiled(scope, source));
-    v8::ModifyCodeGenerationFromStringsResult { codegen_allowed: allowed.unwrap_or(false), modified_source: None }
+    let allowed = contain(scope, Callback::CodeGeneration, |scope| G::may_compile(scope, source));
+    v8::ModifyCodeGenerationFromStringsResult {
+        codegen_allowed: allowed.unwrap_or(false),
+        modified_source: None,
+    }
 }
 
 /// Panics that tests inject.

@@ -11,27 +11,25 @@
 //! its calls are recognisable. With its trap handler on, each memory is a reservation of at least
 //! [`RESERVATION`], of which pages are made accessible from the beginning as the memory grows; an
 //! access beyond them is a fault that becomes a trap. No other mapping without access is that large
-//! while JavaScript runs, and smaller ones are for code ([`spaces`]). So this program defines these
+//! while JavaScript runs, and smaller ones are for code ([`code_space`]). So this program defines these
 //! system functions itself: the linker resolves V8's calls to the definitions here, which pass on
 //! every call that is not such a reservation. If the budget refuses, V8 is told that there is no
 //! memory: `memory.grow` returns −1 immediately, and creating a memory throws a `RangeError` after
 //! a collection that might have made room.
 //!
-//! A reservation belongs to the isolate that the thread has entered: [`Account::enter`].
+//! A reservation belongs to the isolate that the thread has entered ([`account`](super::account)).
 
 #![allow(unsafe_code)] // Defines functions of the C library, and calls the system.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::account::Account;
+use super::code_space;
 use super::shares::{Part, Shares};
-use super::spaces;
 use crate::code_range;
-use crate::heap::{BufferBudget, Charge, HeapGuard};
+use crate::heap::Charge;
 
 /// The addresses that V8 reserves for a memory, in bytes: this many with 32-bit addresses, twice as
 /// many with 64-bit ones.
@@ -50,21 +48,6 @@ const MEMORY: usize = 64 << 10;
 /// The most reservations for the memories of all isolates: 48 of the 128 TiB of addresses that a
 /// process has, and a fifth of the mappings. Each namespace has a share of them.
 const RESERVATIONS: usize = 6_000;
-
-/// The account that an isolate's memories are charged to.
-pub(crate) struct Account {
-    budget: Arc<BufferBudget>,
-    memories: AtomicUsize,
-    isolate: v8::IsolateHandle,
-    exhausted: Arc<AtomicBool>,
-    /// The namespace of its Worker, once it has one.
-    namespace: OnceLock<Arc<str>>,
-}
-
-thread_local! {
-    /// The account of the isolate that this thread has entered; null if none.
-    static ENTERED: Cell<*const Account> = const { Cell::new(ptr::null()) };
-}
 
 /// The reservation of one memory.
 struct Region {
@@ -91,74 +74,44 @@ fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
 /// Panics if the program has been linked so that V8 calls other functions: no memory would be
 /// counted.
 pub(crate) fn watch() {
-    let ours = [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _, code_range::madvise as _];
-    let called =
-        [libc::mmap64 as *const c_void, libc::mmap as _, libc::mprotect as _, libc::munmap as _, libc::madvise as _];
-    assert!(ours == called, "the linker takes the functions of this room for those of the C library");
+    let ours =
+        [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _, code_range::madvise as _];
+    let called = [
+        libc::mmap64 as *const c_void,
+        libc::mmap as _,
+        libc::mprotect as _,
+        libc::munmap as _,
+        libc::madvise as _,
+    ];
+    assert!(
+        ours == called,
+        "the linker takes the functions of this room for those of the C library"
+    );
     assert!(
         v8::V8::enable_web_assembly_trap_handler(true),
         "V8 can handle faults on every platform that it is built for"
     );
 }
 
-impl Account {
-    pub(crate) fn new(budget: &Arc<BufferBudget>, isolate: v8::IsolateHandle, guard: &HeapGuard) -> Arc<Self> {
-        let budget = Arc::clone(budget);
-        Arc::new(Self {
-            budget,
-            memories: AtomicUsize::new(0),
-            isolate,
-            exhausted: guard.exhausted(),
-            namespace: OnceLock::new(),
-        })
-    }
-
-    /// Assigns the isolate to a Worker of this namespace.
-    pub(crate) fn belong_to(&self, namespace: &str) {
-        self.namespace.get_or_init(|| namespace.into());
-    }
-
-    pub(super) fn namespace(&self) -> Arc<str> {
-        self.namespace.get().cloned().unwrap_or_default()
-    }
-
-    pub(super) fn charge(&self, bytes: usize) -> Option<Charge> {
-        self.budget.charge(bytes)
-    }
-
-    /// Terminates the running code and seals its isolate, because it has more memory than it may.
-    pub(super) fn end(&self) {
-        self.exhausted.store(true, Ordering::Relaxed);
-        self.isolate.terminate_execution();
-    }
-
-    /// Charges reservations on this thread to this account until the returned guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
-        let account = Arc::clone(self);
-        let before = ENTERED.replace(Arc::as_ptr(&account));
-        Entered { _account: account, before }
-    }
-
+impl Region {
     /// Opens a memory without pages. Returns `None` if there are too many.
-    fn open(self: &Arc<Self>, reservations: usize) -> Option<Region> {
-        let one_more = |now: usize| Some(now + 1).filter(|then| *then <= MEMORIES);
-        let charge = self.budget.charge(MEMORY)?;
-        let of_one = self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        of_one.ok()?;
-        let Some(reserved) = RESERVED.take(&self.namespace(), reservations) else {
-            self.memories.fetch_sub(1, Ordering::Relaxed);
+    fn open(account: &Arc<Account>, reservations: usize) -> Option<Self> {
+        let charge = account.charge(MEMORY)?;
+        if !account.add_memory(MEMORIES) {
+            return None;
+        }
+        let Some(reserved) = RESERVED.take(&account.namespace(), reservations) else {
+            account.remove_memory();
             return None;
         };
-        Some(Region { account: Arc::clone(self), _reservations: reserved, accessible: 0, charge })
+        Some(Self { account: Arc::clone(account), _reservations: reserved, accessible: 0, charge })
     }
-}
 
-impl Region {
     /// Makes `accessible` bytes from the beginning accessible, and returns whether the budget
     /// allows that.
     fn grow(&mut self, accessible: usize) -> bool {
         let more = accessible.saturating_sub(self.accessible);
-        let granted = more == 0 || (self.account.budget.has_room(more) && self.charge.grow(more));
+        let granted = more == 0 || (self.account.has_room(more) && self.charge.grow(more));
         self.accessible += if granted { more } else { 0 };
         granted
     }
@@ -166,33 +119,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        self.account.memories.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A guard for the time that a thread has entered an isolate.
-pub(crate) struct Entered {
-    _account: Arc<Account>,
-    before: *const Account,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        ENTERED.set(self.before);
-    }
-}
-
-/// Returns the account of the isolate that this thread has entered.
-fn entered() -> Option<Arc<Account>> {
-    let account = ENTERED.get();
-    if account.is_null() {
-        return None;
-    }
-    // SAFETY: it came from an `Arc` that `Entered` holds for as long as the pointer is set, on this
-    // thread.
-    unsafe {
-        Arc::increment_strong_count(account);
-        Some(Arc::from_raw(account))
+        self.account.remove_memory();
     }
 }
 
@@ -225,23 +152,25 @@ unsafe extern "C" fn mmap(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    let flags = if protection == libc::PROT_NONE { code_range::flags(length, flags) } else { flags };
+    let flags =
+        if protection == libc::PROT_NONE { code_range::flags(length, flags) } else { flags };
     // SAFETY: the caller's promise; these are the arguments of the system call.
-    let map =
-        || unsafe { libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) } as *mut c_void;
+    let map = || unsafe {
+        libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset)
+    } as *mut c_void;
     if protection != libc::PROT_NONE {
         return map();
     }
-    let Some(account) = entered() else { return map() };
+    let Some(account) = Account::entered() else { return map() };
     if length < RESERVATION {
         // Code: no other mapping is reserved while JavaScript runs.
         let mapped = map();
         if mapped != libc::MAP_FAILED {
-            spaces::add(&account, mapped.addr(), length);
+            code_space::add(&account, mapped.addr(), length);
         }
         return mapped;
     }
-    let Some(region) = account.open(length / RESERVATION) else {
+    let Some(region) = Region::open(&account, length / RESERVATION) else {
         out_of_memory();
         return libc::MAP_FAILED;
     };
@@ -272,7 +201,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c
 unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     // Removed before the call, because another mapping may get the address right after it.
     let region = if length < RESERVATION {
-        spaces::remove(address.addr());
+        code_space::remove(address.addr());
         None
     } else {
         regions().remove(&address.addr())

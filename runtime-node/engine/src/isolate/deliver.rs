@@ -5,40 +5,117 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tenon_proto::failure::FailureCode;
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::runtime::Header;
 use tokio::time::{Instant, Sleep};
 
-use super::invocation::{Event, Invocation, InvocationId, Outcome};
-use super::isolate::Isolate;
-use super::realm::{Hooks, Realm};
-use super::streams::Streams;
-use super::string::{from_name, from_octets};
+use super::Isolate;
 use super::turn::Stop;
-use super::turnstile::Pass;
-use super::{FetchRequest, ScheduledEvent, report};
+use crate::call_context::CallContext;
+use crate::fair_scheduler::Pass;
+use crate::ids::InvocationId;
+use crate::invocation::{Event, Invocation, Outcome};
+use crate::log;
+use crate::realm::{Hooks, Realm};
+use crate::response::FetchResponse;
+use crate::streams::{Body, Streams};
+use crate::string::{from_name, from_octets};
+
+/// A request to deliver to a Worker.
+pub struct FetchRequest {
+    /// Identifies the request in logs.
+    pub request_id: String,
+    pub method: String,
+    /// An absolute URL.
+    pub url: String,
+    /// Header names are in lower case.
+    pub headers: Vec<Header>,
+    pub body: Body,
+    pub call_context: CallContext,
+}
+
+/// One scheduled time to deliver to a Worker.
+pub struct ScheduledEvent {
+    /// Identifies the event in logs.
+    pub request_id: String,
+    /// The expression as the Worker states it.
+    pub cron: String,
+    /// The scheduled time, in milliseconds since the Unix epoch.
+    pub time_ms: i64,
+    pub call_context: CallContext,
+}
+
+impl Isolate {
+    /// Waits until a request may have its first turn, and delivers it.
+    ///
+    /// # Errors
+    /// The errors of [`Isolate::deliver`].
+    pub async fn fetch(self: &Rc<Self>, request: FetchRequest) -> Result<FetchResponse, Failure> {
+        let pass = self.queue().await;
+        self.deliver(pass, request).await
+    }
+
+    /// Resolves when a request may have its first turn. The isolate may have been condemned
+    /// meanwhile.
+    pub async fn queue(&self) -> Pass {
+        self.engine.scheduler.enter(&self.account).await
+    }
+
+    /// Delivers a request. The first turn runs when the future is first polled; dropping it cancels
+    /// the invocation.
+    ///
+    /// # Errors
+    /// Fails if the Worker throws, never answers or exceeds a limit.
+    pub fn deliver(
+        self: &Rc<Self>,
+        pass: Pass,
+        request: FetchRequest,
+    ) -> impl Future<Output = Result<FetchResponse, Failure>> + use<> {
+        deliver(Rc::clone(self), pass, request)
+    }
+
+    /// Delivers a scheduled time, and resolves when the handler and everything passed to
+    /// `waitUntil` have ended. Otherwise it works like [`Isolate::deliver`].
+    ///
+    /// # Errors
+    /// Fails if the Worker throws, never finishes or exceeds a limit.
+    pub fn deliver_scheduled(
+        self: &Rc<Self>,
+        pass: Pass,
+        event: ScheduledEvent,
+    ) -> impl Future<Output = Result<(), Failure>> + use<> {
+        let outcome = deliver_scheduled(Rc::clone(self), pass, event);
+        async move { outcome.await.map(drop) }
+    }
+}
 
 /// Delivers a request: runs the first turn of its invocation and waits for the outcome.
-pub(crate) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
-    let FetchRequest { request_id, method, url, headers, body, origin } = request;
+async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
+    let FetchRequest { request_id, method, url, headers, body, call_context } = request;
     let streams = Streams::of_request(body);
     let interfaces = &isolate.engine.interfaces;
-    let attachment = streams.has_request_body().then(|| interfaces.upgrade(&method, &headers)).flatten();
+    let attachment =
+        streams.has_request_body().then(|| interfaces.upgrade(&method, &headers)).flatten();
     let has_body = streams.has_request_body() && attachment.is_none();
     let furnish = |invocation: &mut Invocation| {
         invocation.headers = headers;
         invocation.streams = streams;
         invocation.attachment = attachment;
-        invocation.origin = origin;
+        invocation.call_context = call_context;
     };
-    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call(scope, hooks, id, &method, &url, has_body);
+    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
+        call(scope, hooks, id, &method, &url, has_body)
+    };
     attend(isolate, pass, Event::Fetch, request_id, furnish, call).await
 }
 
 /// Delivers a scheduled time in the same way.
-pub(crate) async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
-    let ScheduledEvent { request_id, cron, time_ms, origin } = event;
-    let furnish = |invocation: &mut Invocation| invocation.origin = origin;
-    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call_scheduled(scope, hooks, id, &cron, time_ms);
+async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
+    let ScheduledEvent { request_id, cron, time_ms, call_context } = event;
+    let furnish = |invocation: &mut Invocation| invocation.call_context = call_context;
+    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
+        call_scheduled(scope, hooks, id, &cron, time_ms)
+    };
     attend(isolate, pass, Event::Scheduled, request_id, furnish, call).await
 }
 
@@ -57,7 +134,7 @@ async fn attend(
 ) -> Outcome {
     let (realm, pass) = isolate.realm_for_one(pass).await?;
     let cpu = Duration::from_millis(isolate.state.revision.limits.cpu_ms.into());
-    let mut invocation = Invocation::new(event, request_id, cpu, report::LOG_BUDGET);
+    let mut invocation = Invocation::new(event, request_id, cpu, log::BUDGET);
     furnish(&mut invocation);
     invoke(&isolate, pass, realm, invocation, call).await
 }
@@ -66,7 +143,7 @@ async fn attend(
 ///
 /// # Arguments
 /// * `realm` - the realm that belongs to this invocation alone, if it has one.
-pub(crate) async fn invoke(
+pub(super) async fn invoke(
     isolate: &Rc<Isolate>,
     pass: Pass,
     realm: Option<Rc<Realm>>,
@@ -78,7 +155,9 @@ pub(crate) async fn invoke(
     match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
-        Err(Stop::NotBegun) => isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal)),
+        Err(Stop::NotBegun) => {
+            isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal))
+        }
     }
     drop(pass);
     answer.await
@@ -112,7 +191,12 @@ fn call(
     let args: [v8::Local<'_, v8::Value>; 4] = [
         v8::Number::new(scope, id.to_number()).into(),
         from_name(scope, method)?.into(),
-        if url.is_ascii() { from_octets(scope, url.as_bytes())? } else { v8::String::new(scope, url)? }.into(),
+        if url.is_ascii() {
+            from_octets(scope, url.as_bytes())?
+        } else {
+            v8::String::new(scope, url)?
+        }
+        .into(),
         v8::Boolean::new(scope, has_body).into(),
     ];
     let fetch = v8::Local::new(scope, &hooks.fetch);
@@ -153,7 +237,11 @@ impl Answer {
 
     fn deadline(&self) -> Instant {
         let state = &self.isolate.state;
-        let begun = state.invocations.borrow().get(self.id).map_or_else(Instant::now, |invocation| invocation.begun);
+        let begun = state
+            .invocations
+            .borrow()
+            .get(self.id)
+            .map_or_else(Instant::now, |invocation| invocation.begun);
         begun + Duration::from_millis(state.revision.limits.wall_ms.into())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  light ──────────────────────────────────────────────────────────────► its turn, immediately
-//!  heavy ──► the baton is free? ──► all other ready tasks run ─────────► its turn ──► passes it on
+//!  heavy ──► the token is free? ──► all other ready tasks run ─────────► its turn ──► passes it on
 //!                 │ no                                                     ▲
 //!                 └──► waits: the earliest in virtual time goes first ─────┘
 //! ```
@@ -10,8 +10,8 @@
 //! A thread runs ready tasks in the order in which they became ready, so a Worker with a hundred
 //! requests of 50 ms each would delay the next request by five seconds, and one with a thousand of
 //! 1 ms by one second. Therefore an isolate gets its turns immediately only until they add up to
-//! [`LONG`]. Then it is *heavy*: it needs the shard's one baton, which the heavy isolates share by
-//! start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the baton all
+//! [`LONG`]. Then it is *heavy*: it needs the shard's one token, which the heavy isolates share by
+//! start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the token all
 //! other ready tasks run. For light isolates, which are nearly all, the check is one comparison.
 //!
 //! An isolate that has served no request yet counts as heavy, including while it starts. A Worker's
@@ -32,7 +32,7 @@ use tokio::sync::oneshot;
 /// CPU time that an isolate's turns may take before others run: a hundred times an ordinary turn.
 const LONG: Duration = Duration::from_millis(1);
 
-/// Number of times that other ready tasks run before a turn with the baton. The first round reads
+/// Number of times that other ready tasks run before a turn with the token. The first round reads
 /// what has arrived on a connection, the second runs the requests and writes their answers, and the
 /// third runs tasks that only these unblocked.
 const ROUNDS: u32 = 3;
@@ -64,14 +64,14 @@ impl Account {
     }
 }
 
-/// The queue for the baton of one shard.
+/// Gives the turns of one shard's isolates their order: the queue for its token.
 #[derive(Default)]
-pub(crate) struct Turnstile {
-    baton_is_out: Cell<bool>,
+pub(crate) struct FairScheduler {
+    token_is_out: Cell<bool>,
     /// Waiting turns, ordered by their virtual start and then by arrival.
-    waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Baton>>>,
+    waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Token>>>,
     arrivals: Cell<u64>,
-    /// Virtual time: the start of the latest turn with the baton.
+    /// Virtual time: the start of the latest turn with the token.
     now: Cell<Duration>,
     shares: RefCell<FxHashMap<WorkerId, Rc<Share>>>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Turnstile {
 pub struct Pass {
     account: Rc<Account>,
     /// Set if the isolate is heavy.
-    heavy: Option<(Claim, Baton)>,
+    heavy: Option<(Claim, Token)>,
 }
 
 /// CPU time taken from a Worker's share for a future turn. Dropping it gives the unused part back.
@@ -93,9 +93,9 @@ struct Claim {
 }
 
 /// Held by one heavy isolate at a time. Passes to the next one when it is dropped.
-struct Baton(Option<Rc<Turnstile>>);
+struct Token(Option<Rc<FairScheduler>>);
 
-impl Turnstile {
+impl FairScheduler {
     /// Creates the account of a new isolate of `worker`.
     pub(crate) fn account(&self, worker: &WorkerId) -> Rc<Account> {
         let mut shares = self.shares.borrow_mut();
@@ -112,14 +112,14 @@ impl Turnstile {
             return Pass { account: Rc::clone(account), heavy: None };
         }
         let claim = Claim::of(account, self.now.get());
-        let baton = if self.baton_is_out.replace(true) {
+        let token = if self.token_is_out.replace(true) {
             let arrival = self.arrivals.get();
             self.arrivals.set(arrival + 1);
-            let (baton_tx, baton_rx) = oneshot::channel();
-            self.waiting.borrow_mut().insert((claim.begin, arrival), baton_tx);
-            baton_rx.await.unwrap_or(Baton(None))
+            let (token_tx, token_rx) = oneshot::channel();
+            self.waiting.borrow_mut().insert((claim.begin, arrival), token_tx);
+            token_rx.await.unwrap_or(Token(None))
         } else {
-            Baton(Some(Rc::clone(self)))
+            Token(Some(Rc::clone(self)))
         };
         self.now.set(claim.begin.max(self.now.get()));
         // Short turns that have waited together yield once, not each.
@@ -129,7 +129,7 @@ impl Turnstile {
             }
             account.since.set(Duration::ZERO);
         }
-        Pass { account: Rc::clone(account), heavy: Some((claim, baton)) }
+        Pass { account: Rc::clone(account), heavy: Some((claim, token)) }
     }
 }
 
@@ -167,15 +167,15 @@ impl Drop for Claim {
     }
 }
 
-impl Drop for Baton {
+impl Drop for Token {
     fn drop(&mut self) {
-        let Some(turnstile) = self.0.take() else { return };
+        let Some(scheduler) = self.0.take() else { return };
         loop {
-            let next = turnstile.waiting.borrow_mut().pop_first();
-            let Some((_, baton_tx)) = next else { return turnstile.baton_is_out.set(false) };
-            match baton_tx.send(Self(Some(Rc::clone(&turnstile)))) {
+            let next = scheduler.waiting.borrow_mut().pop_first();
+            let Some((_, token_tx)) = next else { return scheduler.token_is_out.set(false) };
+            match token_tx.send(Self(Some(Rc::clone(&scheduler)))) {
                 Ok(()) => return,
-                // The waiting task has been dropped. This loop already passes the baton on, so drop
+                // The waiting task has been dropped. This loop already passes the token on, so drop
                 // must not do it again.
                 Err(mut unclaimed) => drop(unclaimed.0.take()),
             }
@@ -208,12 +208,14 @@ mod tests {
     /// Runs `count` requests per isolate, each one turn as long as its latest, and returns the
     /// order of the turns.
     async fn backlogs(backlogs: &[(&'static str, Rc<Account>, usize)]) -> Vec<&'static str> {
-        let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
+        let (scheduler, order) =
+            (Rc::new(FairScheduler::default()), Rc::new(RefCell::new(Vec::new())));
         let requests = backlogs.iter().flat_map(|(name, account, count)| {
             (0..*count).map(|_| {
-                let (turnstile, order, account, name) = (turnstile.clone(), order.clone(), account.clone(), *name);
+                let (scheduler, order, account, name) =
+                    (scheduler.clone(), order.clone(), account.clone(), *name);
                 spawn_local(async move {
-                    let pass = turnstile.enter(&account).await;
+                    let pass = scheduler.enter(&account).await;
                     order.borrow_mut().push(name);
                     pass.charge(account.expected(), account.latest.get().is_some());
                 })
@@ -221,7 +223,7 @@ mod tests {
         });
         let ended = join_all(requests.collect::<Vec<_>>()).await;
         assert!(ended.iter().all(Result::is_ok));
-        assert!(!turnstile.baton_is_out.get());
+        assert!(!scheduler.token_is_out.get());
         order.take()
     }
 
@@ -234,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_backlog_of_short_turns_lets_others_through_once_they_come_to_something() {
-        let order = run(backlogs(&[("many", account(LONG / 4), 100), ("light", account(SHORT), 1)]));
+        let order =
+            run(backlogs(&[("many", account(LONG / 4), 100), ("light", account(SHORT), 1)]));
         assert_eq!(order.iter().position(|name| *name == "light"), Some(4));
     }
 
@@ -283,21 +286,21 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_queue_passes_the_baton_on_and_has_used_nothing() {
+    fn who_leaves_the_queue_passes_the_token_on_and_has_used_nothing() {
         run(async {
-            let turnstile = Rc::new(Turnstile::default());
+            let scheduler = Rc::new(FairScheduler::default());
             let account = account(TURN);
-            let first = turnstile.enter(&account).await;
-            let (leaves, stays) = (turnstile.clone(), turnstile.clone());
+            let first = scheduler.enter(&account).await;
+            let (leaves, stays) = (scheduler.clone(), scheduler.clone());
             let (one, other) = (account.clone(), account.clone());
             let leaves = spawn_local(async move { drop(leaves.enter(&one).await) });
             let stays = spawn_local(async move { drop(stays.enter(&other).await) });
             tokio::task::yield_now().await;
-            assert_eq!(turnstile.waiting.borrow().len(), 2);
+            assert_eq!(scheduler.waiting.borrow().len(), 2);
             leaves.abort();
             drop(first);
             stays.await.unwrap();
-            assert!(!turnstile.baton_is_out.get() && turnstile.waiting.borrow().is_empty());
+            assert!(!scheduler.token_is_out.get() && scheduler.waiting.borrow().is_empty());
             assert_eq!(account.share.0.get(), Duration::ZERO);
         });
     }
@@ -307,16 +310,17 @@ mod tests {
     #[test]
     fn a_request_that_is_there_is_read_and_served_before_the_next_heavy_turn() {
         let order = run(async {
-            let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
-            let first = turnstile.enter(&account(TURN)).await;
-            let (next, heavy_order) = (turnstile.clone(), order.clone());
+            let (scheduler, order) =
+                (Rc::new(FairScheduler::default()), Rc::new(RefCell::new(Vec::new())));
+            let first = scheduler.enter(&account(TURN)).await;
+            let (next, heavy_order) = (scheduler.clone(), order.clone());
             let next = spawn_local(async move {
                 let _pass = next.enter(&account(TURN)).await;
                 heavy_order.borrow_mut().push("heavy");
             });
             tokio::task::yield_now().await;
             let (readable_tx, readable_rx) = oneshot::channel();
-            let (light, light_order) = (turnstile.clone(), order.clone());
+            let (light, light_order) = (scheduler.clone(), order.clone());
             let connection = spawn_local(async move {
                 readable_rx.await.unwrap();
                 let request = spawn_local(async move {
@@ -344,17 +348,18 @@ mod tests {
 
     #[test]
     fn a_worker_that_is_ahead_of_its_time_goes_on_there_in_its_next_isolate() {
-        let turnstile = Rc::new(Turnstile::default());
-        let [greedy, modest, other] = ["greedy", "modest", "other"].map(|name| WorkerId::new("default", name));
-        turnstile.account(&greedy).share.0.set(TURN);
-        turnstile.account(&modest);
-        let again = turnstile.account(&greedy);
+        let scheduler = Rc::new(FairScheduler::default());
+        let [greedy, modest, other] =
+            ["greedy", "modest", "other"].map(|name| WorkerId::new("default", name));
+        scheduler.account(&greedy).share.0.set(TURN);
+        scheduler.account(&modest);
+        let again = scheduler.account(&greedy);
         assert_eq!(again.share.0.get(), TURN);
         assert!(again.is_heavy());
         drop(again);
-        turnstile.now.set(TURN);
-        turnstile.account(&other);
-        assert_eq!(turnstile.shares.borrow().len(), 1, "who is not ahead is forgotten");
+        scheduler.now.set(TURN);
+        scheduler.account(&other);
+        assert_eq!(scheduler.shares.borrow().len(), 1, "who is not ahead is forgotten");
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use futures::FutureExt as _;
 use tokio::time::Instant;
 
-use super::invocation::InvocationId;
-use super::operations::Settle;
-use super::state::State;
+use super::State;
+use crate::ids::InvocationId;
+use crate::operations::Settle;
 
 impl State {
     /// Registers a function to be called in a turn if the client disconnects before the whole

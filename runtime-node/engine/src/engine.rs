@@ -1,0 +1,157 @@
+//! What the isolates of one shard share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenon_proto::id::ShardId;
+use tenon_proto::revision::Limits;
+use tokio::sync::Notify;
+
+use super::background;
+use super::buffers::{self, BufferMetrics, BufferPool};
+use super::fair_scheduler::FairScheduler;
+use super::heap::Headroom;
+use super::interfaces::Interfaces;
+use super::log_rate::LogRates;
+use super::page::Page;
+use super::spare::Spare;
+use super::wasm::compiled::Compiled;
+use super::wasm::types;
+use super::watchdog::{Post, Watchdog};
+
+/// State shared by a shard's isolates. Belongs to the thread that made it.
+pub struct Engine {
+    shard: ShardId,
+    pub(crate) post: Arc<Post>,
+    pub(crate) page: Option<Arc<Page>>,
+    pub(crate) scheduler: Rc<FairScheduler>,
+    pub(crate) log_rates: LogRates,
+    pub(crate) spares: RefCell<Vec<Spare>>,
+    turns: Cell<u64>,
+    turn_cpu: Cell<Duration>,
+    pub(crate) buffers: BufferPool,
+    pub(crate) compiled: Compiled,
+    pub(crate) interfaces: Rc<dyn Interfaces>,
+    pub(crate) headroom: Headroom,
+    pub(crate) is_condemned: Rc<Notify>,
+}
+
+impl Engine {
+    /// Creates an engine without a supervisor page. Call it on the shard's own thread, whose CPU
+    /// clock measures the turns.
+    ///
+    /// # Arguments
+    /// * `interfaces` - what Workers find in their global scope beyond the language.
+    pub fn new(watchdog: &Watchdog, shard: ShardId, interfaces: Rc<dyn Interfaces>) -> Self {
+        Self::supervised(watchdog, shard, interfaces, None)
+    }
+
+    /// Creates an engine that also records in `page` which revision's code is running.
+    pub fn supervised(
+        watchdog: &Watchdog,
+        shard: ShardId,
+        interfaces: Rc<dyn Interfaces>,
+        page: Option<Arc<Page>>,
+    ) -> Self {
+        Self {
+            shard,
+            post: watchdog.post(page.clone()),
+            page,
+            scheduler: Rc::default(),
+            log_rates: LogRates::default(),
+            spares: RefCell::default(),
+            turns: Cell::new(0),
+            turn_cpu: Cell::default(),
+            buffers: BufferPool::new(buffers::POOL, BufferMetrics::default()),
+            compiled: Compiled::default(),
+            interfaces,
+            headroom: Headroom::default(),
+            is_condemned: Rc::default(),
+        }
+    }
+
+    /// Replaces the buffer pool, for example by one with metrics.
+    #[must_use]
+    pub fn with_buffers(self, buffers: BufferPool) -> Self {
+        Self { buffers, ..self }
+    }
+
+    /// Sets how far heaps may outgrow their limit.
+    #[must_use]
+    pub fn with_headroom(self, headroom: Headroom) -> Self {
+        Self { headroom, ..self }
+    }
+
+    /// Resolves when an isolate has been condemned since this last resolved.
+    pub async fn condemned(&self) {
+        self.is_condemned.notified().await;
+    }
+
+    /// Ends what clients hold open through the interfaces, now and from now on, because the node is
+    /// leaving.
+    pub fn leave(&self) {
+        self.interfaces.leave();
+    }
+
+    /// Returns the shard that this engine was made for.
+    pub fn shard(&self) -> ShardId {
+        self.shard
+    }
+
+    /// Counts a turn.
+    pub(crate) fn count_turn(&self, cpu: Duration) {
+        self.turns.set(self.turns.get() + 1);
+        self.turn_cpu.set(self.turn_cpu.get() + cpu);
+    }
+
+    /// Returns the number of turns so far. While it does not change, the thread runs no JavaScript.
+    pub fn turns(&self) -> u64 {
+        self.turns.get()
+    }
+
+    /// Returns the CPU time of all turns so far.
+    pub fn turn_cpu(&self) -> Duration {
+        self.turn_cpu.get()
+    }
+
+    /// Returns whether the process has used up most of a resource that only a restart gives back:
+    /// the WebAssembly types that V8 remembers. Everything works for now. The process should be
+    /// drained and replaced; until then, modules with new types are refused, first to the
+    /// namespaces that have added the most.
+    pub fn exhausted(&self) -> bool {
+        types::are_nearly_used_up()
+    }
+
+    /// Returns the CPU time that V8's own threads have used for this process, in addition to the
+    /// turns. Reads files in `/proc`.
+    pub fn background_cpu(&self) -> Duration {
+        background::cpu()
+    }
+
+    /// Returns the number of isolates that are ready for a Worker.
+    pub fn spares(&self) -> usize {
+        self.spares.borrow().len()
+    }
+
+    /// Returns whether a spare isolate is ready for a Worker with these limits.
+    pub fn has_spare(&self, limits: &Limits) -> bool {
+        self.spares() > 0 && Spare::suits(limits)
+    }
+
+    /// Makes one more spare isolate, which takes some milliseconds.
+    pub fn make_spare(&self) {
+        let spare =
+            Spare::make(Limits::default().memory_mib, self.headroom, self.interfaces.builtins());
+        self.spares.borrow_mut().push(spare);
+    }
+
+    /// Drops one spare isolate, if there is one, and everything else that only speeds up the next
+    /// start.
+    pub fn drop_spare(&self) {
+        self.compiled.clear();
+        let spare = self.spares.borrow_mut().pop();
+        drop(spare);
+    }
+}

@@ -1,0 +1,93 @@
+//! The global object of a new context, beyond what the snapshot gives it: our `console` instead of
+//! V8's, properties that are made when they are first read, and bounds on `eval`.
+
+use tenon_proto::pattern::{MAX_PROPERTIES, properties};
+
+use super::callbacks::{self, CodeGeneration, LazyProperty};
+use super::realm::Realm;
+use super::string::beginning;
+
+/// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a
+/// template engine generates.
+const EVALUATED: usize = 1 << 20;
+
+/// Gives a new context our `console` instead of the one that V8 defines in every context, and
+/// removes:
+/// - `WebAssembly`, which `wasm.js` replaces on first use by one that respects the isolate's
+///   limits;
+/// - `Atomics`, which is of no use without shared memory;
+/// - `eval` and `Function` of more source text than [`EVALUATED`], or of more Unicode properties
+///   than [`MAX_PROPERTIES`]: the parser's memory is outside the heap limit, and its work cannot be
+///   terminated.
+///
+/// Returns `None` if the heap is full.
+pub(crate) fn replace_what_v8_adds(
+    scope: &mut v8::PinScope<'_, '_>,
+    internal: v8::Local<'_, v8::Object>,
+) -> Option<()> {
+    let global = scope.get_current_context().global(scope);
+    let key = v8::String::new(scope, "console")?;
+    let console = internal.get(scope, key.into())?;
+    global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?;
+    let key = v8::String::new(scope, "Atomics")?;
+    global.delete(scope, key.into()).filter(|deleted| *deleted)?;
+    let key = v8::String::new(scope, "WebAssembly")?;
+    let native = global.get(scope, key.into())?;
+    global.delete(scope, key.into()).filter(|deleted| *deleted)?;
+    internal.set(scope, key.into(), native)?;
+    define_lazy(scope, global, key)?;
+    // V8 calls the callback only for contexts where this is disallowed.
+    scope.get_current_context().set_allow_generation_from_strings(false);
+    scope.set_modify_code_generation_from_strings_callback(callbacks::on_code_generation::<Bounds>);
+    Some(())
+}
+
+/// Defines another lazy property, under a name that `later.js` or `node.js` knows, which the
+/// snapshot cannot contain.
+pub(crate) fn define_lazy(
+    scope: &mut v8::PinScope<'_, '_>,
+    object: v8::Local<'_, v8::Object>,
+    name: v8::Local<'_, v8::String>,
+) -> Option<bool> {
+    let nothing = v8::undefined(scope).into();
+    let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
+    let attributes = v8::PropertyAttribute::DONT_ENUM;
+    object.set_lazy_data_property_with_data(
+        scope,
+        name.into(),
+        callbacks::on_lazy::<Later>,
+        nothing,
+        attributes,
+        getting,
+        setting,
+    )
+}
+
+/// The properties of the global object that the hook `lazy` makes (`internal.later`).
+pub(crate) struct Later;
+
+impl LazyProperty for Later {
+    fn make<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        name: v8::Local<'_, v8::Name>,
+    ) -> Option<v8::Local<'s, v8::Value>> {
+        let realm = Realm::current(scope)?;
+        let make = v8::Local::new(scope, &realm.hooks.lazy);
+        let undefined = v8::undefined(scope).into();
+        make.call(scope, undefined, &[name.into()])
+    }
+}
+
+/// The bounds on the texts that `eval` and similar functions compile.
+struct Bounds;
+
+impl CodeGeneration for Bounds {
+    /// Returns whether a text may be compiled: it is a string, is not too long, and does not have too
+    /// many Unicode properties. A value that is not a string is not compiled, but returned unchanged.
+    fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool {
+        source.try_cast::<v8::String>().is_ok_and(|source| {
+            source.length() <= EVALUATED
+                && properties(beginning(scope, source, 3 * EVALUATED).as_bytes()) <= MAX_PROPERTIES
+        })
+    }
+}

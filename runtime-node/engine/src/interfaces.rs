@@ -1,0 +1,27 @@
+//! What the engine is given: the Web interfaces, which it does not know.
+
+use std::rc::Rc;
+
+use tenon_proto::runtime::Header;
+
+use super::invocation::Attachment;
+use super::snapshot::Builtins;
+use super::state::State;
+
+/// The Web interfaces that an engine's Workers use. The engine runs code and keeps it within its
+/// limits; this provides the functions that the code can call.
+pub trait Interfaces {
+    /// Returns the built-in JavaScript and its native functions.
+    fn builtins(&self) -> &'static Builtins;
+
+    /// Puts into the slots of a new isolate what the native functions look for there.
+    fn furnish(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
+
+    /// Recognises a request after whose head another protocol begins. The bytes that follow are then
+    /// no body. Returns what the invocation keeps for that protocol.
+    fn upgrade(&self, method: &str, headers: &[Header]) -> Option<Box<dyn Attachment>>;
+
+    /// Ends what clients hold open, such as WebSockets, and all that they open from now on, because
+    /// the node is leaving.
+    fn leave(&self);
+}

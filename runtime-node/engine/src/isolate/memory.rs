@@ -1,0 +1,30 @@
+//! The memory of an isolate, and what an idle one gives back.
+
+use super::Isolate;
+use crate::collection;
+
+impl Isolate {
+    /// Returns the size of the JavaScript heap and the array buffers, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let mut vm = self.vm.borrow_mut();
+        let heap = vm.isolate.is_there().then(|| vm.isolate.get_heap_statistics());
+        let heap = heap.map_or(0, |heap| heap.total_physical_size() + heap.malloced_memory());
+        heap + self.state.buffers.used()
+    }
+
+    /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
+    /// some milliseconds (see [`collection`]). Returns the number of bytes freed, or `None` if
+    /// nothing was done because the isolate is not idle, is too large, or has been collected too
+    /// often recently.
+    pub fn collect(&self) -> Option<usize> {
+        if self.is_sealed()
+            || self.in_flight() > 0
+            || !collection::is_small(&mut self.vm.borrow_mut().isolate)
+        {
+            return None;
+        }
+        let before = self.memory_bytes();
+        self.look(|scope, _| collection::give_back(scope).then_some(()))?;
+        Some(before.saturating_sub(self.memory_bytes()))
+    }
+}

@@ -1,0 +1,224 @@
+//! The start of an isolate: from a spare to a Worker whose modules have been evaluated, and the realms
+//! of a Worker that resets.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::{ByKind, Revision, StatePolicy};
+use tokio::time::Instant;
+
+use super::deliver::invoke;
+use super::{Isolate, event_loop};
+use crate::bytecode::{Bytecode, BytecodeLookup};
+use crate::callbacks::OnPanic;
+use crate::collection::Collections;
+use crate::engine::Engine;
+use crate::fair_scheduler::Pass;
+use crate::ids::InvocationId;
+use crate::invocation::{Event, Invocation};
+use crate::modules::table::Modules;
+use crate::realm::{Hooks, Realm};
+use crate::slot::given;
+use crate::spare::Spare;
+use crate::state::State;
+use crate::stretches::Stretches;
+use crate::{log, modules, snapshot, source_maps};
+
+impl Isolate {
+    /// Makes an isolate and evaluates the revision's modules in it.
+    ///
+    /// # Arguments
+    /// * `bytecode` - code cache of the modules, if available.
+    ///
+    /// # Errors
+    /// `WorkerStartFailed` if the modules cannot be compiled, throw, or export no handler; the log
+    /// says where and why. A limit's code if they exceed that limit.
+    pub async fn start(
+        engine: &Rc<Engine>,
+        digest: RevisionDigest,
+        revision: Rc<Revision>,
+        bytecode: Option<Arc<Bytecode>>,
+    ) -> Result<Rc<Self>, Failure> {
+        let isolate = Self::make(engine, digest, revision, Modules::new(bytecode));
+        let first = Rc::clone(&isolate.vm.borrow().realm);
+        isolate.evaluate(&first).await?;
+        isolate.vm.borrow_mut().ready = isolate.resets().then_some(first);
+        Ok(isolate)
+    }
+
+    fn make(
+        engine: &Rc<Engine>,
+        digest: RevisionDigest,
+        revision: Rc<Revision>,
+        modules: Modules,
+    ) -> Rc<Self> {
+        let limits = &revision.limits;
+        let stretches = Stretches::default();
+        let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
+        let spare = spare.unwrap_or_else(|| {
+            stretches.measure(|| {
+                Spare::make(limits.memory_mib, engine.headroom, engine.interfaces.builtins())
+            })
+        });
+        let Spare { mut vm, foreground, buffers } = spare;
+        let account = engine.scheduler.account(&revision.worker);
+        let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
+        vm.memories.belong_to(revision.worker.namespace());
+        let state = State::new(
+            Rc::clone(&revision),
+            Arc::clone(&buffers),
+            log_rate,
+            Rc::clone(&engine.is_condemned),
+        );
+        *vm.realm.modules.borrow_mut() = modules;
+        let on_panic: Rc<dyn OnPanic> = state.clone();
+        vm.isolate.set_slot(on_panic);
+        vm.isolate.set_slot(Rc::clone(&state));
+        vm.isolate.set_slot(revision);
+        vm.isolate.set_slot(Collections::new(buffers));
+        vm.isolate.set_slot(engine.buffers.clone());
+        vm.isolate.set_slot(engine.compiled.clone());
+        vm.isolate.set_slot(engine.interfaces.builtins());
+        engine.interfaces.furnish(&mut vm.isolate, &state);
+        let isolate = Rc::new(Self {
+            engine: Rc::clone(engine),
+            vm: RefCell::new(vm),
+            state,
+            account,
+            cpu: Cell::default(),
+            stretches,
+            digest,
+            renews: Cell::new(false),
+        });
+        let weak = Rc::downgrade(&isolate);
+        isolate.state.belongs_to(weak.clone());
+        tokio::task::spawn_local(event_loop::run(
+            weak,
+            isolate.state.operations.has_begun(),
+            foreground,
+        ));
+        isolate
+    }
+
+    /// Returns the result of the bytecode lookup at the start, or `None` if the Worker is too short
+    /// or too long for bytecode to be worth while.
+    pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
+        Bytecode::is_worth_while(&self.state.revision)
+            .then(|| self.vm.borrow().realm.modules.borrow().bytecode_lookup())
+    }
+
+    /// Returns the bytecode of the functions that the Worker has used so far. Takes some
+    /// milliseconds per megabyte. Returns `None` if the isolate's heap is full.
+    pub fn bytecode(&self) -> Option<Bytecode> {
+        self.look(|scope, realm| {
+            let context = v8::Local::new(scope, &realm.context);
+            Some(modules::bytecode(&mut v8::ContextScope::new(scope, context), realm))
+        })
+    }
+
+    fn resets(&self) -> bool {
+        self.state.revision.state == StatePolicy::Reset
+    }
+
+    /// Evaluates the modules in `realm`.
+    async fn evaluate(self: &Rc<Self>, realm: &Rc<Realm>) -> Result<(), Failure> {
+        let cpu = Duration::from_millis(self.state.revision.limits.startup_ms.into());
+        let invocation = Invocation::new(Event::Start, String::new(), cpu, log::BUDGET);
+        let pass = self.queue().await;
+        let realm = self.resets().then(|| Rc::clone(realm));
+        invoke(self, pass, realm, invocation, evaluate).await.map(drop)
+    }
+
+    /// Returns the realm for one invocation, if the Worker resets, and the right to its first turn.
+    /// Meanwhile starts making the next realm.
+    pub(super) async fn realm_for_one(
+        self: &Rc<Self>,
+        mut pass: Pass,
+    ) -> Result<(Option<Rc<Realm>>, Pass), Failure> {
+        if !self.resets() {
+            return Ok((None, pass));
+        }
+        let ready = self.vm.borrow_mut().ready.take();
+        let realm = match ready {
+            Some(realm) => realm,
+            None => {
+                // Making a realm takes turns of its own, with time between them.
+                drop(pass);
+                let realm = self.new_realm().await?;
+                pass = self.queue().await;
+                realm
+            }
+        };
+        if !self.renews.replace(true) {
+            tokio::task::spawn_local(renew(Rc::downgrade(self)));
+        }
+        Ok((Some(realm), pass))
+    }
+
+    async fn new_realm(self: &Rc<Self>) -> Result<Rc<Realm>, Failure> {
+        let made = self.look(|scope, first| {
+            snapshot::new_realm(scope).inspect(|realm| realm.furnish_as(first))
+        });
+        let full = || {
+            Failure::new(
+                FailureCode::MemoryLimitExceeded,
+                Phase::Start,
+                "the Worker's memory is full",
+            )
+        };
+        let realm = made.ok_or_else(full)?;
+        self.evaluate(&realm).await?;
+        Ok(realm)
+    }
+}
+
+fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -> Option<()> {
+    let revision = given::<Rc<Revision>>(scope);
+    if source_maps::are_in(&revision) {
+        let (install, undefined) =
+            (v8::Local::new(scope, &hooks.stacks), v8::undefined(scope).into());
+        install.call(scope, undefined, &[])?;
+    }
+    modules::builtin::furnish(scope, &revision)?;
+    let undefined = v8::undefined(scope).into();
+    let variables = v8::Object::new(scope);
+    let ByKind { vars, secrets, services } = ByKind::of(&revision.bindings);
+    for (name, value) in vars.into_iter().chain(secrets) {
+        let (name, value) = (v8::String::new(scope, name)?, v8::String::new(scope, value)?);
+        variables.create_data_property(scope, name.into(), value.into())?;
+    }
+    let services = names(scope, &services)?;
+    let bind = v8::Local::new(scope, &hooks.bind);
+    bind.call(scope, undefined, &[variables.into(), services.into()])?;
+    let (evaluation, namespace) = modules::evaluate(scope, &revision)?;
+    let start = v8::Local::new(scope, &hooks.start);
+    let id = v8::Number::new(scope, id.to_number()).into();
+    start.call(scope, undefined, &[id, evaluation, namespace]).map(drop)
+}
+
+/// Returns the names of the bindings to other Workers.
+fn names<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    services: &[(&str, &WorkerId)],
+) -> Option<v8::Local<'s, v8::Array>> {
+    let names = services.iter().map(|(name, _)| Some(v8::String::new(scope, name)?.into()));
+    let names: Option<Vec<v8::Local<'_, v8::Value>>> = names.collect();
+    Some(v8::Array::new_with_elements(scope, &names?))
+}
+
+/// Makes a realm ahead for the next invocation of a Worker that resets, after the tasks that are
+/// ready now have run.
+async fn renew(isolate: Weak<Isolate>) {
+    tokio::task::yield_now().await;
+    let Some(isolate) = isolate.upgrade() else { return };
+    if isolate.condemned().is_none()
+        && let Ok(realm) = isolate.new_realm().await
+    {
+        isolate.vm.borrow_mut().ready = Some(realm);
+    }
+    isolate.renews.set(false);
+}

@@ -1,0 +1,230 @@
+//! The one way into an isolate.
+//!
+//! ```text
+//!  enter ─► stop clock ─► arm watchdog ─► work ─► microtasks ─► V8's tasks ─► disarm ─► leave
+//!                              │                                               │
+//!             the invocation's remaining CPU time        deduct the turn's CPU time from it
+//! ```
+//!
+//! [`Isolate::turn`] takes a closure and returns when JavaScript has nothing more to do, so an
+//! isolate cannot be held across an await. Whatever a Worker does, a turn ends in one of three
+//! ways: the work succeeded, it threw, or it was stopped. In the last case the isolate is
+//! condemned, because a terminated turn may leave state half updated, which must not serve the next
+//! request. A panic also stops the turn, although the fault must be ours.
+
+#![allow(unsafe_code)] // Enters and leaves isolates.
+
+use std::cell::RefMut;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tenon_proto::failure::FailureCode;
+
+use super::Isolate;
+use crate::clock::Standstill;
+use crate::exception::Exception;
+use crate::fair_scheduler::Pass;
+use crate::ids::InvocationId;
+use crate::invocation::Event;
+use crate::page::Page;
+use crate::platform::Tasks;
+use crate::realm::{Hooks, Realm};
+use crate::uncaught;
+use crate::vm::Vm;
+use crate::wasm::account;
+
+/// Maximum number of times that the end of a turn runs V8's tasks, including those that earlier
+/// tasks have posted.
+const TASK_ROUNDS: usize = 8;
+
+/// The turn length from which the isolate's heap is inspected, which takes some microseconds.
+/// Filling a heap by a relevant amount takes longer than this.
+const LONG: Duration = Duration::from_millis(5);
+
+/// The reason why a turn's work did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The work threw.
+    Threw(Exception),
+    /// A limit stopped the turn. The invocation has been failed.
+    Limit,
+    /// The turn did not begin, because the invocation has ended or the isolate must never be
+    /// entered again.
+    NotBegun,
+}
+
+impl Isolate {
+    /// Runs `work`, and everything that follows from it, for the invocation `who`; for `None`,
+    /// within the budget that the isolate has for unattended work. `work` returns `None` if
+    /// JavaScript threw.
+    ///
+    /// # Arguments
+    /// * `pass` - the right to the turn, to which its CPU time is charged.
+    pub(crate) fn turn<R>(
+        &self,
+        pass: &Pass,
+        who: Option<InvocationId>,
+        work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>, &Hooks) -> Option<R>,
+    ) -> Result<R, Stop> {
+        let state = &self.state;
+        let (budget, starts) = match who {
+            _ if self.is_sealed() => return Err(Stop::NotBegun),
+            None => (state.unattended_cpu(), false),
+            Some(who) => {
+                let invocations = state.invocations.borrow();
+                let invocation = invocations.get(who).ok_or(Stop::NotBegun)?;
+                (invocation.cpu_left, matches!(invocation.event, Event::Start))
+            }
+        };
+        if budget.is_zero() {
+            who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
+            // This may have been the last invocation.
+            state.rest();
+            return Err(Stop::Limit);
+        }
+        let mut entered = Entered::enter(self);
+        let vm = &mut *entered.vm;
+        let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
+        let standstill = Standstill::begin();
+        let watch = self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            v8::scope!(let scope, &mut *vm.isolate);
+            let context = v8::Local::new(scope, &realm.context);
+            let scope = &mut v8::ContextScope::new(scope, context);
+            v8::tc_scope!(let scope, scope);
+            let owner = v8::Number::new(scope, who.map_or(0.0, InvocationId::to_number));
+            scope.set_continuation_preserved_embedder_data(owner.into());
+            let result = work(scope, &realm.hooks);
+            let result = result.ok_or_else(|| thrown(scope));
+            // A stopped turn leaves microtasks behind that nothing would limit any more.
+            if !self.engine.post.is_over() {
+                settle(scope, &vm.tasks);
+            }
+            uncaught::report(scope, state);
+            let nobody = v8::undefined(scope);
+            scope.set_continuation_preserved_embedder_data(nobody.into());
+            result
+        }));
+        let spent = watch.end();
+        drop(standstill);
+        pass.charge(spent.cpu, !starts);
+        self.engine.count_turn(spent.cpu);
+        self.cpu.set(self.cpu.get() + spent.cpu);
+        self.stretches.note(spent.cpu);
+        if spent.cpu >= LONG {
+            vm.guard.inspect(&mut vm.isolate, state.buffers.limit());
+        }
+        if spent.expired || vm.guard.is_exhausted() {
+            vm.isolate.cancel_terminate_execution();
+        }
+        let exhausted = vm.guard.is_exhausted();
+        drop(entered);
+
+        state.charge(who, spent.cpu);
+        let limited = if exhausted {
+            state.seal(FailureCode::MemoryLimitExceeded);
+            self.give_back();
+            true
+        } else if result.is_err() || self.is_sealed() {
+            // A panic may have left anything half updated.
+            state.seal(FailureCode::Internal);
+            true
+        } else if spent.expired {
+            state.condemn(FailureCode::CpuLimitExceeded);
+            who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
+            true
+        } else {
+            false
+        };
+        state.rest();
+        // The work may have succeeded or thrown before the limit struck in a microtask.
+        match result {
+            Ok(result) if !limited => result.map_err(Stop::Threw),
+            _ => Err(Stop::Limit),
+        }
+    }
+}
+
+impl Isolate {
+    /// Enters the isolate for work that runs no JavaScript and so needs no limit. Returns `None` if
+    /// the isolate must never be entered again.
+    pub(crate) fn look<R>(
+        &self,
+        look: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
+    ) -> Option<R> {
+        if self.is_sealed() {
+            return None;
+        }
+        let (found, exhausted) = {
+            let mut entered = Entered::enter(self);
+            let vm = &mut *entered.vm;
+            v8::scope!(let scope, &mut *vm.isolate);
+            let found = self.stretches.measure(|| look(scope, &vm.realm));
+            (found, vm.guard.is_exhausted())
+        };
+        if exhausted {
+            self.state.seal(FailureCode::MemoryLimitExceeded);
+            self.give_back();
+            self.state.rest();
+            return None;
+        }
+        found
+    }
+}
+
+/// Runs microtasks to exhaustion, then V8's own tasks and the microtasks that they queue.
+fn settle(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
+    scope.perform_microtask_checkpoint();
+    for _ in 0..TASK_ROUNDS {
+        if !tasks.are_urgent() || scope.is_execution_terminating() {
+            return;
+        }
+        for task in tasks.take_due() {
+            task.run();
+            scope.perform_microtask_checkpoint();
+        }
+    }
+}
+
+/// Returns the exception that `work` left in the enclosing try-catch.
+fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>>>) -> Exception {
+    match scope.exception() {
+        Some(exception) if !scope.has_terminated() => {
+            scope.reset();
+            Exception::describe(scope, exception)
+        }
+        _ => Exception::terminated(),
+    }
+}
+
+/// An isolate that this thread has entered. Leaves it when dropped.
+struct Entered<'a> {
+    vm: RefMut<'a, Vm>,
+    /// The page in which the supervisor reads which revision's code is running.
+    page: Option<&'a Page>,
+    _memories: account::Entered,
+}
+
+impl<'a> Entered<'a> {
+    fn enter(isolate: &'a Isolate) -> Self {
+        let (vm, page) = (isolate.vm.borrow_mut(), isolate.engine.page.as_deref());
+        page.into_iter().for_each(|page| page.begin(&isolate.digest()));
+        // SAFETY: an isolate belongs to one thread, which its `Rc` ensures, and the exclusive
+        // borrow ensures that there is one turn at a time; `drop` leaves the isolate on every path.
+        unsafe { vm.isolate.enter() };
+        let memories = vm.memories.enter();
+        Self { vm, page, _memories: memories }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        // SAFETY: entered in `enter`; anything entered within a turn is left within it.
+        unsafe { self.vm.isolate.exit() };
+        self.page.into_iter().for_each(Page::end);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! A Worker's log output, and messages about the Worker, as structured log lines of target
+//! `tenon::worker`.
+
+use std::rc::Rc;
+
+use tenon_proto::revision::Revision;
+use tokio::time::Instant;
+use tracing::Level;
+
+use super::log_rate::{Admission, LogRate};
+
+/// Bytes that one invocation may log; code outside invocations may log as many. After that, one
+/// line says that the rest is left out.
+pub const BUDGET: usize = 64 * 1024;
+
+/// The severity of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Severity {
+    /// Returns the severity for a method of `console`.
+    pub fn of_method(name: &str) -> Self {
+        match name {
+            "debug" | "trace" => Self::Debug,
+            "warn" => Self::Warn,
+            "error" | "assert" => Self::Error,
+            _ => Self::Info,
+        }
+    }
+}
+
+/// The log of one isolate's Worker.
+pub(crate) struct Log {
+    revision: Rc<Revision>,
+    rate: Rc<LogRate>,
+}
+
+impl Log {
+    pub(crate) fn new(revision: Rc<Revision>, rate: Rc<LogRate>) -> Self {
+        Self { revision, rate }
+    }
+
+    /// Writes a line, subject to the Worker's log rate.
+    ///
+    /// # Arguments
+    /// * `invocation` - the id of the request, or an empty text.
+    /// * `allowed` - how many bytes of the text the invocation may log.
+    pub(crate) fn line(&self, invocation: &str, severity: Severity, text: &str, allowed: usize) {
+        match self.rate.admit(allowed, Instant::now()) {
+            Admission::Written => {}
+            Admission::FirstDropped => {
+                self.write(
+                    invocation,
+                    Severity::Warn,
+                    "the Worker exceeds its log rate; dropping lines",
+                );
+                return;
+            }
+            Admission::Dropped => return,
+        }
+        self.write(invocation, severity, &text[..text.floor_char_boundary(allowed)]);
+        if allowed < text.len() {
+            self.write(
+                invocation,
+                Severity::Warn,
+                "the invocation has logged too much; dropping the rest",
+            );
+        }
+    }
+
+    fn write(&self, invocation: &str, severity: Severity, text: &str) {
+        let (worker, revision) = (self.revision.worker.as_str(), self.revision.name.as_str());
+        macro_rules! line {
+            ($level:expr) => {
+                tracing::event!(target: "tenon::worker", $level, worker, revision, invocation, "{text}")
+            };
+        }
+        match severity {
+            Severity::Debug => line!(Level::DEBUG),
+            Severity::Info => line!(Level::INFO),
+            Severity::Warn => line!(Level::WARN),
+            Severity::Error => line!(Level::ERROR),
+        }
+    }
+}
