@@ -74,10 +74,11 @@ fuzz: tools ## Run every fuzz target for SECONDS, 15 by default (installs cargo-
 	fuzz/run $(SECONDS)
 
 .PHONY: lint
-lint: tools ## Check formatting, clippy and shell scripts
+lint: tools ## Check formatting, clippy, shell scripts, and the types of the built-in JavaScript
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	shellcheck --external-sources --source-path SCRIPTDIR $(SCRIPTS)
+	node runtime-node/web/types/check.mjs
 	cargo clippy --workspace --all-targets -- --deny warnings
 
 # A debug build, because optimisation takes longer than it saves.
@@ -89,6 +90,10 @@ deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 .PHONY: crds
 crds: tools ## Generate the CRDs' YAML from the Rust types
 	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
+
+.PHONY: reference
+reference: tools ## Generate the tables of docs/reference from the CRDs and the codes of failures
+	cargo run --quiet --package tenon-docs -- docs/reference
 
 .PHONY: dashboards
 dashboards: tools ## Generate the Grafana dashboards from their queries

@@ -32,20 +32,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=../engine/src/snapshot/make.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let directory = Path::new("src");
-    let mut files = Vec::new();
-    read_all(directory, &mut files)?;
+    let paths = paths(directory)?;
+    // Their names are unique without their directories.
+    let files = having(&paths, "js").map(read).collect::<Result<_, _>>()?;
     let sources = sorted(files)?;
-    let statics = sources.iter().map(|source| write(source, &out)).collect::<Result<Vec<_>, io::Error>>()?;
-    let table = format!("static SOURCES: [v8::OneByteConst; {}] = [\n{}];\n", statics.len(), statics.concat());
+    let statics =
+        sources.iter().map(|source| write(source, &out)).collect::<Result<Vec<_>, io::Error>>()?;
+    let table = format!(
+        "static SOURCES: [v8::OneByteConst; {}] = [\n{}];\n",
+        statics.len(),
+        statics.concat()
+    );
     let late = sources.iter().enumerate().filter(|(_, source)| source.when.is_later());
     let late = late.map(|(place, source)| (source.name.as_str(), place)).collect::<Vec<_>>();
     let table = format!("{table}static LATE: &[(&str, usize)] = &{late:?};\n");
     fs::write(out.join("sources.rs"), table)?;
-    let native = native(directory, directory)?;
+    let native = having(&paths, "rs").filter_map(|path| native(directory, path).transpose());
+    let native = native.collect::<io::Result<Vec<_>>>()?;
     let modules = native.iter().map(|(module, _)| format!("    crate::{module}::native(),\n"));
     let modules = modules.collect::<String>();
-    let callbacks =
-        format!("pub(crate) fn callbacks() -> Vec<v8::FunctionCallback> {{\n    [{modules}].concat()\n}}\n");
+    let callbacks = format!(
+        "pub(crate) fn callbacks() -> Vec<v8::FunctionCallback> {{\n    [{modules}].concat()\n}}\n"
+    );
     fs::write(out.join("ops.rs"), callbacks)?;
     let names = native.iter().flat_map(|(_, names)| names).map(String::as_str).collect::<Vec<_>>();
 
@@ -62,19 +70,28 @@ struct File {
     after: Vec<String>,
 }
 
-/// Reads the files of JavaScript below `directory`, in the order of their paths. Their names are
-/// unique without their directories.
-fn read_all(directory: &Path, files: &mut Vec<File>) -> Result<(), Box<dyn Error>> {
-    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    paths.sort();
-    for path in paths {
+/// Returns the paths of all files below `directory`, each directory's sorted.
+fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut entries =
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    entries.sort();
+    let mut files = Vec::new();
+    for path in entries {
         if path.is_dir() {
-            read_all(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "js") {
-            files.push(read(&path)?);
+            files.extend(paths(&path)?);
+        } else {
+            files.push(path);
         }
     }
-    Ok(())
+    Ok(files)
+}
+
+/// Returns those with this extension.
+fn having<'a>(paths: &'a [PathBuf], extension: &str) -> impl Iterator<Item = &'a Path> {
+    paths
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(move |path| path.extension().is_some_and(|has| has == extension))
 }
 
 fn read(path: &Path) -> Result<File, Box<dyn Error>> {
@@ -88,7 +105,9 @@ fn read(path: &Path) -> Result<File, Box<dyn Error>> {
             "late" => when = When::Late,
             "module" => when = When::Module,
             _ => {
-                let names = part.strip_prefix("after ").ok_or_else(|| format!("{name}: what is \"{part}\"?"))?;
+                let names = part
+                    .strip_prefix("after ")
+                    .ok_or_else(|| format!("{name}: what is \"{part}\"?"))?;
                 after.extend(names.split(' ').map(str::to_owned));
             }
         }
@@ -103,7 +122,9 @@ fn sorted(mut files: Vec<File>) -> Result<Vec<Source>, Box<dyn Error>> {
     while !files.is_empty() {
         let next = files.iter().position(|file| file.after.iter().all(|name| done.contains(name)));
         let next = next.ok_or_else(|| {
-            let left = files.iter().map(|file| format!("{} after {}", file.source.name, file.after.join(" ")));
+            let left = files
+                .iter()
+                .map(|file| format!("{} after {}", file.source.name, file.after.join(" ")));
             format!(
                 "files wait for each other, or for one that does not exist: {}",
                 left.collect::<Vec<_>>().join(", ")
@@ -123,23 +144,20 @@ fn write(source: &Source, out: &Path) -> io::Result<String> {
     Ok(format!("    v8::String::create_external_onebyte_const(include_bytes!({path:?})),\n"))
 }
 
-/// Returns the names of the native functions that the modules below `directory` list, by module.
-fn native(root: &Path, directory: &Path) -> io::Result<Vec<(String, Vec<String>)>> {
-    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    paths.sort();
-    let mut found = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            found.extend(native(root, &path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path)?;
-            let Some((_, list)) = text.split_once("\ncrate::ops::native! {\n") else { continue };
-            let lines = list.lines().take_while(|line| *line != "}");
-            let names = lines.filter_map(|line| Some(line.trim().strip_prefix('"')?.split_once('"')?.0.to_owned()));
-            let module = path.with_extension("");
-            let module = module.strip_prefix(root).expect("it lies below the root").to_string_lossy();
-            found.push((module.replace('/', "::"), names.collect()));
-        }
-    }
-    Ok(found)
+/// Returns the module that the file `path` is, and the names of the native functions that it lists;
+/// `None` if it lists none. A name ends where its signature begins.
+fn native(root: &Path, path: &Path) -> io::Result<Option<(String, Vec<String>)>> {
+    let text = fs::read_to_string(path)?;
+    let Some((_, list)) = text.split_once("\ncrate::ops::native! {\n") else { return Ok(None) };
+    let lines = list.lines().take_while(|line| *line != "}");
+    let signatures = lines.filter_map(|line| line.trim().strip_prefix('"'));
+    let name = |signature: &str| {
+        let unsigned = || format!("{}: {signature} has no signature", path.display());
+        let (name, _) = signature.split_once('(').ok_or_else(|| io::Error::other(unsigned()))?;
+        Ok(name.to_owned())
+    };
+    let names = signatures.map(name).collect::<io::Result<Vec<_>>>()?;
+    let module = path.with_extension("");
+    let module = module.strip_prefix(root).expect("it lies below the root").to_string_lossy();
+    Ok(Some((module.replace('/', "::"), names)))
 }

@@ -2,8 +2,8 @@
 //! slots, and an array's properties that are not indices.
 
 crate::ops::native! {
-    "cloneKind" => kind,
-    "cloneNames" => names,
+    "cloneKind(value: unknown): number" => kind,
+    "cloneNames(array: object): string[] | undefined" => names,
 }
 
 /// `cloneKind(object)`: returns the kind's number in `clone.js`.
@@ -53,7 +53,11 @@ impl Kind {
             v if v.is_native_error() => Self::Error,
             v if v.is_reg_exp() => Self::RegExp,
             v if v.is_data_view() => Self::DataView,
-            v if v.is_string_object() || v.is_number_object() || v.is_boolean_object() || v.is_big_int_object() => {
+            v if v.is_string_object()
+                || v.is_number_object()
+                || v.is_boolean_object()
+                || v.is_big_int_object() =>
+            {
                 Self::Wrapper
             }
             v if v.is_promise()

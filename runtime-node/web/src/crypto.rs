@@ -8,8 +8,8 @@
 //!
 //! - [`keys`]: where keys are stored, and how JavaScript refers to them; [`material`]: how they are
 //!   created, and which parts can be read; [`encoding`], [`text`]: their serializations.
-//! - [`digest`], [`sign`], [`cipher`], [`derive`]: the operations. [`rsa`], [`curve`]: asymmetric
-//!   keys.
+//! - [`digest`], [`sign`], [`cipher`], [`derive`]: the operations. [`hash`]: the hashes that they
+//!   use; [`rsa`], [`curve`]: asymmetric keys.
 //! - [`lc`]: calls of the C library that `aws-lc-rs` has no function for.
 //!
 //! JavaScript performs the steps that the standard requires before these: normalization of the
@@ -23,6 +23,7 @@ mod curve;
 pub(crate) mod derive;
 pub(crate) mod digest;
 mod encoding;
+mod hash;
 mod keys;
 mod lc;
 pub(crate) mod material;

@@ -4,28 +4,30 @@ pub(crate) mod stack;
 
 use tenon_engine::collection::make_room;
 use tenon_engine::exception::Exception;
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::ids::InvocationId;
+use tenon_engine::log::Severity;
 use tenon_engine::modules;
-use tenon_engine::report::{self, Severity};
 use tenon_engine::state::State;
 use tenon_engine::streams::Incoming;
 use tenon_engine::string::{from_headers, to_body, to_octets};
-use tenon_engine::{Body, FetchResponse, Piece, ResponseBody, Sending};
+use tenon_engine::{Body, FetchResponse, Piece, ResponseBody};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
 
 use crate::ops::{invocation, stream};
 
 crate::ops::native! {
-    "done" => done,
-    "respond" => respond,
-    "respondStream" => respond_stream,
-    "fail" => fail,
-    "waitUntil" => wait_until,
-    "waitOver" => wait_over,
-    "onCallerLeft" => on_caller_left,
-    "requestHeaders" => request_headers,
-    "evaluateModule" => evaluate_module,
+    "done(invocation: number): void" => done,
+    "respond(invocation: number, status: number, headers: string[], body: string | View | null): void" => respond,
+    "respondStream(invocation: number, status: number, headers: string[], owner: number, \
+     stream: number): void" => respond_stream,
+    "fail(invocation: number, error: unknown): void" => fail,
+    "waitUntil(invocation: number): boolean" => wait_until,
+    "waitOver(invocation: number): void" => wait_over,
+    "onCallerLeft(invocation: number, callback: () => void): void" => on_caller_left,
+    "requestHeaders(invocation: number): string[]" => request_headers,
+    "evaluateModule(specifier: string, referrer: string, \
+     attributes: object): [evaluation: Promise<unknown>, namespace: object]" => evaluate_module,
 }
 
 /// The limit on a response's headers, in bytes as HTTP/2 counts them: as much as the most
@@ -37,9 +39,17 @@ const HEADER: usize = 32;
 
 /// `done(id)`: reports that the Worker can take events, or has handled one that expects no
 /// response.
-pub(crate) fn done(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn done(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let id = invocation(scope, args.get(0));
-    let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
+    let nothing = FetchResponse {
+        status: 0,
+        headers: Vec::new(),
+        body: ResponseBody::Full(Piece::default()),
+    };
     State::of(scope).answer(id, Ok(nothing));
 }
 
@@ -50,7 +60,9 @@ pub(crate) fn respond(
     args: v8::FunctionCallbackArguments<'_>,
     _: v8::ReturnValue<'_>,
 ) {
-    respond_with(scope, &args, |scope, _, size| Ok(to_body(scope, args.get(3), size).map(ResponseBody::Full)));
+    respond_with(scope, &args, |scope, _, size| {
+        Ok(to_body(scope, args.get(3), size).map(ResponseBody::Full))
+    });
 }
 
 /// `respondStream(id, status, headers, owner, number)`: sends a response whose body is a stream of
@@ -64,11 +76,17 @@ pub(crate) fn respond_stream(
         let state = State::of(scope);
         let (owner, number) = stream(scope, args.get(3), args.get(4));
         let taken = state.take_stream(owner, number).ok_or(Refused::NoBody)?;
-        let Some(head) = make_room(scope, size).and_then(|buffers| buffers.charge(size)) else { return Ok(None) };
+        let Some(head) = make_room(scope, size).and_then(|buffers| buffers.charge(size)) else {
+            return Ok(None);
+        };
         Ok(Some(match taken {
             Incoming::Body(Body::Full(bytes)) => ResponseBody::Full(Piece::with(bytes, head)),
-            Incoming::Body(Body::Stream(stream)) => ResponseBody::Stream(Sending::new(&state, id, stream, false, head)),
-            Incoming::Pipe(reader) => ResponseBody::Stream(Sending::new(&state, id, Box::pin(reader), true, head)),
+            Incoming::Body(Body::Stream(stream)) => {
+                ResponseBody::Stream(state.send(id, stream, false, head))
+            }
+            Incoming::Pipe(reader) => {
+                ResponseBody::Stream(state.send(id, Box::pin(reader), true, head))
+            }
         }))
     });
 }
@@ -81,17 +99,22 @@ pub(crate) fn respond_stream(
 fn respond_with(
     scope: &mut v8::PinScope<'_, '_>,
     args: &v8::FunctionCallbackArguments<'_>,
-    body: impl FnOnce(&mut v8::PinScope<'_, '_>, InvocationId, usize) -> Result<Option<ResponseBody>, Refused>,
+    body: impl FnOnce(
+        &mut v8::PinScope<'_, '_>,
+        InvocationId,
+        usize,
+    ) -> Result<Option<ResponseBody>, Refused>,
 ) {
     let id = invocation(scope, args.get(0));
     let status = args.get(1).uint32_value(scope).unwrap_or_default() as u16;
-    let made = headers_of(scope, args.get(2)).and_then(|(headers, size)| Ok((headers, body(scope, id, size)?)));
+    let made = headers_of(scope, args.get(2))
+        .and_then(|(headers, size)| Ok((headers, body(scope, id, size)?)));
     let state = State::of(scope);
     match made {
         Ok((headers, Some(body))) => state.answer(id, Ok(FetchResponse { status, headers, body })),
         Ok((_, None)) => state.fail(id, FailureCode::MemoryLimitExceeded),
         Err(refused) => {
-            report::log(&state, Some(id), Severity::Error, &refused.to_string());
+            state.log(Some(id), Severity::Error, &refused.to_string());
             state.fail(id, FailureCode::WorkerException);
         }
     }
@@ -104,7 +127,9 @@ pub(crate) enum Refused {
     Malformed,
     #[error("the response's headers are larger than {HEADERS} bytes")]
     TooLarge,
-    #[error("the response's body can no longer be read: it has been taken, or its invocation has ended")]
+    #[error(
+        "the response's body can no longer be read: it has been taken, or its invocation has ended"
+    )]
     NoBody,
 }
 
@@ -123,7 +148,8 @@ pub(crate) fn headers_of(
         let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or(Refused::Malformed)?;
         let size = name.length() + value.length() + HEADER;
         left = left.checked_sub(size).ok_or(Refused::TooLarge)?;
-        let header = Header { name: name.to_rust_string_lossy(scope), value: to_octets(scope, value) };
+        let header =
+            Header { name: name.to_rust_string_lossy(scope), value: to_octets(scope, value) };
         if !is_name(&header.name) || !is_value(&header.value) {
             return Err(Refused::Malformed);
         }
@@ -134,7 +160,8 @@ pub(crate) fn headers_of(
 
 /// Returns whether the name is a token (RFC 9110 §5.6.2) in lower case.
 fn is_name(name: &str) -> bool {
-    let is_token = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_token =
+        |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token)
 }
 
@@ -197,7 +224,11 @@ pub(crate) fn request_headers(
 ) {
     let id = invocation(scope, args.get(0));
     let state = State::of(scope);
-    let headers = state.invocations.borrow_mut().get_mut(id).map(|invocation| std::mem::take(&mut invocation.headers));
+    let headers = state
+        .invocations
+        .borrow_mut()
+        .get_mut(id)
+        .map(|invocation| std::mem::take(&mut invocation.headers));
     let headers = headers.unwrap_or_default();
     let headers = headers.iter().map(|header| (header.name.as_str(), &header.value[..]));
     let Some(strings) = from_headers(scope, headers) else { return };
@@ -213,7 +244,8 @@ pub(crate) fn evaluate_module<'s>(
 ) {
     let Ok(specifier) = args.get(0).try_cast() else { return };
     let referrer = args.get(1).to_rust_string_lossy(scope);
-    if let Some((evaluation, namespace)) = modules::import(scope, specifier, &referrer, args.get(2)) {
+    if let Some((evaluation, namespace)) = modules::import(scope, specifier, &referrer, args.get(2))
+    {
         rv.set(v8::Array::new_with_elements(scope, &[evaluation, namespace]).into());
     }
 }

@@ -10,16 +10,16 @@ use std::collections::HashMap;
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use tenon_engine::bytes;
-use tenon_engine::state::slot;
+use tenon_engine::slot::slot;
 
 crate::ops::native! {
-    "utf8Length" => utf8_length,
-    "utf8Write" => utf8_write,
-    "encodingName" => encoding_name,
-    "decode" => decode,
-    "decoderOpen" => decoder_open,
-    "decoderPush" => decoder_push,
-    "decoderClose" => decoder_close,
+    "utf8Length(text: string): number" => utf8_length,
+    "utf8Write(text: string, into: View): number" => utf8_write,
+    "encodingName(label: string): string | undefined" => encoding_name,
+    "decode(bytes: View, encoding: string, fatal: boolean, ignoreBOM: boolean): string | null" => decode,
+    "decoderOpen(encoding: string, fatal: boolean, ignoreBOM: boolean): number | undefined" => decoder_open,
+    "decoderPush(decoder: number, bytes: View | undefined, last: boolean): string | null" => decoder_push,
+    "decoderClose(decoder: number): void" => decoder_close,
 }
 
 /// The most streaming decoders that an isolate may have open: V8 does not count their memory.
@@ -43,15 +43,23 @@ pub(crate) fn utf8_write(
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
-    let (Ok(string), Ok(view)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
+    let (Ok(string), Ok(view)) =
+        (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
     else {
         return;
     };
     // A code unit becomes three bytes at most.
     let mut utf8 = vec![0; view.byte_length().min(string.length().saturating_mul(3))];
     let mut read = 0;
-    let written = string.write_utf8_v2(scope, &mut utf8, v8::WriteFlags::kReplaceInvalidUtf8, Some(&mut read));
-    bytes::cells(view, |cells| cells.iter().zip(&utf8[..written]).for_each(|(cell, byte)| cell.set(*byte)));
+    let written = string.write_utf8_v2(
+        scope,
+        &mut utf8,
+        v8::WriteFlags::kReplaceInvalidUtf8,
+        Some(&mut read),
+    );
+    bytes::cells(view, |cells| {
+        cells.iter().zip(&utf8[..written]).for_each(|(cell, byte)| cell.set(*byte))
+    });
     result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written as f64);
 }
 
@@ -90,7 +98,10 @@ pub(crate) fn decode(
 }
 
 /// Returns the encoding with a name that `encodingName` returned.
-fn encoding(scope: &mut v8::PinScope<'_, '_>, name: v8::Local<'_, v8::Value>) -> Option<&'static Encoding> {
+fn encoding(
+    scope: &mut v8::PinScope<'_, '_>,
+    name: v8::Local<'_, v8::Value>,
+) -> Option<&'static Encoding> {
     let name = name.try_cast::<v8::String>().ok()?;
     let view = v8::ValueView::new(scope, name);
     match view.as_str()? {
@@ -99,7 +110,12 @@ fn encoding(scope: &mut v8::PinScope<'_, '_>, name: v8::Local<'_, v8::Value>) ->
     }
 }
 
-fn text<'b>(encoding: &'static Encoding, bytes: &'b [u8], fatal: bool, keep_bom: bool) -> Option<Cow<'b, str>> {
+fn text<'b>(
+    encoding: &'static Encoding,
+    bytes: &'b [u8],
+    fatal: bool,
+    keep_bom: bool,
+) -> Option<Cow<'b, str>> {
     let bytes = if keep_bom { bytes } else { without_bom(encoding, bytes) };
     if fatal {
         encoding.decode_without_bom_handling_and_without_replacement(bytes)

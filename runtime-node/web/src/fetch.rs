@@ -16,11 +16,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tenon_egress::handshake;
 use tenon_egress::{EgressError, Opened, Outgoing, RedirectMode, Request, Response, Tunnel};
 use tenon_engine::collection::make_room;
-use tenon_engine::invocation::InvocationId;
-use tenon_engine::promise::{Thrown, out_of_memory, promise};
+use tenon_engine::ids::InvocationId;
+use tenon_engine::promise::promise;
 use tenon_engine::state::State;
 use tenon_engine::streams::{Body, Incoming};
 use tenon_engine::string::{array_of, from_headers, from_name, from_octets, to_bytes, to_octets};
+use tenon_engine::thrown::{Thrown, out_of_memory};
 use tokio_tungstenite::tungstenite::protocol::Role;
 use url::{Position, Url};
 
@@ -30,12 +31,13 @@ use crate::websocket::sockets::Sockets;
 use crate::websocket::sockets::link::Wire;
 
 crate::ops::native! {
-    "invocationNow" => invocation_now,
-    "fetchNumber" => number,
-    "fetchSend" => send,
-    "fetchAbort" => abort,
-    "fetchIsOver" => is_over,
-    "dataUrl" => data_url,
+    "invocationNow(): number" => invocation_now,
+    "fetchNumber(): number" => number,
+    "fetchSend(number: number, method: string, url: string, headers: string[], redirect: string, \
+     body: Body, owner: number | undefined, stream: number | undefined): Promise<Outcome>" => send,
+    "fetchAbort(number: number): void" => abort,
+    "fetchIsOver(number: number): boolean" => is_over,
+    "dataUrl(url: string): [type: string, bytes: Uint8Array, url: string] | null" => data_url,
 }
 
 /// The limit on a request's headers, in bytes. Common servers accept less.
@@ -89,7 +91,11 @@ pub(crate) fn number(
 }
 
 /// `fetchAbort(number)`: aborts the request or its body.
-pub(crate) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn abort(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let number = args.get(0).uint32_value(scope).unwrap_or_default();
     Outbound::of(scope).aborts.abort(number);
 }
@@ -111,7 +117,11 @@ pub(crate) fn is_over(
 /// Returns a promise of `[status, statusText, url, redirected, headers, owner, stream]`, the last
 /// two null if there is no body, followed by a socket's owner and number if a WebSocket was
 /// requested and opened; or of `[stage, message]`; or of null if the request was aborted.
-pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
+pub(crate) fn send(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    rv: v8::ReturnValue<'_>,
+) {
     let state = State::of(scope);
     let outbound = Outbound::of(scope);
     let Some(invocation) = state.current(scope) else {
@@ -151,10 +161,16 @@ pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
         })
     };
     promise(scope, rv, work, move |scope, fetched| match fetched {
-        Outcome::Response(response, abortee) => response_head(scope, invocation, response, abortee, None),
-        Outcome::Socket(response, tunnel) => {
-            response_head(scope, invocation, response, None, Some((Wire::Tunnel(tunnel), Role::Client)))
+        Outcome::Response(response, abortee) => {
+            response_head(scope, invocation, response, abortee, None)
         }
+        Outcome::Socket(response, tunnel) => response_head(
+            scope,
+            invocation,
+            response,
+            None,
+            Some((Wire::Tunnel(tunnel), Role::Client)),
+        ),
         Outcome::Failed(error) => failure(scope, error.stage().as_str(), &error.to_string()),
         Outcome::Aborted => Ok(v8::null(scope).into()),
     });
@@ -197,7 +213,8 @@ fn text(
     what: &str,
 ) -> Result<String, Thrown> {
     let string = value.try_cast::<v8::String>().ok().filter(|string| string.length() <= longest);
-    let too_long = || Thrown::type_error(format!("The request's {what} is longer than {longest} characters"));
+    let too_long =
+        || Thrown::type_error(format!("The request's {what} is longer than {longest} characters"));
     string.map(|string| string.to_rust_string_lossy(scope)).ok_or_else(too_long)
 }
 
@@ -208,13 +225,19 @@ fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
         Body::Full(bytes) => return Outgoing::Full(bytes),
         Body::Stream(stream) => stream,
     };
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let bytes = stream.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string()))).boxed_local();
+    let length =
+        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let bytes = stream
+        .map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())))
+        .boxed_local();
     Outgoing::Stream { bytes, length }
 }
 
 /// Validates each header again: a Worker can get hold of the list (see `respond`).
-pub(crate) fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<HeaderMap, Thrown> {
+pub(crate) fn headers(
+    scope: &mut v8::PinScope<'_, '_>,
+    list: v8::Local<'_, v8::Value>,
+) -> Result<HeaderMap, Thrown> {
     let malformed = || Thrown::type_error("The headers are not valid in HTTP");
     let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(HeaderMap::new()) };
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
@@ -222,10 +245,12 @@ pub(crate) fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::
     let mut headers = HeaderMap::with_capacity((list.length() / 2).min(16) as usize);
     for pair in 0..list.length() / 2 {
         let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or_else(malformed)?;
-        let too_large = || Thrown::type_error(format!("The headers are larger than {HEADERS} bytes"));
+        let too_large =
+            || Thrown::type_error(format!("The headers are larger than {HEADERS} bytes"));
         left = left.checked_sub(name.length() + value.length() + 32).ok_or_else(too_large)?;
         let name = HeaderName::from_bytes(&to_octets(scope, name)).map_err(|_| malformed())?;
-        let value = HeaderValue::from_maybe_shared(to_octets(scope, value)).map_err(|_| malformed())?;
+        let value =
+            HeaderValue::from_maybe_shared(to_octets(scope, value)).map_err(|_| malformed())?;
         headers.append(name, value);
     }
     Ok(headers)
@@ -241,11 +266,19 @@ fn response_head<'s>(
     let Response { status, reason, headers, url, redirected, body } = response;
     let body = body.map(|body| Body::Stream(received(body, abortee)));
     let reason = reason.chars().map(|character| character as u8).collect();
-    let strings = from_headers(scope, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
+    let strings =
+        from_headers(scope, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
     head(
         scope,
         invocation,
-        Fetched { status: status.as_u16(), reason, url: &url[..Position::AfterQuery], redirected, body, socket },
+        Fetched {
+            status: status.as_u16(),
+            reason,
+            url: &url[..Position::AfterQuery],
+            redirected,
+            body,
+            socket,
+        },
         strings,
     )
 }
@@ -268,9 +301,10 @@ pub(crate) fn head<'s>(
     });
     let nothing: v8::Local<'_, v8::Value> = v8::null(scope).into();
     let (owner, number) = match stream {
-        Some(number) => {
-            (v8::Number::new(scope, invocation.to_number()).into(), v8::Number::new(scope, number.to_number()).into())
-        }
+        Some(number) => (
+            v8::Number::new(scope, invocation.to_number()).into(),
+            v8::Number::new(scope, number.to_number()).into(),
+        ),
         None => (nothing, nothing),
     };
     let headers = headers.ok_or_else(out_of_memory)?;
@@ -288,7 +322,8 @@ pub(crate) fn head<'s>(
         let state = State::of(scope);
         let mut invocations = state.invocations.borrow_mut();
         let ended = || Thrown::type_error("The invocation has ended");
-        let number = invocations.get_mut(invocation).ok_or_else(ended)?.attach::<Sockets>().add(wire, role);
+        let number =
+            invocations.get_mut(invocation).ok_or_else(ended)?.attach::<Sockets>().add(wire, role);
         parts.push(v8::Number::new(scope, invocation.to_number()).into());
         parts.push(v8::Number::new(scope, number.to_number()).into());
     }
@@ -328,7 +363,8 @@ pub(crate) fn data_url(
     rv.set_null();
     let Ok(url) = args.get(0).try_cast::<v8::String>() else { return };
     if url.length() > DATA {
-        let why = format!("A data: URL may have at most {DATA} characters; serve larger data over HTTP");
+        let why =
+            format!("A data: URL may have at most {DATA} characters; serve larger data over HTTP");
         return Thrown::type_error(why).throw(scope);
     }
     let url = url.to_rust_string_lossy(scope);
@@ -341,6 +377,8 @@ pub(crate) fn data_url(
     let Some(kind) = from_octets(scope, kind.as_bytes()) else { return };
     let Some(plain) = from_octets(scope, plain.as_bytes()) else { return };
     if let Some(array) = array_of(scope, counted) {
-        rv.set(v8::Array::new_with_elements(scope, &[kind.into(), array.into(), plain.into()]).into());
+        rv.set(
+            v8::Array::new_with_elements(scope, &[kind.into(), array.into(), plain.into()]).into(),
+        );
     }
 }

@@ -39,7 +39,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tenon_egress::{Client, EgressMetrics, Settings};
-use tenon_engine::snapshot::Builtins;
+use tenon_engine::snapshot::{Builtins, References};
 use tenon_engine::state::State;
 use tenon_engine::{Attachment, Interfaces};
 use tenon_proto::runtime::Header;
@@ -62,6 +62,7 @@ static BUILTINS: Builtins = Builtins {
     sources: &SOURCES,
     late: LATE,
     functions: ops::callbacks,
+    references: References::new(),
 };
 
 /// The Web interfaces of a shard's Workers, and what they share. Belongs to the shard's thread.
@@ -113,7 +114,8 @@ impl Interfaces for Web {
     fn furnish(&self, isolate: &mut v8::Isolate, state: &Rc<State>) {
         isolate.set_slot(Arc::clone(&self.responses));
         isolate.set_slot(self.leaving.clone());
-        let outbound = Outbound::new(Rc::clone(&self.client), Rc::clone(&self.services), &state.revision);
+        let outbound =
+            Outbound::new(Rc::clone(&self.client), Rc::clone(&self.services), &state.revision);
         isolate.set_slot(outbound);
     }
 

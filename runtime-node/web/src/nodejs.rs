@@ -6,11 +6,12 @@ pub(crate) mod hash;
 
 use tenon_engine::snapshot;
 use tenon_engine::state::State;
+use tenon_proto::revision::ByKind;
 
 crate::ops::native! {
-    "isKind" => is_kind,
-    "lateScript" => late_script,
-    "environment" => environment,
+    "isKind(value: unknown, kind: string): boolean" => is_kind,
+    "lateScript(name: string): (internal: object) => void" => late_script,
+    "environment(): string[]" => environment,
 }
 
 /// `lateScript(name)`: returns the value of a script that is not part of the snapshot.
@@ -33,8 +34,10 @@ pub(crate) fn environment(
     mut result: v8::ReturnValue<'_>,
 ) {
     let state = State::of(scope);
-    let pairs = state.revision.vars.iter().chain(&state.revision.secrets);
-    let strings = pairs.flat_map(|(name, value)| [name, value]).map(|text| v8::String::new(scope, text));
+    let ByKind { vars, secrets, services: _ } = ByKind::of(&state.revision.bindings);
+    let pairs = vars.into_iter().chain(secrets);
+    let strings =
+        pairs.flat_map(|(name, value)| [name, value]).map(|text| v8::String::new(scope, text));
     let strings = strings.map(|string| string.map(v8::Local::from)).collect::<Option<Vec<_>>>();
     if let Some(strings) = strings {
         result.set(v8::Array::new_with_elements(scope, &strings).into());

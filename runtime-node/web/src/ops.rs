@@ -6,13 +6,15 @@
 //! arguments as far as memory safety allows. They may run a Worker's code only where their
 //! documentation says so. A panic ends the isolate, because it cannot unwind through V8.
 
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::ids::InvocationId;
 use tenon_engine::streams::StreamId;
 
-/// Lists the native functions of a module with the names under which JavaScript finds them. The build
-/// script reads the names, so each line is `"name" => function,`.
+/// Lists the native functions of a module with the signatures under which JavaScript finds them, in
+/// TypeScript: `"timerClear(timer: number): void" => clear,`. The build script reads the names, and
+/// `types/check.mjs` checks the callers. `types/internal.d.ts` defines types such as `View`. A long
+/// signature continues on further lines after a backslash, and has no double quotes.
 macro_rules! native {
-    ($($name:literal => $function:path),+ $(,)?) => {
+    ($($signature:literal => $function:path),+ $(,)?) => {
         /// Returns this module's native functions as V8 callbacks, in order.
         pub(crate) fn native() -> Vec<v8::FunctionCallback> {
             use v8::MapFnTo as _;
@@ -22,7 +24,7 @@ macro_rules! native {
                     args: v8::FunctionCallbackArguments<'s>,
                     result: v8::ReturnValue<'s>,
                 ) {
-                    use tenon_engine::fence::{Callback, contain};
+                    use tenon_engine::callbacks::{Callback, contain};
                     let _ = contain(scope, Callback::Operation, |scope| $function(scope, args, result));
                 }
                 op.map_fn_to()
@@ -36,7 +38,10 @@ pub(crate) use native;
 include!(concat!(env!("OUT_DIR"), "/ops.rs"));
 
 /// Returns the invocation that an argument names.
-pub(crate) fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {
+pub(crate) fn invocation(
+    scope: &v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+) -> InvocationId {
     InvocationId::from_number(value.number_value(scope).unwrap_or_default())
 }
 
@@ -46,5 +51,8 @@ pub(crate) fn stream(
     owner: v8::Local<'_, v8::Value>,
     number: v8::Local<'_, v8::Value>,
 ) -> (InvocationId, StreamId) {
-    (invocation(scope, owner), StreamId::from_number(number.number_value(scope).unwrap_or_default()))
+    (
+        invocation(scope, owner),
+        StreamId::from_number(number.number_value(scope).unwrap_or_default()),
+    )
 }

@@ -8,14 +8,16 @@ use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tenon_egress::handshake::{self, Key, Unanswered};
 use tenon_egress::{EgressError, Outgoing, Request};
+use tenon_engine::CallContext;
 use tenon_engine::FetchRequest;
-use tenon_engine::Origin;
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::byte_stream::{Broken, ByteStream};
+use tenon_engine::ids::InvocationId;
 use tenon_engine::pipe;
-use tenon_engine::promise::{Thrown, promise};
+use tenon_engine::promise::promise;
 use tenon_engine::state::State;
-use tenon_engine::streams::{Body, Broken, ByteStream};
+use tenon_engine::streams::Body;
 use tenon_engine::string::from_headers;
+use tenon_engine::thrown::Thrown;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::Header;
@@ -27,7 +29,9 @@ use crate::service::calls::{Answered, Call};
 use crate::websocket::sockets::link::Wire;
 
 crate::ops::native! {
-    "serviceSend" => send,
+    "serviceSend(number: number, method: string, url: string, headers: string[], redirect: string, \
+     body: Body, owner: number | undefined, stream: number | undefined, \
+     service: number): Promise<Outcome>" => send,
 }
 
 /// The stage of a failed call, as `fetch.js` reports it.
@@ -36,13 +40,18 @@ const STAGE: &str = "service";
 /// `serviceSend(number, method, url, headers, redirect, body, owner, stream, service)`: like
 /// `fetchSend`, but to the Worker that the revision's binding at index `service` names. The
 /// response is returned as it is: redirects are left to the caller.
-pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
+pub(crate) fn send(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    rv: v8::ReturnValue<'_>,
+) {
     let state = State::of(scope);
     let Some(invocation) = state.current(scope) else {
         return Thrown::type_error("Cannot call a Worker: the invocation has ended").throw(scope);
     };
     let place = args.get(8).uint32_value(scope).unwrap_or_default() as usize;
-    let Some(callee) = state.revision.services.values().nth(place).cloned() else {
+    let Some(callee) = state.revision.services().nth(place).map(|(_, worker)| worker.clone())
+    else {
         return Thrown::type_error("There is no such binding").throw(scope);
     };
     let mut request = match fetch::request(scope, &args) {
@@ -72,27 +81,49 @@ pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     promise(scope, rv, work, move |scope, (called, abortee)| match called {
         None => Ok(v8::null(scope).into()),
         Some(Err(failure)) => fetch::failure(scope, STAGE, &told(&failure)),
-        Some(Ok(Answered { status: 101, headers, body })) => match asked.map(|asked| asked.answered(&headers, body)) {
-            Some(Ok(wire)) => {
-                let socket = Some((wire, Role::Client));
-                let answered =
-                    Fetched { status: 101, reason: Bytes::new(), url: &url, redirected: false, body: None, socket };
-                let strings = strings(scope, &headers);
-                fetch::head(scope, invocation, answered, strings)
+        Some(Ok(Answered { status: 101, headers, body })) => {
+            match asked.map(|asked| asked.answered(&headers, body)) {
+                Some(Ok(wire)) => {
+                    let socket = Some((wire, Role::Client));
+                    let answered = Fetched {
+                        status: 101,
+                        reason: Bytes::new(),
+                        url: &url,
+                        redirected: false,
+                        body: None,
+                        socket,
+                    };
+                    let strings = strings(scope, &headers);
+                    fetch::head(scope, invocation, answered, strings)
+                }
+                Some(Err(why)) => fetch::failure(scope, STAGE, &why.to_string()),
+                None => fetch::failure(
+                    scope,
+                    STAGE,
+                    "the Worker answered with a WebSocket that was not requested",
+                ),
             }
-            Some(Err(why)) => fetch::failure(scope, STAGE, &why.to_string()),
-            None => fetch::failure(scope, STAGE, "the Worker answered with a WebSocket that was not requested"),
-        },
+        }
         Some(Ok(Answered { status, headers, body })) => {
             let body = body.map(|body| Body::Stream(breakable(body, abortee)));
-            let answered = Fetched { status, reason: Bytes::new(), url: &url, redirected: false, body, socket: None };
+            let answered = Fetched {
+                status,
+                reason: Bytes::new(),
+                url: &url,
+                redirected: false,
+                body,
+                socket: None,
+            };
             let strings = strings(scope, &headers);
             fetch::head(scope, invocation, answered, strings)
         }
     });
 }
 
-fn strings<'s>(scope: &v8::PinScope<'s, '_>, headers: &[Header]) -> Option<Vec<v8::Local<'s, v8::Value>>> {
+fn strings<'s>(
+    scope: &v8::PinScope<'s, '_>,
+    headers: &[Header],
+) -> Option<Vec<v8::Local<'s, v8::Value>>> {
     from_headers(scope, headers.iter().map(|header| (header.name.as_str(), &header.value[..])))
 }
 
@@ -112,14 +143,18 @@ impl Asked {
         let key = Key::new();
         key.ask(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
-        let bytes = reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
+        let bytes =
+            reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
         request.body = Outgoing::Stream { bytes: bytes.boxed_local(), length: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
     fn answered(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, Unanswered> {
         let pair = |header: &Header| {
-            Some((HeaderName::try_from(&header.name).ok()?, HeaderValue::from_maybe_shared(header.value.clone()).ok()?))
+            Some((
+                HeaderName::try_from(&header.name).ok()?,
+                HeaderValue::from_maybe_shared(header.value.clone()).ok()?,
+            ))
         };
         let headers: HeaderMap = headers.iter().filter_map(pair).collect();
         self.key.is_answered(&self.headers, &headers)?;
@@ -132,20 +167,26 @@ impl Asked {
 ///
 /// # Errors
 /// Returns the invocation's limit on subrequests when it is reached.
-fn call(state: &State, invocation: InvocationId, callee: WorkerId, request: Request) -> Result<Call, u32> {
+fn call(
+    state: &State,
+    invocation: InvocationId,
+    callee: WorkerId,
+    request: Request,
+) -> Result<Call, u32> {
     state.subrequest(invocation)?;
     let invocations = state.invocations.borrow();
     let caller = invocations.get(invocation).ok_or(0_u32)?;
-    let digest = caller.origin.digest_of(&callee);
-    let origin = Origin { depth: caller.origin.depth.saturating_add(1), services: Vec::new() };
+    let digest = caller.call_context.digest_of(&callee);
+    let call_context =
+        CallContext { depth: caller.call_context.depth.saturating_add(1), services: Vec::new() };
     let request_id = caller.request_id.to_string();
     drop(invocations);
-    let request = delivered(request, request_id, origin);
+    let request = delivered(request, request_id, call_context);
     Ok(Call { caller: state.revision.worker.clone(), callee, digest, request })
 }
 
 /// Builds the request as the other Worker receives it.
-fn delivered(request: Request, request_id: String, origin: Origin) -> FetchRequest {
+fn delivered(request: Request, request_id: String, call_context: CallContext) -> FetchRequest {
     let Request { method, url, headers, body, .. } = request;
     let (body, length) = match body {
         Outgoing::Empty => (Body::Full(Bytes::new()), None),
@@ -154,19 +195,32 @@ fn delivered(request: Request, request_id: String, origin: Origin) -> FetchReque
             (Body::Full(bytes), Some(length))
         }
         Outgoing::Stream { bytes, length } => {
-            let bytes = bytes.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into())));
+            let bytes =
+                bytes.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into())));
             (Body::Stream(bytes.boxed_local()), length)
         }
     };
-    let owned = |name: &str, value: &[u8]| Header { name: name.to_owned(), value: Bytes::copy_from_slice(value) };
+    let owned = |name: &str, value: &[u8]| Header {
+        name: name.to_owned(),
+        value: Bytes::copy_from_slice(value),
+    };
     // The caller's values for these may be those of a request that it received itself.
     let kept = headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
-    let mut headers: Vec<_> = kept.map(|(name, value)| owned(name.as_str(), value.as_bytes())).collect();
+    let mut headers: Vec<_> =
+        kept.map(|(name, value)| owned(name.as_str(), value.as_bytes())).collect();
     let host = url.host_str().unwrap_or_default();
     let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     headers.push(owned(HOST.as_str(), authority.as_bytes()));
-    headers.extend(length.map(|length| owned(CONTENT_LENGTH.as_str(), length.to_string().as_bytes())));
-    FetchRequest { request_id, method: method.as_str().to_owned(), url: url.into(), headers, body, origin }
+    headers
+        .extend(length.map(|length| owned(CONTENT_LENGTH.as_str(), length.to_string().as_bytes())));
+    FetchRequest {
+        request_id,
+        method: method.as_str().to_owned(),
+        url: url.into(),
+        headers,
+        body,
+        call_context,
+    }
 }
 
 /// Formats a failure for the Worker's author.

@@ -9,14 +9,14 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use tenon_engine::continuation;
 use tenon_engine::heap::Charge;
-use tenon_engine::invocation::{InvocationId, OperationId};
+use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
 use tokio::time::Sleep;
 
 crate::ops::native! {
-    "timerStart" => start,
-    "timerClear" => clear,
+    "timerStart(callback: () => void, milliseconds: number, repeat: boolean): number" => start,
+    "timerClear(timer: number): void" => clear,
 }
 
 /// The shortest interval of a repeating timer, which keeps it from monopolising the shard's event
@@ -43,7 +43,9 @@ pub(crate) fn start(
 ) {
     let state = State::of(scope);
     rv.set_double(0.0);
-    let (Ok(callback), Some(invocation)) = (args.get(0).try_cast(), state.current(scope)) else { return };
+    let (Ok(callback), Some(invocation)) = (args.get(0).try_cast(), state.current(scope)) else {
+        return;
+    };
     let delay = Duration::from_millis(args.get(1).number_value(scope).unwrap_or_default() as u64);
     let repeat = args.get(2).is_true();
     let delay = if repeat { delay.max(SHORTEST_INTERVAL) } else { delay };
@@ -81,7 +83,8 @@ fn wait(
                 let invocation = timer.invocation;
                 // The delay starts when the turn has ended, so that other work runs between two
                 // callbacks, however long they take.
-                let next = continuation::keep(scope, invocation, wait(&state, operation, timer, None));
+                let next =
+                    continuation::keep(scope, invocation, wait(&state, operation, timer, None));
                 state.operate_as(invocation, operation, next);
             }
             let undefined = v8::undefined(scope).into();
@@ -92,7 +95,11 @@ fn wait(
     .boxed_local()
 }
 
-pub(crate) fn clear(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn clear(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let state = State::of(scope);
     let operation = OperationId::from_number(args.get(0).number_value(scope).unwrap_or_default());
     let current = state.current(scope);

@@ -14,10 +14,10 @@ use tenon_engine::bytes::cells;
 use url::{Position, Url, form_urlencoded, quirks};
 
 crate::ops::native! {
-    "urlParse" => url_parse,
-    "urlSet" => url_set,
-    "formParse" => form_parse,
-    "formEscape" => form_escape,
+    "urlParse(input: string, base: string | undefined, offsets: Uint32Array): string | undefined" => url_parse,
+    "urlSet(href: string, part: number, value: string, offsets: Uint32Array): string" => url_set,
+    "formParse(text: string): string[]" => form_parse,
+    "formEscape(text: string): string" => form_escape,
 }
 
 /// The number of offsets that describe a URL.
@@ -65,7 +65,9 @@ impl Part {
     /// Returns the part with this number in `url.js`.
     fn from_number(number: u32) -> Option<Self> {
         use Part::*;
-        [Protocol, Username, Password, Host, Hostname, Port, Pathname, Search, Hash].get(number as usize).copied()
+        [Protocol, Username, Password, Host, Hostname, Port, Pathname, Search, Hash]
+            .get(number as usize)
+            .copied()
     }
 
     /// Implements the setter. An invalid value leaves the URL unchanged, as the standard requires.
@@ -141,7 +143,11 @@ fn resolve(text: &str, base: Option<&str>) -> Option<Resolved> {
         return Some(Resolved::Same(offsets));
     }
     let parsed = parse(text, base)?;
-    Some(if parsed.url.as_str() == text { Resolved::Same(parsed.offsets) } else { Resolved::Other(parsed) })
+    Some(if parsed.url.as_str() == text {
+        Resolved::Same(parsed.offsets)
+    } else {
+        Resolved::Other(parsed)
+    })
 }
 
 /// `urlParse(input, base | undefined, offsets)`: returns the serialization, or undefined.
@@ -151,7 +157,8 @@ pub(crate) fn url_parse(
     mut result: v8::ReturnValue<'_>,
 ) {
     let Ok(input) = args.get(0).try_cast::<v8::String>() else { return };
-    let base = args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
+    let base =
+        args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
     let resolved = {
         let view = v8::ValueView::new(scope, input);
         resolve(&view.to_cow_lossy(), base.as_deref())
@@ -241,7 +248,8 @@ mod tests {
         let href = "https://u:p@host:81/path?query#hash";
         let at = |part: &str| href.find(part).unwrap();
         let (user, host, path) = (at("u:"), at("host"), at("/path"));
-        let expected = [5, user, user + 1, at("p@"), at("@"), host, at(":81"), path, path, at("?"), at("#")];
+        let expected =
+            [5, user, user + 1, at("p@"), at("@"), host, at(":81"), path, path, at("?"), at("#")];
         assert_eq!(offsets_of(href), expected);
     }
 
@@ -257,13 +265,22 @@ mod tests {
 
     #[test]
     fn a_setter_ignores_a_value_that_does_not_fit() {
-        assert_eq!(set("https://host/", Part::Port, "not a port").unwrap().url.as_str(), "https://host/");
-        assert_eq!(set("https://host/", Part::Protocol, "mailto").unwrap().url.as_str(), "https://host/");
+        assert_eq!(
+            set("https://host/", Part::Port, "not a port").unwrap().url.as_str(),
+            "https://host/"
+        );
+        assert_eq!(
+            set("https://host/", Part::Protocol, "mailto").unwrap().url.as_str(),
+            "https://host/"
+        );
     }
 
     #[test]
     fn an_input_is_resolved_against_its_base() {
-        assert_eq!(parse("../c?d", Some("https://host/a/b")).unwrap().url.as_str(), "https://host/c?d");
+        assert_eq!(
+            parse("../c?d", Some("https://host/a/b")).unwrap().url.as_str(),
+            "https://host/c?d"
+        );
         assert!(parse("/a", None).is_none());
         assert!(parse("https://host/", Some("not a base")).is_none());
     }

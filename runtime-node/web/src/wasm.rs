@@ -12,23 +12,24 @@
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Counted;
-use tenon_engine::promise::out_of_memory;
-use tenon_engine::state::{State, slot};
+use tenon_engine::slot::slot;
+use tenon_engine::state::State;
 use tenon_engine::string::array_of;
+use tenon_engine::thrown::out_of_memory;
 use tenon_engine::wasm::check::MODULE;
 use tenon_engine::wasm::compiled::Compiled;
 use tenon_engine::wasm::opened::{Opened, Preparing};
-use tenon_engine::wasm::{Text, admit as admit_module, spaces};
+use tenon_engine::wasm::{Text, admit as admit_module, code_space};
 
 crate::ops::native! {
-    "wasmFits" => fits,
-    "wasmOpen" => open,
-    "wasmStep" => step,
-    "wasmAdmit" => admit,
-    "wasmCompile" => compile,
-    "wasmBytes" => bytes,
-    "wasmKeep" => keep,
-    "wasmClose" => close,
+    "wasmFits(bytes: number): boolean" => fits,
+    "wasmOpen(bytes: View): number | string" => open,
+    "wasmStep(module: number): true | string | undefined" => step,
+    "wasmAdmit(module: number): true | string" => admit,
+    "wasmCompile(module: number): object" => compile,
+    "wasmBytes(module: number): Uint8Array" => bytes,
+    "wasmKeep(module: number): ArrayBuffer" => keep,
+    "wasmClose(module: number): void" => close,
 }
 
 fn opened<'a>(
@@ -60,10 +61,15 @@ pub(crate) fn open(
     let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
     let length = view.byte_length();
     if length > MODULE {
-        say(scope, &mut result, &format!("the module has {length} bytes; at most {MODULE} are supported"));
+        say(
+            scope,
+            &mut result,
+            &format!("the module has {length} bytes; at most {MODULE} are supported"),
+        );
         return;
     }
-    let counted = make_room(scope, length).and_then(|budget| budget.count(contents::read(view, <[u8]>::to_vec)));
+    let counted = make_room(scope, length)
+        .and_then(|budget| budget.count(contents::read(view, <[u8]>::to_vec)));
     match counted {
         Some(counted) => result.set_uint32(slot::<Opened>(scope).add(Text::Copied(counted))),
         None => out_of_memory().throw(scope),
@@ -116,7 +122,7 @@ pub(crate) fn compile(
 ) {
     let Some(module) = opened(scope, &args) else { return };
     let (text, facts) = (std::mem::take(&mut module.text), module.facts);
-    let made = spaces::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()));
+    let made = code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()));
     let Some(object) = made else { return };
     if let Text::Revision(_) = text
         && let Some(compiled) = scope.get_slot::<Compiled>()
@@ -159,11 +165,17 @@ pub(crate) fn keep(
     mut result: v8::ReturnValue<'_>,
 ) {
     let Some(code) = opened(scope, &args).and_then(|module| module.code.take()) else { return };
-    result.set(v8::ArrayBuffer::with_backing_store(scope, &code.into_backing_store().make_shared()).into());
+    result.set(
+        v8::ArrayBuffer::with_backing_store(scope, &code.into_backing_store().make_shared()).into(),
+    );
 }
 
 /// `wasmClose(n)`: drops the module.
-pub(crate) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn close(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let number = args.get(0).uint32_value(scope).unwrap_or_default();
     slot::<Opened>(scope).close(number);
 }

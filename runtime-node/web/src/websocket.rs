@@ -11,10 +11,10 @@
 pub(crate) mod sockets;
 
 use tenon_engine::collection::make_room;
-use tenon_engine::invocation::InvocationId;
-use tenon_engine::promise::Thrown;
+use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
 use tenon_engine::string::to_bytes;
+use tenon_engine::thrown::Thrown;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
@@ -25,13 +25,13 @@ use crate::websocket::sockets::splice::Refused;
 use crate::websocket::sockets::{SocketId, Sockets, attend, splice};
 
 crate::ops::native! {
-    "socketServe" => serve,
-    "socketSplice" => splice,
-    "socketAccept" => accept,
-    "socketSend" => send,
-    "socketClose" => close,
-    "socketBuffered" => buffered,
-    "socketDrop" => forget,
+    "socketServe(invocation: number, headers: string[]): number" => serve,
+    "socketSplice(invocation: number, headers: string[], owner: number, socket: number): number" => splice,
+    "socketAccept(owner: number, socket: number, callback: Heard): boolean" => accept,
+    "socketSend(owner: number, socket: number, data: string | View): number" => send,
+    "socketClose(owner: number, socket: number, code: number, reason: string): void" => close,
+    "socketBuffered(owner: number, socket: number): number" => buffered,
+    "socketDrop(owner: number, socket: number): void" => forget,
 }
 
 /// The results of `socketSend`, as `websocket.js` numbers them.
@@ -47,10 +47,16 @@ fn socket(
     owner: v8::Local<'_, v8::Value>,
     number: v8::Local<'_, v8::Value>,
 ) -> (InvocationId, SocketId) {
-    (invocation(scope, owner), SocketId::from_number(number.number_value(scope).unwrap_or_default()))
+    (
+        invocation(scope, owner),
+        SocketId::from_number(number.number_value(scope).unwrap_or_default()),
+    )
 }
 
-fn line(scope: &v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Option<std::rc::Rc<Line>> {
+fn line(
+    scope: &v8::PinScope<'_, '_>,
+    args: &v8::FunctionCallbackArguments<'_>,
+) -> Option<std::rc::Rc<Line>> {
     let (owner, number) = socket(scope, args.get(0), args.get(1));
     let state = State::of(scope);
     let invocations = state.invocations.borrow();
@@ -94,7 +100,12 @@ pub(crate) fn splice(
     }
 }
 
-fn refuse(scope: &mut v8::PinScope<'_, '_>, id: InvocationId, refused: Refused, mut rv: v8::ReturnValue<'_>) {
+fn refuse(
+    scope: &mut v8::PinScope<'_, '_>,
+    id: InvocationId,
+    refused: Refused,
+    mut rv: v8::ReturnValue<'_>,
+) {
     match refused {
         Refused::Malformed(failure) => {
             State::of(scope).answer(id, Err(failure));
@@ -140,12 +151,18 @@ pub(crate) fn send(
 }
 
 /// `socketClose(owner, number, code, reason)`: closes the socket; a code of 0 means none.
-pub(crate) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn close(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let Some(line) = line(scope, &args) else { return };
     let code = args.get(2).uint32_value(scope).unwrap_or_default() as u16;
-    let reason = args.get(3).try_cast::<v8::String>().ok().map(|reason| reason.to_rust_string_lossy(scope));
+    let reason =
+        args.get(3).try_cast::<v8::String>().ok().map(|reason| reason.to_rust_string_lossy(scope));
     let reason = reason.filter(|reason| reason.len() <= REASON).unwrap_or_default();
-    let frame = (code != 0).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
+    let frame =
+        (code != 0).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
     line.say(Said::Close(frame));
 }
 
@@ -171,6 +188,6 @@ pub(crate) fn forget(
         .invocations
         .borrow_mut()
         .get_mut(owner)
-        .and_then(|held| held.attach::<Sockets>().remove(number));
+        .and_then(|held| held.attached_mut::<Sockets>()?.remove(number));
     drop(dropped);
 }

@@ -22,6 +22,8 @@
 //   internal.inspect(v)    formats a value for `console`
 //   internal.hooks         functions that native code calls, looked up once per isolate by name
 //
+// `types/check.mjs`, which `make lint` runs, infers the types of what files put on `internal`.
+//
 // Rules for code here: after a Worker has run, everything reachable from the global object is
 // hostile. Use primordials, never methods found through a prototype. On a path that serves a
 // request, never use `for…of` over arrays, spread or array destructuring, because they go through
@@ -30,22 +32,26 @@
   "use strict";
 
   const { getOwnPropertyDescriptor, defineProperty } = Object;
-  const { ownKeys, apply } = Reflect;
+  const { ownKeys } = Reflect;
   const { bind, call } = Function.prototype;
   const string = String;
   // uncurryThis(f)(self, …args) is f.call(self, …args), even if Function.prototype.call is
   // replaced.
   const uncurryThis = bind.bind(call);
 
+  /** @type {any} */
   const primordials = { __proto__: null, uncurryThis };
   const pascal = (key) =>
+    // @ts-expect-error: the language's symbols have descriptions
     typeof key === "symbol" ? `Symbol${key.description[7].toUpperCase()}${key.description.slice(8)}`
       : `${key[0].toUpperCase()}${key.slice(1)}`;
 
   function capture(object, prefix, wrap) {
     for (const key of ownKeys(object)) {
+      // @ts-expect-error: likewise
       if (typeof key === "symbol" && !key.description.startsWith("Symbol.")) continue;
       const name = `${prefix}${pascal(key)}`;
+      /** @type {any} */
       const descriptor = getOwnPropertyDescriptor(object, key);
       if ("get" in descriptor) {
         if (descriptor.get) primordials[`${prefix}Get${pascal(key)}`] = uncurryThis(descriptor.get);
@@ -94,12 +100,13 @@
   }
 
   internal.primordials = Object.freeze(primordials);
-  internal.hooks = { __proto__: null };
+  internal.hooks = /** @type {any} */ ({ __proto__: null });
 
   // An interface's name begins with a capital.
   const isMember = (name) => name[0] !== name[0].toUpperCase();
   internal.globals = (object) => {
     for (const key of ownKeys(object)) {
+      /** @type {any} */
       const descriptor = getOwnPropertyDescriptor(object, key);
       descriptor.enumerable = isMember(key);
       descriptor.configurable = true;

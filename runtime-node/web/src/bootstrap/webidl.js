@@ -224,7 +224,7 @@
         return { value, done: false };
       }
     }
-    delete PairIterator.prototype.constructor;
+    delete /** @type {any} */ (PairIterator.prototype).constructor;
     ObjectSetPrototypeOf(PairIterator.prototype, IteratorPrototype);
     ObjectDefineProperty(PairIterator.prototype, "next", { __proto__: null, enumerable: true });
     const tag = { __proto__: null, value: `${constructor.name} Iterator`, configurable: true };

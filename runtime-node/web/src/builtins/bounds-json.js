@@ -78,6 +78,7 @@
     if ((StringPrototypeCharCodeAt(text, end) === CLOSE_LIST) !== isList) malformed(end);
     // A list is flattened from its pieces at the end. Without `constructor`, `flat` creates a plain
     // array even if a Worker has changed `Array`.
+    /** @type {any} */
     const whole = isList ? [] : {};
     if (isList) put(whole, "constructor", undefined);
     const natively = (from, to) => {

@@ -20,6 +20,7 @@
   // Skips leading zeros and drops the digits after DIGITS, because the number is infinite by then.
   function parseLong(text, radix) {
     const base = radix | 0;
+    // @ts-expect-error: the expressions match any text
     const { length } = RegExpPrototypeExec(base === 0 || base === 16 ? SIGN_AND_BASE : SIGN, text)[0];
     let at = length;
     while (StringPrototypeCharCodeAt(text, at) === 48) at++;

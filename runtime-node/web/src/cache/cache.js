@@ -1,5 +1,5 @@
 // Caches (Service Workers §5.4, §5.5). A node stores a response if HTTP's rules allow it
-// (`ops/cache.rs`): the response has an explicit freshness lifetime, is not private, sets no
+// (`store.rs`): the response has an explicit freshness lifetime, is not private, sets no
 // cookies and is not too large. A cache may lose entries at any time, so operations that list
 // entries or caches are not implemented.
 //: late, after fetch.js

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, SET_COOKIE, TRANSFER_ENCODING,
+    CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, SET_COOKIE,
+    TRANSFER_ENCODING,
 };
 use http::{HeaderValue, Method, StatusCode, Uri};
 use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy, RequestLike, ResponseLike};
@@ -116,7 +117,9 @@ impl ResponseCache {
     pub fn new(bound: u64) -> Arc<Self> {
         let tenants = Arc::<Tenants>::default();
         let counted = Arc::clone(&tenants);
-        let gone = move |key: Arc<Key>, kept: Variants, _: RemovalCause| counted.give_back(&key, size_of(&kept));
+        let gone = move |key: Arc<Key>, kept: Variants, _: RemovalCause| {
+            counted.give_back(&key, size_of(&kept))
+        };
         let entries = Cache::builder()
             .max_capacity(bound)
             .weigher(|_, kept: &Variants| size_of(kept))
@@ -132,19 +135,27 @@ impl ResponseCache {
         let Answer { status, reason, mut headers } = answer;
         // The header described the transfer of the message, not the response.
         headers.remove(TRANSFER_ENCODING);
-        let length = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
+        let length =
+            headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
         let size = body.len() + length + key.url.len() + ENTRY;
         let has_cookies = headers.contains_key(SET_COOKIE);
         let response = Head { status, headers: &headers };
-        let policy = CachePolicy::new_options(asked, &response, SystemTime::now(), CacheOptions::default());
-        if body.len() > LARGEST || has_cookies || !policy.is_storable() || policy.is_stale(SystemTime::now()) {
+        let policy =
+            CachePolicy::new_options(asked, &response, SystemTime::now(), CacheOptions::default());
+        if body.len() > LARGEST
+            || has_cookies
+            || !policy.is_storable()
+            || policy.is_stale(SystemTime::now())
+        {
             return false;
         }
         let Ok(size) = u32::try_from(size) else { return false };
         let entry = Arc::new(Entry { policy, status, reason, body, size });
         let put = self.entries.entry(key.clone()).and_compute_with(|kept| {
             let before = kept.map(moka::Entry::into_value).unwrap_or_default();
-            let others = before.iter().filter(|other| !other.policy.is_stale(SystemTime::now()) && !other.meets(asked));
+            let others = before
+                .iter()
+                .filter(|other| !other.policy.is_stale(SystemTime::now()) && !other.meets(asked));
             let mut variants: Vec<_> = others.cloned().collect();
             variants.drain(..variants.len().saturating_sub(VARIANTS - 1));
             variants.push(entry);
@@ -162,14 +173,20 @@ impl ResponseCache {
     pub fn look_up(&self, key: &Key, asked: &Asked) -> Option<(Answer, Bytes)> {
         let kept = self.entries.get(key)?;
         let (entry, head) = kept.iter().rev().find_map(|entry| {
-            let BeforeRequest::Fresh(head) = entry.policy.before_request(asked, SystemTime::now()) else { return None };
+            let BeforeRequest::Fresh(head) = entry.policy.before_request(asked, SystemTime::now())
+            else {
+                return None;
+            };
             Some((entry, head))
         })?;
         let mut headers = head.headers;
         if has_it(&asked.headers, &headers) {
             headers.remove(CONTENT_LENGTH);
             let reason = Bytes::from_static(b"Not Modified");
-            return Some((Answer { status: StatusCode::NOT_MODIFIED, reason, headers }, Bytes::new()));
+            return Some((
+                Answer { status: StatusCode::NOT_MODIFIED, reason, headers },
+                Bytes::new(),
+            ));
         }
         let answer = Answer { status: entry.status, reason: entry.reason.clone(), headers };
         Some((answer, entry.body.clone()))
@@ -199,10 +216,14 @@ fn has_it(asked: &HeaderMap, answer: &HeaderMap) -> bool {
     if let Some(tags) = text(asked, &IF_NONE_MATCH) {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let tag = text(answer, &ETAG).map(opaque);
-        return tags.trim() == "*" || tags.split(',').any(|candidate| Some(opaque(candidate)) == tag);
+        return tags.trim() == "*"
+            || tags.split(',').any(|candidate| Some(opaque(candidate)) == tag);
     }
-    let date = |headers, name| text(headers, name).and_then(|date| httpdate::parse_http_date(date).ok());
-    date(asked, &IF_MODIFIED_SINCE).zip(date(answer, &LAST_MODIFIED)).is_some_and(|(since, last)| last <= since)
+    let date =
+        |headers, name| text(headers, name).and_then(|date| httpdate::parse_http_date(date).ok());
+    date(asked, &IF_MODIFIED_SINCE)
+        .zip(date(answer, &LAST_MODIFIED))
+        .is_some_and(|(since, last)| last <= since)
 }
 
 impl Tenants {
@@ -242,7 +263,13 @@ impl Expiry<Key, Variants> for Freshness {
         kept.iter().map(|entry| entry.policy.time_to_live(now)).max()
     }
 
-    fn expire_after_update(&self, key: &Key, kept: &Variants, now: Instant, _: Option<Duration>) -> Option<Duration> {
+    fn expire_after_update(
+        &self,
+        key: &Key,
+        kept: &Variants,
+        now: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
         self.expire_after_create(key, kept, now)
     }
 }

@@ -125,6 +125,7 @@
 
   // The getter `flags` reads properties that a Worker may override; the getters of single flags
   // read the expression's internal slots.
+  /** @type {[string, (expression: RegExp) => boolean][]} */
   const FLAGS = [
     ["d", primordials.RegExpPrototypeGetHasIndices], ["g", primordials.RegExpPrototypeGetGlobal],
     ["i", primordials.RegExpPrototypeGetIgnoreCase], ["m", primordials.RegExpPrototypeGetMultiline],

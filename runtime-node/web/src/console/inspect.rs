@@ -2,9 +2,10 @@
 //! the object's code.
 
 crate::ops::native! {
-    "kindOf" => kind_of,
-    "promiseDetails" => promise_details,
-    "whereThrown" => where_thrown,
+    "kindOf(value: unknown): string" => kind_of,
+    "promiseDetails(promise: object): \
+     [state: 'pending' | 'fulfilled' | 'rejected', result: unknown]" => promise_details,
+    "whereThrown(error: unknown): [message: string, file: string, line: number, column: number]" => where_thrown,
 }
 
 /// `kindOf(value)`: returns the object's kind, by its internal slots.
@@ -14,7 +15,8 @@ pub(crate) fn kind_of(
     mut result: v8::ReturnValue<'_>,
 ) {
     let kind = kind(args.get(0)).as_bytes();
-    if let Some(kind) = v8::String::new_from_one_byte(scope, kind, v8::NewStringType::Internalized) {
+    if let Some(kind) = v8::String::new_from_one_byte(scope, kind, v8::NewStringType::Internalized)
+    {
         result.set(kind.into());
     }
 }

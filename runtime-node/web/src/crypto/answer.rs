@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tenon_engine::collection::make_room;
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::ids::InvocationId;
 use tenon_engine::offload::{self, Lane, Meter, Slice};
-use tenon_engine::promise::{Thrown, out_of_memory, promise};
-use tenon_engine::state::{State, slot};
+use tenon_engine::promise::promise;
+use tenon_engine::slot::slot;
+use tenon_engine::state::State;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 
 use super::keys::{self, Key};
 
@@ -35,7 +37,11 @@ pub(crate) enum Effort {
 impl Effort {
     /// Returns the effort of an operation that takes time in proportion to its bytes.
     pub(crate) fn of_bytes(len: usize) -> Self {
-        if len <= AT_ONCE { Self::Little } else { Self::Much { lane: Lane::Parts, at_least: Duration::ZERO } }
+        if len <= AT_ONCE {
+            Self::Little
+        } else {
+            Self::Much { lane: Lane::Parts, at_least: Duration::ZERO }
+        }
     }
 }
 
@@ -69,7 +75,9 @@ pub(crate) fn answer(
             }
         }
         Effort::Much { lane, at_least } => {
-            if let Err(thrown) = elsewhere(scope, rv, lane, at_least, move |slice| work(Some(slice))) {
+            if let Err(thrown) =
+                elsewhere(scope, rv, lane, at_least, move |slice| work(Some(slice)))
+            {
                 thrown.throw(scope);
             }
         }
@@ -90,7 +98,8 @@ fn elsewhere(
 ) -> Result<(), Thrown> {
     let state = State::of(scope);
     let invocation = state.current(scope);
-    let left = invocation.and_then(|id| state.invocations.borrow().get(id).map(|invocation| invocation.cpu_left));
+    let left = invocation
+        .and_then(|id| state.invocations.borrow().get(id).map(|invocation| invocation.cpu_left));
     let (Some(id), Some(left)) = (invocation, left) else {
         return Err(Thrown::type_error("The invocation has ended"));
     };
@@ -117,7 +126,10 @@ fn elsewhere(
             state.charge(Some(id), done.cpu);
         }
         done.value.unwrap_or_else(|| {
-            Err(Thrown::dom("OperationError", "The operation exceeded the CPU time that the invocation had left"))
+            Err(Thrown::dom(
+                "OperationError",
+                "The operation exceeded the CPU time that the invocation had left",
+            ))
         })
     };
     promise(scope, rv, work, value);
@@ -141,7 +153,10 @@ impl Meters {
 }
 
 /// Converts a result to a JavaScript value.
-pub(crate) fn value<'s>(scope: &mut v8::PinScope<'s, '_>, output: Output) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+pub(crate) fn value<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    output: Output,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     Ok(match output {
         Output::Bytes(bytes) => buffer(scope, bytes)?.into(),
         Output::Truth(truth) => v8::Boolean::new(scope, truth).into(),

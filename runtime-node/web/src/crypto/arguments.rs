@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
-use tenon_engine::promise::out_of_memory;
+use tenon_engine::thrown::out_of_memory;
 
-use super::digest::Hash;
+use super::hash::Hash;
 use super::keys::{self, Key};
 
 /// The largest copy, in bytes, that is not charged, because it is dropped soon.
@@ -39,7 +39,10 @@ impl Deref for Data {
 
 /// Copies the bytes that a view shows; a value that is not a view counts as empty. Returns `None`
 /// if there is not enough memory, after throwing.
-pub(crate) fn bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Data> {
+pub(crate) fn bytes(
+    scope: &mut v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+) -> Option<Data> {
     let Ok(view) = value.try_cast::<v8::ArrayBufferView>() else { return Some(Data::default()) };
     let len = view.byte_length();
     let charge = if len > SMALL {
@@ -71,6 +74,9 @@ pub(crate) fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Valu
 }
 
 /// Returns the key of a handle.
-pub(crate) fn key(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Arc<Key>> {
+pub(crate) fn key(
+    scope: &mut v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+) -> Option<Arc<Key>> {
     keys::find(scope, value.try_cast::<v8::ArrayBuffer>().ok()?)
 }

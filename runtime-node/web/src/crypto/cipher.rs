@@ -13,21 +13,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::cipher::{
-    AES_128, AES_192, AES_256, DecryptionContext, EncryptingKey, EncryptionContext, PaddedBlockDecryptingKey,
-    PaddedBlockEncryptingKey, UnboundCipherKey,
+    AES_128, AES_192, AES_256, DecryptionContext, EncryptingKey, EncryptionContext,
+    PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey,
 };
 use tenon_engine::offload::Lane;
-use tenon_engine::promise::Thrown;
+use tenon_engine::thrown::Thrown;
 use zeroize::Zeroizing;
 
 use super::answer::{Effort, Output, answer};
 use super::arguments::{Data, bytes, hash, key, name, number};
-use super::digest::Hash;
+use super::hash::Hash;
 use super::keys::{Key, Secret};
 use super::lc;
 
 crate::ops::native! {
-    "cryptoCrypt" => crypt,
+    "cryptoCrypt(scheme: string, encrypt: boolean, key: Handle, data: View, secret: boolean, \
+     first?: View, second?: View, third?: number | string): Answer<ArrayBuffer | Ticket>" => crypt,
 }
 
 const BLOCK: usize = 16;
@@ -51,21 +52,31 @@ pub(crate) fn crypt(
     let Some(mut data) = bytes(scope, args.get(3)) else { return };
     let Some(cipher) = cipher(scope, &args) else { return };
     let effort = match (&*key, &cipher) {
-        (Key::Rsa(rsa), _) if rsa.is_private => Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO },
+        (Key::Rsa(rsa), _) if rsa.is_private => {
+            Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO }
+        }
         (_, Cipher::Gcm { more, .. }) => Effort::of_bytes(data.len() + more.len()),
         _ => Effort::of_bytes(data.len()),
     };
     answer(scope, result, effort, move |_| {
         let done = cipher.run(encrypt, &key, &mut data);
-        let output =
-            |bytes| if secret { Output::Secret(Key::Secret(Secret::new(bytes))) } else { Output::Bytes(bytes) };
+        let output = |bytes| {
+            if secret {
+                Output::Secret(Key::Secret(Secret::new(bytes)))
+            } else {
+                Output::Bytes(bytes)
+            }
+        };
         Some(done.map(output))
     });
 }
 
 /// Returns the cipher that the arguments describe. Returns `None` if there is not enough memory,
 /// after throwing.
-fn cipher(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Option<Cipher> {
+fn cipher(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: &v8::FunctionCallbackArguments<'_>,
+) -> Option<Cipher> {
     let scheme = name(scope, args.get(0));
     let first = bytes(scope, args.get(5))?;
     Some(match scheme.as_str() {
@@ -117,7 +128,14 @@ impl Cipher {
     }
 }
 
-fn gcm(encrypt: bool, key: &[u8], nonce: &[u8], more: &[u8], tag_len: usize, mut data: Vec<u8>) -> Option<Vec<u8>> {
+fn gcm(
+    encrypt: bool,
+    key: &[u8],
+    nonce: &[u8],
+    more: &[u8],
+    tag_len: usize,
+    mut data: Vec<u8>,
+) -> Option<Vec<u8>> {
     if encrypt {
         let mut tag = [0; 16];
         lc::gcm(true, key, nonce, more, &mut data, tag.get_mut(..tag_len)?).then(|| {
@@ -165,7 +183,8 @@ fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8
         return None;
     }
     let before_zero = (mask - (counter & mask)).saturating_add(1);
-    let first = usize::try_from(before_zero).map_or(data.len(), |blocks| data.len().min(blocks.saturating_mul(BLOCK)));
+    let first = usize::try_from(before_zero)
+        .map_or(data.len(), |blocks| data.len().min(blocks.saturating_mul(BLOCK)));
     let (first, second) = data.split_at_mut(first);
     for (counter, part) in [(counter, first), (counter & !mask, second)] {
         let key = EncryptingKey::ctr(unbound(key)?).ok()?;
@@ -213,9 +232,14 @@ mod tests {
     #[test]
     fn what_was_changed_is_not_decrypted() {
         for tag in [4, 8, 12, 16] {
-            for nonce in [&b"1"[..], b"123456789012", b"a nonce that is longer than a block has bytes"] {
+            for nonce in
+                [&b"1"[..], b"123456789012", b"a nonce that is longer than a block has bytes"]
+            {
                 let secret = gcm(true, &KEY, nonce, b"more", tag, b"plain".to_vec()).unwrap();
-                assert_eq!(gcm(false, &KEY, nonce, b"more", tag, secret.clone()).unwrap(), b"plain");
+                assert_eq!(
+                    gcm(false, &KEY, nonce, b"more", tag, secret.clone()).unwrap(),
+                    b"plain"
+                );
                 for at in 0..secret.len() {
                     let mut changed = secret.clone();
                     changed[at] ^= 1;

@@ -44,7 +44,7 @@
       const buffer = !ArrayBufferIsView(value) ? value
         : TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined ? TypedArrayPrototypeGetBuffer(value)
           : DataViewPrototypeGetBuffer(value);
-      return ArrayBufferPrototypeGetDetached(buffer) ? new Uint8Array(0) : bufferSource(value);
+      return ArrayBufferPrototypeGetDetached(buffer) ? new Uint8Array(0) : /** @type {Uint8Array} */ (bufferSource(value));
     };
     const copyOf = (value) => {
       const bytes = bytesOf(value);

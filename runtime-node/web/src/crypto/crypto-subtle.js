@@ -247,7 +247,9 @@
       timingSafeEqual(a, b) {
         this.#brand;
         needs(arguments.length, 2, "crypto.subtle.timingSafeEqual");
+        /** @type {any} */
         const one = bufferSource(toBuffer(a, "crypto.subtle.timingSafeEqual"));
+        /** @type {any} */
         const other = bufferSource(toBuffer(b, "crypto.subtle.timingSafeEqual"));
         if (TypedArrayPrototypeGetByteLength(one) !== TypedArrayPrototypeGetByteLength(other)) {
           throw new TypeError("crypto.subtle.timingSafeEqual: the two must have the same length");

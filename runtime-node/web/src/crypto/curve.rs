@@ -2,13 +2,16 @@
 
 use std::sync::OnceLock;
 
-use aws_lc_rs::agreement::{self, ECDH_P256, ECDH_P384, ECDH_P521, UnparsedPublicKey, X25519, agree};
+use aws_lc_rs::agreement::{
+    self, ECDH_P256, ECDH_P384, ECDH_P521, UnparsedPublicKey, X25519, agree,
+};
 use aws_lc_rs::digest::{Digest, SHA256, SHA384, SHA512};
 use aws_lc_rs::encoding::{AsBigEndian as _, EcPrivateKeyBin};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED, ECDSA_P384_SHA384_FIXED_SIGNING,
-    ECDSA_P521_SHA512_FIXED, ECDSA_P521_SHA512_FIXED_SIGNING, ED25519, EcdsaKeyPair, EcdsaSigningAlgorithm,
-    Ed25519KeyPair, KeyPair as _, ParsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED,
+    ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED, ECDSA_P521_SHA512_FIXED_SIGNING,
+    ED25519, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, ParsedPublicKey,
+    VerificationAlgorithm,
 };
 use zeroize::Zeroizing;
 
@@ -125,7 +128,9 @@ impl CurveKey {
             return None;
         }
         let public = match curve.agreement() {
-            None => Ed25519KeyPair::from_seed_unchecked(private).ok()?.public_key().as_ref().to_vec(),
+            None => {
+                Ed25519KeyPair::from_seed_unchecked(private).ok()?.public_key().as_ref().to_vec()
+            }
             Some(algorithm) => {
                 let key = agreement::PrivateKey::from_private_key(algorithm, private).ok()?;
                 key.compute_public_key().ok()?.as_ref().to_vec()
@@ -178,13 +183,18 @@ impl CurveKey {
         let make = || agreement::PrivateKey::from_private_key(algorithm, self.private()?).ok();
         let private = self.agreer.get_or_init(make).as_ref()?;
         // X25519 refuses an all-zero secret, as RFC 7748 §6.1 recommends.
-        agree(private, UnparsedPublicKey::new(algorithm, &other.public), (), |secret| Ok(secret.to_vec())).ok()
+        agree(private, UnparsedPublicKey::new(algorithm, &other.public), (), |secret| {
+            Ok(secret.to_vec())
+        })
+        .ok()
     }
 
     /// Signs a digest with ECDSA; the signature is the concatenation of r and s.
     pub(crate) fn sign_ecdsa(&self, digest: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
-            Signer::Ecdsa(pair) => Some(pair.sign_digest(&self.fitted(digest)?).ok()?.as_ref().to_vec()),
+            Signer::Ecdsa(pair) => {
+                Some(pair.sign_digest(&self.fitted(digest)?).ok()?.as_ref().to_vec())
+            }
             Signer::Ed25519(_) => None,
         }
     }
@@ -216,7 +226,11 @@ impl CurveKey {
             let private = self.private()?;
             Some(match self.curve.signing() {
                 Some(algorithm) => {
-                    let pair = EcdsaKeyPair::from_private_key_and_public_key(algorithm, private, &self.public);
+                    let pair = EcdsaKeyPair::from_private_key_and_public_key(
+                        algorithm,
+                        private,
+                        &self.public,
+                    );
                     Signer::Ecdsa(pair.ok()?)
                 }
                 None => Signer::Ed25519(Ed25519KeyPair::from_seed_unchecked(private).ok()?),
@@ -226,7 +240,9 @@ impl CurveKey {
     }
 
     fn verifier(&self) -> Option<&ParsedPublicKey> {
-        self.verifier.get_or_init(|| ParsedPublicKey::new(self.curve.verification()?, &self.public).ok()).as_ref()
+        self.verifier
+            .get_or_init(|| ParsedPublicKey::new(self.curve.verification()?, &self.public).ok())
+            .as_ref()
     }
 
     /// Adapts a digest of any hash to `aws-lc-rs`, whose algorithms each fix a hash. ECDSA
@@ -253,18 +269,21 @@ impl CurveKey {
 fn has_small_order(point: &[u8]) -> bool {
     /// The y coordinates of the points of order 8, which are each other's negatives.
     const ORDER_8: [u8; 32] = [
-        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
-        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98,
+        0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53,
+        0xfc, 0x05,
     ];
     const ORDER_8_NEGATIVE: [u8; 32] = [
-        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
-        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67,
+        0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac,
+        0x03, 0x7a,
     ];
     let Ok(mut y) = <[u8; 32]>::try_from(point) else { return true };
     y[31] &= 0x7F;
     // 0 and 1, which are also encoded as p and p + 1, and p − 1, where p = 2²⁵⁵ − 19.
     let is_small = y[1..].iter().all(|byte| *byte == 0) && y[0] <= 1;
-    let is_large = y[31] == 0x7F && y[1..31].iter().all(|byte| *byte == 0xFF) && (0xEC..=0xEE).contains(&y[0]);
+    let is_large =
+        y[31] == 0x7F && y[1..31].iter().all(|byte| *byte == 0xFF) && (0xEC..=0xEE).contains(&y[0]);
     is_small || is_large || y == ORDER_8 || y == ORDER_8_NEGATIVE
 }
 
@@ -272,7 +291,7 @@ fn has_small_order(point: &[u8]) -> bool {
 mod tests {
     use aws_lc_rs::digest;
 
-    use super::super::digest::Hash;
+    use super::super::hash::Hash;
     use super::*;
 
     #[test]
@@ -283,9 +302,15 @@ mod tests {
                 let digest = digest::digest(hash.algorithm(), b"data");
                 let signature = key.sign_ecdsa(digest.as_ref()).unwrap();
                 assert_eq!(signature.len(), 2 * curve.len());
-                assert!(key.to_public().verify_ecdsa(digest.as_ref(), &signature), "{curve:?} {hash:?}");
                 assert!(
-                    !key.verify_ecdsa(digest::digest(hash.algorithm(), b"other").as_ref(), &signature),
+                    key.to_public().verify_ecdsa(digest.as_ref(), &signature),
+                    "{curve:?} {hash:?}"
+                );
+                assert!(
+                    !key.verify_ecdsa(
+                        digest::digest(hash.algorithm(), b"other").as_ref(),
+                        &signature
+                    ),
                     "{curve:?} {hash:?}"
                 );
             }

@@ -7,19 +7,19 @@ use std::time::Duration;
 use aws_lc_rs::hkdf;
 use tenon_engine::collection::make_room;
 use tenon_engine::offload::{Lane, Slice};
-use tenon_engine::promise::{Thrown, out_of_memory};
+use tenon_engine::thrown::{Thrown, out_of_memory};
 use zeroize::Zeroizing;
 
 use super::answer::{Effort, Output, answer, failed};
 use super::arguments::{bytes, hash, key, number};
-use super::digest::Hash;
+use super::hash::Hash;
 use super::keys::{Key, Secret};
 use super::lc::Mac;
 
 crate::ops::native! {
-    "cryptoHkdf" => hkdf,
-    "cryptoPbkdf2" => pbkdf2,
-    "cryptoAgree" => agree,
+    "cryptoHkdf(key: Handle, hash: string, salt: View, info: View, bits: number): Answer<Ticket>" => hkdf,
+    "cryptoPbkdf2(key: Handle, hash: string, salt: View, iterations: number, bits: number): Answer<Ticket>" => pbkdf2,
+    "cryptoAgree(ours: Handle, theirs: Handle, bits: number | undefined): Answer<Ticket>" => agree,
 }
 
 pub(crate) fn hkdf(
@@ -39,12 +39,19 @@ pub(crate) fn hkdf(
         let limit = format!("HKDF with this hash derives at most {most} bits, not {}", len * 8);
         return Thrown::dom("OperationError", limit).throw(scope);
     }
-    let effort =
-        Effort::of_bytes(salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len));
+    let effort = Effort::of_bytes(
+        salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len),
+    );
     answer(scope, result, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)));
 }
 
-fn expand(hash: Hash, secret: &[u8], salt: &[u8], info: &[u8], len: usize) -> Result<Output, Thrown> {
+fn expand(
+    hash: Hash,
+    secret: &[u8],
+    salt: &[u8],
+    info: &[u8],
+    len: usize,
+) -> Result<Output, Thrown> {
     let mut out = Zeroizing::new(vec![0; len]);
     // `aws-lc-rs` does not accept a length of zero.
     if len > 0 {
@@ -91,7 +98,9 @@ pub(crate) fn pbkdf2(
     answer(scope, result, effort, move |slice| {
         let _charged = &room;
         match work.go_on(slice) {
-            Some(true) => Some(Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out)))))),
+            Some(true) => {
+                Some(Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out))))))
+            }
             Some(false) => None,
             None => Some(Err(failed())),
         }
@@ -183,14 +192,17 @@ pub(crate) fn agree(
     args: v8::FunctionCallbackArguments<'_>,
     result: v8::ReturnValue<'_>,
 ) {
-    let (Some(private), Some(public)) = (key(scope, args.get(0)), key(scope, args.get(1))) else { return };
+    let (Some(private), Some(public)) = (key(scope, args.get(0)), key(scope, args.get(1))) else {
+        return;
+    };
     let bits = (!args.get(2).is_undefined()).then(|| number(scope, args.get(2)) as usize);
     answer(scope, result, Effort::Little, move |_| Some(shared(&private, &public, bits)));
 }
 
 fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Thrown> {
     let (Key::Curve(private), Key::Curve(public)) = (private, public) else { return Err(failed()) };
-    let refused = || Thrown::dom("OperationError", "No shared secret can be derived from the public key");
+    let refused =
+        || Thrown::dom("OperationError", "No shared secret can be derived from the public key");
     let secret = Zeroizing::new(private.agree(public).ok_or_else(refused)?);
     let there = secret.len() * 8;
     let bits = bits.unwrap_or(there);

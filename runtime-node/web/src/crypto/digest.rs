@@ -1,63 +1,18 @@
-//! `cryptoDigest(hash, data)`: hashes (FIPS 180-4).
+//! `cryptoDigest(hash, data)`: digests, and hashing in steps.
 
-use aws_lc_rs::digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512};
-use aws_lc_rs::hmac;
+use aws_lc_rs::digest::Context;
 use tenon_engine::offload::Slice;
 
 use super::answer::{Effort, Output, answer};
 use super::arguments::{bytes, hash};
 
 crate::ops::native! {
-    "cryptoDigest" => digest,
+    "cryptoDigest(hash: string, data: View): Answer<ArrayBuffer>" => digest,
 }
 
 /// The amount of data hashed between two checks of the slice, in bytes: less than a millisecond of
 /// work.
 const STEP: usize = 256 << 10;
-
-/// The hashes of Web Crypto.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hash {
-    Sha1,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl Hash {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "SHA-1" => Self::Sha1,
-            "SHA-256" => Self::Sha256,
-            "SHA-384" => Self::Sha384,
-            "SHA-512" => Self::Sha512,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn algorithm(self) -> &'static Algorithm {
-        match self {
-            Self::Sha1 => &SHA1_FOR_LEGACY_USE_ONLY,
-            Self::Sha256 => &SHA256,
-            Self::Sha384 => &SHA384,
-            Self::Sha512 => &SHA512,
-        }
-    }
-
-    pub(crate) fn hmac(self) -> hmac::Algorithm {
-        match self {
-            Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-            Self::Sha256 => hmac::HMAC_SHA256,
-            Self::Sha384 => hmac::HMAC_SHA384,
-            Self::Sha512 => hmac::HMAC_SHA512,
-        }
-    }
-
-    /// Returns the length of a digest, in bytes.
-    pub(crate) fn len(self) -> usize {
-        self.algorithm().output_len()
-    }
-}
 
 pub(crate) fn digest(
     scope: &mut v8::PinScope<'_, '_>,
@@ -69,7 +24,9 @@ pub(crate) fn digest(
     let effort = Effort::of_bytes(data.len());
     let (mut context, mut steps) = (Some(Context::new(hash.algorithm())), Steps::default());
     answer(scope, result, effort, move |slice| {
-        if !steps.go_on(&data, slice, |part| context.iter_mut().for_each(|context| context.update(part))) {
+        if !steps
+            .go_on(&data, slice, |part| context.iter_mut().for_each(|context| context.update(part)))
+        {
             return None;
         }
         context.take().map(|context| Ok(Output::Bytes(context.finish().as_ref().to_vec())))
@@ -82,7 +39,12 @@ pub(crate) struct Steps(usize);
 
 impl Steps {
     /// Continues until the slice is over. Returns whether all data has been hashed.
-    pub(crate) fn go_on(&mut self, data: &[u8], slice: Option<&Slice<'_>>, mut update: impl FnMut(&[u8])) -> bool {
+    pub(crate) fn go_on(
+        &mut self,
+        data: &[u8],
+        slice: Option<&Slice<'_>>,
+        mut update: impl FnMut(&[u8]),
+    ) -> bool {
         while self.0 < data.len() {
             let end = data.len().min(self.0 + STEP);
             update(&data[self.0..end]);

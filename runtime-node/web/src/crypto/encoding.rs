@@ -8,7 +8,7 @@ use pkcs8::der::asn1::{AnyRef, BitStringRef, Null, ObjectIdentifier, OctetString
 use pkcs8::der::{Decode, Encode};
 use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 use sec1::EcPrivateKey;
-use tenon_engine::promise::Thrown;
+use tenon_engine::thrown::Thrown;
 use zeroize::Zeroizing;
 
 use super::curve::{Curve, CurveKey};
@@ -42,7 +42,10 @@ impl Identifiers {
     }
 
     fn to_algorithm(&self) -> AlgorithmIdentifierRef<'_> {
-        AlgorithmIdentifierRef { oid: self.algorithm, parameters: self.curve.as_ref().map(AnyRef::from) }
+        AlgorithmIdentifierRef {
+            oid: self.algorithm,
+            parameters: self.curve.as_ref().map(AnyRef::from),
+        }
     }
 
     fn expect(&self, found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
@@ -93,7 +96,8 @@ pub(crate) fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, Thrown> {
 pub(crate) fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, Thrown> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
     expect_rsa(info.algorithm)?;
-    let key: RsaPrivateKey<UintRef<'_>> = RsaPrivateKey::from_der(info.private_key.as_bytes()).map_err(malformed)?;
+    let key: RsaPrivateKey<UintRef<'_>> =
+        RsaPrivateKey::from_der(info.private_key.as_bytes()).map_err(malformed)?;
     let private = RsaPrivate {
         d: key.private_exponent.as_bytes(),
         p: key.prime1.as_bytes(),
@@ -107,15 +111,18 @@ pub(crate) fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, Thrown> {
 
 pub(crate) fn rsa_to_spki(key: &RsaKey) -> Option<Vec<u8>> {
     let (n, e) = (key.rsa.part(RsaPart::Modulus)?, key.rsa.part(RsaPart::PublicExponent)?);
-    let key = RsaPublicKey { modulus: UintRef::new(&n).ok()?, public_exponent: UintRef::new(&e).ok()? };
+    let key =
+        RsaPublicKey { modulus: UintRef::new(&n).ok()?, public_exponent: UintRef::new(&e).ok()? };
     to_spki(rsa_algorithm(), &key.to_der().ok()?)
 }
 
 pub(crate) fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
     let part = |part| key.rsa.part(part);
-    let (n, e, d) = (part(RsaPart::Modulus)?, part(RsaPart::PublicExponent)?, part(RsaPart::PrivateExponent)?);
+    let (n, e, d) =
+        (part(RsaPart::Modulus)?, part(RsaPart::PublicExponent)?, part(RsaPart::PrivateExponent)?);
     let (p, q) = (part(RsaPart::Prime1)?, part(RsaPart::Prime2)?);
-    let (dp, dq, qi) = (part(RsaPart::Exponent1)?, part(RsaPart::Exponent2)?, part(RsaPart::Coefficient)?);
+    let (dp, dq, qi) =
+        (part(RsaPart::Exponent1)?, part(RsaPart::Exponent2)?, part(RsaPart::Coefficient)?);
     let key = RsaPrivateKey {
         modulus: UintRef::new(&n).ok()?,
         public_exponent: UintRef::new(&e).ok()?,
@@ -133,7 +140,8 @@ pub(crate) fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
 // ---- Curves
 
 pub(crate) fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, Thrown> {
-    let no_point = "The key is not a point on its curve, or is a compressed point, which is not supported";
+    let no_point =
+        "The key is not a point on its curve, or is a compressed point, which is not supported";
     CurveKey::from_public(curve, bytes).ok_or_else(|| data(no_point))
 }
 
@@ -170,7 +178,9 @@ pub(crate) fn curve_to_spki(key: &CurveKey) -> Option<Vec<u8>> {
 pub(crate) fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
     let private = key.private()?;
     let inner = if key.curve.has_points() {
-        EcPrivateKey { private_key: private, parameters: None, public_key: Some(key.public()) }.to_der().ok()?
+        EcPrivateKey { private_key: private, parameters: None, public_key: Some(key.public()) }
+            .to_der()
+            .ok()?
     } else {
         OctetStringRef::new(private).ok()?.to_der().ok()?
     };

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
-use tenon_engine::promise::{Thrown, out_of_memory};
-use tenon_engine::state::slot;
+use tenon_engine::slot::slot;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 use zeroize::Zeroizing;
 
 use super::curve::CurveKey;
@@ -137,22 +137,33 @@ fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown>
 ///
 /// # Errors
 /// Fails if there is not enough memory.
-pub(crate) fn hold<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
+pub(crate) fn hold<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    key: Key,
+) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
     let charge = charge(scope, &key)?;
     Ok(held(scope, key, charge))
 }
 
-fn held<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> v8::Local<'s, v8::ArrayBuffer> {
+fn held<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    key: Key,
+    charge: Charge,
+) -> v8::Local<'s, v8::ArrayBuffer> {
     let keys = slot::<Keys>(scope);
     keys.last += 1;
-    let handle = Handle { number: keys.last.to_ne_bytes(), table: Arc::clone(&keys.table), _charge: charge };
+    let handle =
+        Handle { number: keys.last.to_ne_bytes(), table: Arc::clone(&keys.table), _charge: charge };
     lock(&keys.table).insert(keys.last, Arc::new(key));
     let store = v8::ArrayBuffer::new_backing_store_from_bytes(Box::new(handle));
     v8::ArrayBuffer::with_backing_store(scope, &store.make_shared())
 }
 
 /// Returns the key of a handle.
-pub(crate) fn find(scope: &mut v8::PinScope<'_, '_>, handle: v8::Local<'_, v8::ArrayBuffer>) -> Option<Arc<Key>> {
+pub(crate) fn find(
+    scope: &mut v8::PinScope<'_, '_>,
+    handle: v8::Local<'_, v8::ArrayBuffer>,
+) -> Option<Arc<Key>> {
     let store = handle.get_backing_store();
     let mut number = [0; 8];
     for (byte, cell) in number.iter_mut().zip(store.get(..8)?) {
@@ -172,7 +183,10 @@ pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, 
 }
 
 /// Returns the handle for a ticket.
-pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: f64) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
+pub(crate) fn take<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    ticket: f64,
+) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
     let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
     Some(held(scope, key, charge))
 }

@@ -17,7 +17,7 @@ use std::ffi::c_int;
 
 use aws_lc_sys as lc;
 
-use super::digest::Hash;
+use super::hash::Hash;
 
 pub(crate) use aes::{gcm, key_wrap};
 pub(crate) use mac::Mac;

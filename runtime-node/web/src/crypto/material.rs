@@ -12,7 +12,7 @@
 //! | `keyBits(handle)` | the length of the key in bits |
 //! | `keyTake(ticket)` | the promised handle |
 
-use tenon_engine::promise::Thrown;
+use tenon_engine::thrown::Thrown;
 use zeroize::Zeroizing;
 
 use super::answer::{buffer, failed};
@@ -22,15 +22,15 @@ use super::encoding::{self, data};
 use super::keys::{self, Key, LONGEST_SECRET, Secret};
 
 crate::ops::native! {
-    "secretGenerate" => secret_generate,
-    "secretImport" => secret_import,
-    "curveGenerate" => curve_generate,
-    "curveImport" => curve_import,
-    "keyImport" => import,
-    "keyPublic" => public,
-    "keyPart" => part,
-    "keyBits" => bits,
-    "keyTake" => take,
+    "secretGenerate(bits: number): Handle" => secret_generate,
+    "secretImport(secret: View | Handle, bits?: number): Handle" => secret_import,
+    "curveGenerate(curve: string): Handle" => curve_generate,
+    "curveImport(curve: string, x: View, y: View | undefined, d: View | undefined): Handle" => curve_import,
+    "keyImport(kind: string, format: string, data: View): Handle" => import,
+    "keyPublic(key: Handle): Handle" => public,
+    "keyPart(key: Handle, name: string): ArrayBuffer" => part,
+    "keyBits(key: Handle): number" => bits,
+    "keyTake(ticket: Ticket): Handle" => take,
 }
 
 type Args<'s> = v8::FunctionCallbackArguments<'s>;
@@ -52,7 +52,11 @@ fn handle<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Answer<'s> {
     keys::hold(scope, key).map(Into::into)
 }
 
-pub(crate) fn secret_generate<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn secret_generate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let bits = number(scope, args.get(0)) as usize;
     reply(scope, result, |scope| {
         let mut random = Zeroizing::new(vec![0; bits.div_ceil(8).min(LONGEST_SECRET)]);
@@ -61,7 +65,11 @@ pub(crate) fn secret_generate<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'
     });
 }
 
-pub(crate) fn secret_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn secret_import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let bits = (!args.get(1).is_undefined()).then(|| number(scope, args.get(1)) as usize);
     let known = key(scope, args.get(0));
     let Some(given) = bytes(scope, args.get(0)) else { return };
@@ -71,14 +79,19 @@ pub(crate) fn secret_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>
             _ => (&given[..], given.len() * 8),
         };
         if bytes.len() > LONGEST_SECRET {
-            let limit = format!("A secret may have at most {LONGEST_SECRET} bytes, not {}", bytes.len());
+            let limit =
+                format!("A secret may have at most {LONGEST_SECRET} bytes, not {}", bytes.len());
             return Err(Thrown::dom("DataError", limit));
         }
         handle(scope, Key::Secret(Secret::of_bits(bytes, bits.unwrap_or(there).min(there))))
     });
 }
 
-pub(crate) fn curve_generate<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn curve_generate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let curve = Curve::named(&name(scope, args.get(0)));
     reply(scope, result, |scope| {
         let key = curve.and_then(CurveKey::generate).ok_or_else(failed)?;
@@ -86,7 +99,11 @@ pub(crate) fn curve_generate<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s
     });
 }
 
-pub(crate) fn curve_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn curve_import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let curve = Curve::named(&name(scope, args.get(0)));
     let is_private = !args.get(3).is_undefined();
     let Some(x) = bytes(scope, args.get(1)) else { return };
@@ -100,7 +117,8 @@ pub(crate) fn curve_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>,
         }
         let mut key = encoding::curve_from_raw(curve, &public)?;
         if is_private {
-            key = CurveKey::from_private(curve, &d).ok_or_else(|| data("'d' is not a private key of the curve"))?;
+            key = CurveKey::from_private(curve, &d)
+                .ok_or_else(|| data("'d' is not a private key of the curve"))?;
             if key.public() != public {
                 return Err(data("The public key does not match the private key"));
             }
@@ -109,7 +127,11 @@ pub(crate) fn curve_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>,
     });
 }
 
-pub(crate) fn import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let (kind, format) = (name(scope, args.get(0)), name(scope, args.get(1)));
     let Some(bytes) = bytes(scope, args.get(2)) else { return };
     reply(scope, result, |scope| {
@@ -125,7 +147,11 @@ pub(crate) fn import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, resul
     });
 }
 
-pub(crate) fn public<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn public<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let key = key(scope, args.get(0));
     reply(scope, result, |scope| {
         let public = match key.as_deref() {
@@ -137,7 +163,11 @@ pub(crate) fn public<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, resul
     });
 }
 
-pub(crate) fn part<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, result: v8::ReturnValue<'s>) {
+pub(crate) fn part<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    result: v8::ReturnValue<'s>,
+) {
     let key = key(scope, args.get(0));
     let name = name(scope, args.get(1));
     reply(scope, result, |scope| {
@@ -162,7 +192,11 @@ fn named_part(key: &Key, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-pub(crate) fn bits<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, mut result: v8::ReturnValue<'s>) {
+pub(crate) fn bits<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    mut result: v8::ReturnValue<'s>,
+) {
     let bits = match key(scope, args.get(0)).as_deref() {
         Some(Key::Secret(secret)) => secret.bits(),
         Some(Key::Rsa(key)) => key.rsa.bits() as usize,
@@ -172,7 +206,11 @@ pub(crate) fn bits<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, mut res
     result.set_double(bits as f64);
 }
 
-pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>, mut result: v8::ReturnValue<'s>) {
+pub(crate) fn take<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: Args<'s>,
+    mut result: v8::ReturnValue<'s>,
+) {
     let ticket = args.get(0).number_value(scope).unwrap_or_default();
     if let Some(handle) = keys::take(scope, ticket) {
         result.set(handle.into());

@@ -3,8 +3,8 @@
 use tenon_engine::bytes;
 
 crate::ops::native! {
-    "randomFill" => random_fill,
-    "randomUuid" => random_uuid,
+    "randomFill(view: View): void" => random_fill,
+    "randomUuid(): string" => random_uuid,
 }
 
 /// `randomFill(view)`: fills the view with random bytes.
@@ -16,7 +16,9 @@ pub(crate) fn random_fill(
     let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
     let mut random = vec![0; view.byte_length()];
     if fill(scope, &mut random).is_some() {
-        bytes::cells(view, |cells| cells.iter().zip(random).for_each(|(cell, byte)| cell.set(byte)));
+        bytes::cells(view, |cells| {
+            cells.iter().zip(random).for_each(|(cell, byte)| cell.set(byte))
+        });
     }
 }
 

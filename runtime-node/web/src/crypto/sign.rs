@@ -9,16 +9,18 @@ use std::time::Duration;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
 use tenon_engine::offload::Lane;
-use tenon_engine::promise::Thrown;
+use tenon_engine::thrown::Thrown;
 
 use super::answer::{Effort, Output, answer, failed};
 use super::arguments::{Data, bytes, hash, key, name, number};
-use super::digest::{Hash, Steps};
+use super::digest::Steps;
+use super::hash::Hash;
 use super::keys::Key;
 
 crate::ops::native! {
-    "cryptoSign" => sign,
-    "cryptoVerify" => verify,
+    "cryptoSign(scheme: string, key: Handle, data: View, hash?: string, salt?: number): Answer<ArrayBuffer>" => sign,
+    "cryptoVerify(scheme: string, key: Handle, signature: View, data: View, hash?: string, \
+     salt?: number): Answer<boolean>" => verify,
 }
 
 /// A signature scheme with its parameters.
@@ -37,7 +39,8 @@ impl Scheme {
             ("HMAC", Some(hash)) => Self::Hmac(hash),
             ("RSASSA-PKCS1-v1_5", Some(hash)) => Self::Pkcs1(hash),
             ("RSA-PSS", Some(hash)) => {
-                let too_long = |_| Thrown::dom("OperationError", "The salt is too long for the key");
+                let too_long =
+                    |_| Thrown::dom("OperationError", "The salt is too long for the key");
                 Self::Pss(hash, salt.try_into().map_err(too_long)?)
             }
             ("ECDSA", Some(hash)) => Self::Ecdsa(hash),
@@ -64,7 +67,9 @@ impl Scheme {
     /// millisecond or more.
     fn effort(self, key: &Key, data: &[u8]) -> Effort {
         match key {
-            Key::Rsa(rsa) if rsa.is_private => Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO },
+            Key::Rsa(rsa) if rsa.is_private => {
+                Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO }
+            }
             Key::Rsa(_) | Key::Curve(_) => Effort::of_bytes(data.len()),
             Key::Secret(secret) => Effort::of_bytes(data.len() + secret.bytes().len()),
         }
@@ -85,7 +90,9 @@ impl Scheme {
         match (self, key) {
             (Self::Hmac(_), _) => verify_slices_are_equal(digest, signature).is_ok(),
             (Self::Pkcs1(hash), Key::Rsa(key)) => key.rsa.verify_pkcs1(hash, digest, signature),
-            (Self::Pss(hash, salt), Key::Rsa(key)) => key.rsa.verify_pss(hash, salt, digest, signature),
+            (Self::Pss(hash, salt), Key::Rsa(key)) => {
+                key.rsa.verify_pss(hash, salt, digest, signature)
+            }
             (Self::Ecdsa(_), Key::Curve(key)) => key.verify_ecdsa(digest, signature),
             (Self::Ed25519, Key::Curve(key)) => key.verify_ed25519(digest, signature),
             _ => false,
@@ -165,7 +172,9 @@ fn with_digest(
     let (mut hasher, mut steps, mut finish) = (None, Steps::default(), Some(finish));
     answer(scope, result, scheme.effort(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
-        if !matches!(hashing, Hasher::None) && !steps.go_on(&data, slice, |part| hashing.update(part)) {
+        if !matches!(hashing, Hasher::None)
+            && !steps.go_on(&data, slice, |part| hashing.update(part))
+        {
             return None;
         }
         let (hasher, finish) = (hasher.take()?, finish.take()?);

@@ -7,8 +7,8 @@ use super::answer::buffer;
 use super::arguments::bytes;
 
 crate::ops::native! {
-    "keyText" => encode,
-    "keyBytes" => decode,
+    "keyText(bytes: View): string" => encode,
+    "keyBytes(text: string): ArrayBuffer | undefined" => decode,
 }
 
 /// The longest text that is accepted, in characters: longer than that of any key.
@@ -22,7 +22,9 @@ pub(crate) fn encode(
 ) {
     let Some(bytes) = bytes(scope, args.get(0)) else { return };
     let text = URL_SAFE_NO_PAD.encode(&*bytes);
-    if let Some(text) = v8::String::new_from_one_byte(scope, text.as_bytes(), v8::NewStringType::Normal) {
+    if let Some(text) =
+        v8::String::new_from_one_byte(scope, text.as_bytes(), v8::NewStringType::Normal)
+    {
         result.set(text.into());
     }
 }

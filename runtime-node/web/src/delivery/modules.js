@@ -27,7 +27,7 @@
         __proto__: null, value, writable: true, enumerable: false, configurable: true,
       });
     define((error, frames) => frames);
-    const frameToString = uncurryThis(ObjectGetPrototypeOf(new Error().stack[0]).toString);
+    const frameToString = uncurryThis(ObjectGetPrototypeOf(/** @type {any} */ (new Error().stack)[0]).toString);
 
     function prepareStackTrace(error, frames) {
       let stack;

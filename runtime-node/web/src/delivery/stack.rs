@@ -4,7 +4,7 @@ use tenon_engine::source_maps;
 use tenon_engine::string::beginning;
 
 crate::ops::native! {
-    "sourceFrame" => source_frame,
+    "sourceFrame(frame: string): string" => source_frame,
 }
 
 /// The longest frame that is mapped, in characters. A longer one has a generated function name, and
@@ -24,7 +24,8 @@ pub(crate) fn source_frame<'s>(
         return;
     }
     let text = beginning(scope, text, 3 * LONGEST);
-    let mapped = source_maps::frame(scope, &text).and_then(|mapped| v8::String::new(scope, &mapped));
+    let mapped =
+        source_maps::frame(scope, &text).and_then(|mapped| v8::String::new(scope, &mapped));
     if let Some(mapped) = mapped {
         rv.set(mapped.into());
     }

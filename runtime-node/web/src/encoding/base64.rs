@@ -6,8 +6,8 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
 crate::ops::native! {
-    "base64Encode" => encode,
-    "base64Decode" => decode,
+    "base64Encode(text: string): string | undefined" => encode,
+    "base64Decode(text: string): string | undefined" => decode,
 }
 
 /// `base64Encode(string)`: returns the base64 of its characters' bytes, or undefined if a character
@@ -24,7 +24,9 @@ pub(crate) fn encode(
     let mut bytes = vec![0; string.length()];
     string.write_one_byte_v2(scope, 0, &mut bytes, v8::WriteFlags::empty());
     let encoded = STANDARD.encode(bytes);
-    if let Some(encoded) = v8::String::new_from_one_byte(scope, encoded.as_bytes(), v8::NewStringType::Normal) {
+    if let Some(encoded) =
+        v8::String::new_from_one_byte(scope, encoded.as_bytes(), v8::NewStringType::Normal)
+    {
         result.set(encoded.into());
     }
 }
@@ -35,7 +37,9 @@ pub(crate) fn decode(
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
-    let Some(bytes) = forgiving(args.get(0).to_rust_string_lossy(scope).into_bytes()) else { return };
+    let Some(bytes) = forgiving(args.get(0).to_rust_string_lossy(scope).into_bytes()) else {
+        return;
+    };
     if let Some(string) = v8::String::new_from_one_byte(scope, &bytes, v8::NewStringType::Normal) {
         result.set(string.into());
     }

@@ -41,7 +41,7 @@
   function pushPieces(decoder, view, last) {
     const { ops } = internal;
     if (view === undefined || byteLength(view) <= PIECE) return ops.decoderPush(decoder, view, last);
-    const whole = bufferSource(view);
+    const whole = /** @type {Uint8Array} */ (bufferSource(view));
     const buffer = TypedArrayPrototypeGetBuffer(whole);
     const offset = TypedArrayPrototypeGetByteOffset(whole);
     const length = TypedArrayPrototypeGetByteLength(whole);
@@ -56,7 +56,7 @@
   }
 
   // For bodies: decodes UTF-8, drops the byte order mark, and replaces invalid sequences.
-  internal.decodeUtf8 = (bytes) => decodeWhole(bytes, "utf-8", false, false);
+  internal.decodeUtf8 = (bytes) => /** @type {string} */ (decodeWhole(bytes, "utf-8", false, false));
 
   internal.later("encoding", ["TextDecoder", "TextEncoder"], () => {
     class TextEncoder {

@@ -35,6 +35,7 @@
 
     // A base class that returns the object that it is given, so that a subclass adds its fields to
     // it.
+    /** @type {any} */
     const Given = function (object) {
       return object;
     };
@@ -59,8 +60,10 @@
     }
 
     class DOMException {
+      /** @param {any} [options] a name, or an object */
       constructor(message = "", options = "Error") {
         const text = DOMString(message);
+        /** @type {any} */
         const error = ReflectConstruct(Error, [text], new.target);
         // If `new.target` has no prototype object, Error.prototype was used.
         if (ObjectGetPrototypeOf(error) === ErrorPrototype) ObjectSetPrototypeOf(error, prototype);

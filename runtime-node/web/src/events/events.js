@@ -8,7 +8,7 @@
     ArrayPrototypePush, ArrayPrototypeSplice, DateNow, Map, MapPrototypeGet, MapPrototypeSet, ObjectDefineProperty,
     ObjectGetOwnPropertyDescriptor, ReflectApply, TypeError,
   } = internal.primordials;
-  const { DOMString, dictionary, expose, handler, isObject, needs, unsigned } = internal.webidl;
+  const { DOMString, dictionary, expose, handler, isObject, needs } = internal.webidl;
 
   internal.globals({ self: globalThis });
   // Returns the number of listeners of the global scope for a type. Zero until `events` is created.
@@ -328,6 +328,7 @@
         };
       }
 
+      /** @this {any} */
       addEventListener(type, callback, options = undefined) {
         const target = this === undefined || this === null || this === globalThis ? scope : this;
         target.#types; // the brand
@@ -335,6 +336,7 @@
         listen(target, DOMString(type), callback, options);
       }
 
+      /** @this {any} */
       removeEventListener(type, callback, options = undefined) {
         const target = this === undefined || this === null || this === globalThis ? scope : this;
         target.#types; // the brand
@@ -342,6 +344,7 @@
         unlisten(target, DOMString(type), callback, options);
       }
 
+      /** @this {any} */
       dispatchEvent(event) {
         const isScope = this === undefined || this === null || this === globalThis;
         const target = isScope ? scope : this;

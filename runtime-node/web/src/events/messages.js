@@ -132,7 +132,6 @@
     // ---- Ports
 
     let isPort;
-    let endOf; // null for one that was closed or transferred
     let detach;
     let entangle; // (port, end)
 
@@ -142,7 +141,6 @@
 
       static {
         isPort = (value) => isObject(value) && #end in value;
-        endOf = (port) => port.#end;
         detach = (port) => {
           const end = port.#end;
           port.#end = null;

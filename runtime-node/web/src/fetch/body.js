@@ -165,6 +165,7 @@
       throw whyBroken(source, error);
     };
     try {
+      /** @type {any} */
       const piece = ops.streamPull(source.owner, source.number);
       if (piece === null || ArrayBufferIsView(piece)) return give(piece);
       return PromisePrototypeThen(piece, give, fail);

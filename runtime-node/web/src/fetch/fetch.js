@@ -1,7 +1,7 @@
 // fetch (Fetch §5.6), as far as it applies to a server: no cache, no cookies, no CORS.
 //
 // Native code sends the request, follows redirects, decodes content codings and reports when the
-// head of a response has arrived (`ops/fetch.rs`). A native request body is sent there, and a
+// head of a response has arrived (`fetch.rs`). A native request body is sent there, and a
 // response body stays there until it is read. JavaScript never sees a body that is only forwarded.
 //: late, after request.js response.js
 (function (internal) {

@@ -4,7 +4,7 @@ use memchr::memmem;
 use tenon_engine::bytes;
 
 crate::ops::native! {
-    "bytesFind" => find,
+    "bytesFind(bytes: View, needle: View, from: number, to: number): number" => find,
 }
 
 /// Returns the index in `view` of the first `needle` that lies between `from` and `to`, or -1.

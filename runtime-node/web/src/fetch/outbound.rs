@@ -12,9 +12,9 @@ use futures::future::{AbortHandle, Abortable};
 use futures::{Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
 use tenon_egress::{Account, Bytestream, Client, Ledger};
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::byte_stream::{Broken, ByteStream};
+use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
-use tenon_engine::streams::{Broken, ByteStream};
 use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::Revision;
@@ -31,7 +31,11 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    pub(crate) fn new(client: Rc<Client>, services: Rc<dyn Services>, revision: &Revision) -> Rc<Self> {
+    pub(crate) fn new(
+        client: Rc<Client>,
+        services: Rc<dyn Services>,
+        revision: &Revision,
+    ) -> Rc<Self> {
         Rc::new(Self {
             client,
             services,
@@ -133,7 +137,11 @@ impl Drop for Abortee {
 /// # Arguments
 /// * `abortee` - the request's number, if it can be aborted.
 pub(crate) fn received(body: Bytestream, abortee: Option<Abortee>) -> ByteStream {
-    breakable(body.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into()))).boxed_local(), abortee)
+    breakable(
+        body.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into())))
+            .boxed_local(),
+        abortee,
+    )
 }
 
 /// Makes a body break off when it is aborted.

@@ -41,6 +41,7 @@
   };
 
   // The attributes besides method, URL, headers and body. Requests that set none share this object.
+  /** @type {Record<string, any>} */
   const DEFAULTS = ObjectFreeze({
     __proto__: null,
     cache: "default",

@@ -12,11 +12,11 @@ use memchr::memmem;
 use tenon_engine::bytes;
 
 crate::ops::native! {
-    "bytesCompare" => compare,
-    "bytesSame" => same,
-    "bytesFindLast" => find_last,
-    "bytesToText" => to_text,
-    "textToBytes" => to_bytes,
+    "bytesCompare(a: View, b: View): -1 | 0 | 1" => compare,
+    "bytesSame(a: View, b: View): boolean" => same,
+    "bytesFindLast(bytes: View, needle: View): number" => find_last,
+    "bytesToText(bytes: View, encoding: number): string" => to_text,
+    "textToBytes(text: string, into: View, encoding: number, last: boolean): number" => to_bytes,
 }
 
 /// A text encoding of Node.js.
@@ -36,7 +36,9 @@ enum Encoding {
 impl Encoding {
     /// Returns the encoding with this number in `node-buffer-text.js`.
     fn numbered(number: u32) -> Option<Self> {
-        [Self::Ascii, Self::Latin1, Self::Utf16, Self::Hex, Self::Base64, Self::Base64Url].get(number as usize).copied()
+        [Self::Ascii, Self::Latin1, Self::Utf16, Self::Hex, Self::Base64, Self::Base64Url]
+            .get(number as usize)
+            .copied()
     }
 }
 
@@ -47,13 +49,17 @@ pub(crate) fn to_text(
     mut result: v8::ReturnValue<'_>,
 ) {
     let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
-    let Some(encoding) = args.get(1).uint32_value(scope).and_then(Encoding::numbered) else { return };
-    let octets = |octets: &[u8]| v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal);
+    let Some(encoding) = args.get(1).uint32_value(scope).and_then(Encoding::numbered) else {
+        return;
+    };
+    let octets =
+        |octets: &[u8]| v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal);
     let string = bytes::read(view, |bytes| match encoding {
         Encoding::Latin1 => octets(bytes),
         Encoding::Ascii => octets(&bytes.iter().map(|byte| byte & 0x7F).collect::<Vec<_>>()),
         Encoding::Utf16 => {
-            let units: Vec<_> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+            let units: Vec<_> =
+                bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             v8::String::new_from_two_byte(scope, &units, v8::NewStringType::Normal)
         }
         Encoding::Hex => octets(&hex(bytes)),
@@ -74,11 +80,14 @@ pub(crate) fn to_bytes(
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
-    let (Ok(string), Ok(view)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
+    let (Ok(string), Ok(view)) =
+        (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
     else {
         return;
     };
-    let Some(encoding) = args.get(2).uint32_value(scope).and_then(Encoding::numbered) else { return };
+    let Some(encoding) = args.get(2).uint32_value(scope).and_then(Encoding::numbered) else {
+        return;
+    };
     let last = args.get(3).is_true();
     let room = view.byte_length();
     let (read, written) = match encoding {
@@ -95,7 +104,11 @@ pub(crate) fn to_bytes(
         Encoding::Hex | Encoding::Base64 | Encoding::Base64Url => {
             let mut units = vec![0; string.length()];
             string.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
-            if encoding == Encoding::Hex { from_hex(&units, room) } else { from_base64(&units, room, last) }
+            if encoding == Encoding::Hex {
+                from_hex(&units, room)
+            } else {
+                from_base64(&units, room, last)
+            }
         }
     };
     bytes::cells(view, |cells| cells.iter().zip(&written).for_each(|(cell, byte)| cell.set(*byte)));
@@ -103,7 +116,11 @@ pub(crate) fn to_bytes(
 }
 
 /// Writes the lowest eight bits of each code unit.
-fn write_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, octets: &mut [u8]) {
+fn write_octets(
+    scope: &v8::PinScope<'_, '_>,
+    string: v8::Local<'_, v8::String>,
+    octets: &mut [u8],
+) {
     if string.is_onebyte() {
         string.write_one_byte_v2(scope, 0, octets, v8::WriteFlags::empty());
     } else {
@@ -115,13 +132,18 @@ fn write_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>,
 
 fn hex(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]).map(|digit| DIGITS[usize::from(digit)]).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 0xF])
+        .map(|digit| DIGITS[usize::from(digit)])
+        .collect()
 }
 
 fn from_hex(units: &[u16], room: usize) -> (usize, Vec<u8>) {
     let digit = |unit: u16| char::from_u32(unit.into()).and_then(|digit| digit.to_digit(16));
     let pairs = units.chunks_exact(2).take(room);
-    let bytes: Vec<u8> = pairs.map_while(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect();
+    let bytes: Vec<u8> =
+        pairs.map_while(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect();
     (2 * bytes.len(), bytes)
 }
 

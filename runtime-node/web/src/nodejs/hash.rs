@@ -14,16 +14,16 @@ use rustc_hash::FxHashMap;
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
-use tenon_engine::promise::{Thrown, out_of_memory};
-use tenon_engine::state::slot;
+use tenon_engine::slot::slot;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 
 crate::ops::native! {
-    "hashOpen" => open,
-    "hashCopy" => copy,
-    "hashUpdate" => update,
-    "hashFinish" => finish,
-    "hashClose" => close,
-    "hashIterate" => iterate,
+    "hashOpen(name: string, key: View | undefined): number | undefined" => open,
+    "hashCopy(hasher: number): number" => copy,
+    "hashUpdate(hasher: number, bytes: View): void" => update,
+    "hashFinish(hasher: number, into: View): number" => finish,
+    "hashClose(hasher: number): void" => close,
+    "hashIterate(hasher: number, last: View, sum: View, iterations: number): void" => iterate,
 }
 
 /// The memory charged for a hasher, in bytes: an HMAC's three states of SHA-3, which are the
@@ -67,7 +67,8 @@ impl Hasher {
         unsafe {
             let context = NonNull::new(lc::EVP_MD_CTX_new())?;
             let hasher = Self::Plain(context);
-            (lc::EVP_DigestInit_ex(context.as_ptr(), function, ptr::null_mut()) == 1).then_some(hasher)
+            (lc::EVP_DigestInit_ex(context.as_ptr(), function, ptr::null_mut()) == 1)
+                .then_some(hasher)
         }
     }
 
@@ -79,7 +80,13 @@ impl Hasher {
         unsafe {
             let context = NonNull::new(lc::HMAC_CTX_new())?;
             let hasher = Self::Keyed(context);
-            let done = lc::HMAC_Init_ex(context.as_ptr(), key_ptr.cast(), key.len(), function, ptr::null_mut());
+            let done = lc::HMAC_Init_ex(
+                context.as_ptr(),
+                key_ptr.cast(),
+                key.len(),
+                function,
+                ptr::null_mut(),
+            );
             (done == 1).then_some(hasher)
         }
     }
@@ -107,8 +114,12 @@ impl Hasher {
         // fails for such arguments.
         unsafe {
             match self {
-                Self::Plain(context) => lc::EVP_DigestUpdate(context.as_ptr(), data.as_ptr().cast(), data.len()),
-                Self::Keyed(context) => lc::HMAC_Update(context.as_ptr(), data.as_ptr(), data.len()),
+                Self::Plain(context) => {
+                    lc::EVP_DigestUpdate(context.as_ptr(), data.as_ptr().cast(), data.len())
+                }
+                Self::Keyed(context) => {
+                    lc::HMAC_Update(context.as_ptr(), data.as_ptr(), data.len())
+                }
             };
         }
     }
@@ -119,8 +130,12 @@ impl Hasher {
         // SAFETY: the context is initialised, and there is room for the longest result.
         unsafe {
             match self {
-                Self::Plain(context) => lc::EVP_DigestFinal_ex(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
-                Self::Keyed(context) => lc::HMAC_Final(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
+                Self::Plain(context) => {
+                    lc::EVP_DigestFinal_ex(context.as_ptr(), out.as_mut_ptr(), &raw mut len)
+                }
+                Self::Keyed(context) => {
+                    lc::HMAC_Final(context.as_ptr(), out.as_mut_ptr(), &raw mut len)
+                }
             };
         }
         out.truncate(len as usize);
@@ -131,7 +146,9 @@ impl Hasher {
     fn again(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let Self::Keyed(context) = self else { return None };
         // SAFETY: without a key and a function, the context keeps those that it has.
-        let begun = unsafe { lc::HMAC_Init_ex(context.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null_mut()) };
+        let begun = unsafe {
+            lc::HMAC_Init_ex(context.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null_mut())
+        };
         (begun == 1).then(|| {
             self.update(data);
             self.finish()
@@ -186,7 +203,12 @@ pub(crate) fn open(
     args: v8::FunctionCallbackArguments<'_>,
     result: v8::ReturnValue<'_>,
 ) {
-    let name = args.get(0).to_rust_string_lossy(scope).to_ascii_lowercase().replace("rsa-", "").replace('-', "");
+    let name = args
+        .get(0)
+        .to_rust_string_lossy(scope)
+        .to_ascii_lowercase()
+        .replace("rsa-", "")
+        .replace('-', "");
     let Some(function) = function(&name) else { return };
     let hasher = match args.get(1).try_cast::<v8::ArrayBufferView>() {
         Ok(key) => bytes::read(key, |key| Hasher::keyed(function, key)),
@@ -230,13 +252,19 @@ pub(crate) fn finish(
     let Ok(view) = args.get(1).try_cast() else { return };
     if let Some((mut hasher, _)) = slot::<Hashers>(scope).open.remove(&number) {
         let digest = hasher.finish();
-        bytes::cells(view, |cells| cells.iter().zip(&digest).for_each(|(cell, byte)| cell.set(*byte)));
+        bytes::cells(view, |cells| {
+            cells.iter().zip(&digest).for_each(|(cell, byte)| cell.set(*byte))
+        });
         result.set_uint32(digest.len() as u32);
     }
 }
 
 /// `hashClose(number)`: drops the hasher.
-pub(crate) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn close(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let number = number(scope, args.get(0));
     drop(slot::<Hashers>(scope).open.remove(&number));
 }
@@ -249,7 +277,9 @@ pub(crate) fn iterate(
     _: v8::ReturnValue<'_>,
 ) {
     let (number, iterations) = (number(scope, args.get(0)), number(scope, args.get(3)));
-    let (Ok(last_view), Ok(sum_view)) = (args.get(1).try_cast(), args.get(2).try_cast()) else { return };
+    let (Ok(last_view), Ok(sum_view)) = (args.get(1).try_cast(), args.get(2).try_cast()) else {
+        return;
+    };
     let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) else { return };
     let mut last = bytes::read(last_view, <[u8]>::to_vec);
     let mut sum = bytes::read(sum_view, <[u8]>::to_vec);
@@ -262,7 +292,9 @@ pub(crate) fn iterate(
         sum.iter_mut().zip(&last).for_each(|(sum, last)| *sum ^= last);
     }
     for (view, bytes) in [(last_view, last), (sum_view, sum)] {
-        bytes::cells(view, |cells| cells.iter().zip(&bytes).for_each(|(cell, byte)| cell.set(*byte)));
+        bytes::cells(view, |cells| {
+            cells.iter().zip(&bytes).for_each(|(cell, byte)| cell.set(*byte))
+        });
     }
 }
 

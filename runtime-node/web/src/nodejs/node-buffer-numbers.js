@@ -11,6 +11,7 @@
 
   internal.define("bufferNumbers", () => () => {
     const { coded, invalid, outOfRange } = internal.node;
+    /** @type {Methods} */
     const methods = {};
 
     function check(offset, size, length) {
@@ -62,6 +63,7 @@
     const SIZES = [[1, "8", false], [2, "16LE", false], [2, "16BE", true], [4, "32LE", false], [4, "32BE", true]];
     for (let i = 0; i < SIZES.length; i++) {
       const { 0: size, 1: name, 2: big } = SIZES[i];
+      /** @type {Methods} */
       const made = {
         [`readUInt${name}`](offset = 0) {
           return read(this, offset, size, big, false);
@@ -83,6 +85,7 @@
     for (let i = 0; i < 2; i++) {
       const big = i === 1;
       const end = big ? "BE" : "LE";
+      /** @type {Methods} */
       const made = {
         [`readUInt${end}`](offset, byteLength) {
           checkSize(byteLength);
@@ -114,6 +117,7 @@
       for (let i = 0; i < 2; i++) {
         const big = i === 1;
         const end = big ? "BE" : "LE";
+        /** @type {Methods} */
         const made = {
           [`read${name}${end}`](offset = 0) {
             check(offset, size, TypedArrayPrototypeGetByteLength(this));
@@ -143,6 +147,7 @@
     through("BigUInt64", BigUint64Array, { least: 0n, most: 2n ** 64n - 1n, words: ">= 0n and < 2n ** 64n" });
 
     // `readUint8` is an alias of `readUInt8`, and so on.
+    /** @type {any[]} */
     const names = ReflectOwnKeys(methods);
     for (let i = 0; i < names.length; i++) methods[StringPrototypeReplaceAll(names[i], "UInt", "Uint")] = methods[names[i]];
     return methods;

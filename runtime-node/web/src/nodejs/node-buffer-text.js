@@ -105,7 +105,7 @@
     // ---- Bytes to text
 
     function piece(bytes, kind) {
-      return kind === UTF8 ? ops.decode(bytes, "utf-8", false, true) : ops.bytesToText(bytes, kind);
+      return kind === UTF8 ? /** @type {string} */ (ops.decode(bytes, "utf-8", false, true)) : ops.bytesToText(bytes, kind);
     }
 
     function toText(bytes, kind, start, end) {
@@ -139,6 +139,7 @@
     const WRITES = { __proto__: null, asciiWrite: ASCII, base64Write: BASE64, base64urlWrite: BASE64URL, hexWrite: HEX,
       latin1Write: LATIN1, ucs2Write: UTF16, utf8Write: UTF8 };
 
+    /** @type {Methods} */
     const methods = {
       toString(name, start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
@@ -192,6 +193,7 @@
       },
     };
     for (const name in SLICES) {
+      /** @this {Uint8Array} */
       methods[name] = function (start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
         const from = bound(start, length, 0), to = bound(end, length, length);
@@ -199,6 +201,7 @@
       };
     }
     for (const name in WRITES) {
+      /** @this {Uint8Array} */
       methods[name] = function (string, offset = 0, length = TypedArrayPrototypeGetByteLength(this) - offset) {
         return writeBytes(needString(string, "argument"), part(this, offset, offset + length), WRITES[name]);
       };

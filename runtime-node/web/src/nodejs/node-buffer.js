@@ -204,6 +204,7 @@
       return number < 0 ? (number + length > 0 ? number + length : 0) : MathMin(number, length);
     };
 
+    /** @type {Methods} */
     const methods = {
       slice(start, end) {
         return this.subarray(start, end);
@@ -288,8 +289,8 @@
 
     const { Blob, File } = internal.blobs();
     return {
-      Buffer,
-      SlowBuffer: Buffer.allocUnsafeSlow,
+      Buffer: /** @type {typeof Buffer & Members} */ (Buffer),
+      SlowBuffer: statics.allocUnsafeSlow,
       Blob,
       File,
       atob,

@@ -121,7 +121,7 @@
       }
     }
     const { copyOf } = Hasher;
-    delete Hasher.copyOf;
+    delete /** @type {any} */ (Hasher).copyOf;
 
     class Hash extends Hasher {
       constructor(algorithm, copied = undefined) {

@@ -121,6 +121,7 @@
         return done;
       }
 
+      /** @this {any} */
       traceSync(fn, context = {}, thisArg = undefined, ...args) {
         if (!this.hasSubscribers) return ReflectApply(fn, thisArg, args);
         return this.start.runStores(context, () => {
@@ -136,6 +137,7 @@
         });
       }
 
+      /** @this {any} */
       tracePromise(fn, context = {}, thisArg = undefined, ...args) {
         if (!this.hasSubscribers) return ReflectApply(fn, thisArg, args);
         const settled = (publish) => {
@@ -162,6 +164,7 @@
         });
       }
 
+      /** @this {any} */
       traceCallback(fn, position = -1, context = {}, thisArg = undefined, ...args) {
         if (!this.hasSubscribers) return ReflectApply(fn, thisArg, args);
         const at = position < 0 ? args.length + position : position;

@@ -27,6 +27,7 @@
       ReflectApply(EventEmitter.init, this, [options]);
     }
 
+    /** @this {any} */
     EventEmitter.init = function (options) {
       // An inherited `_events` does not count.
       if (this._events === undefined || this._events === ObjectGetPrototypeOf(this)._events) {
@@ -75,6 +76,7 @@
       }
       // A new list, so that a delivery in progress continues with the listeners with which it
       // began.
+      /** @type {any[] & { warned?: boolean }} */
       const list = ArrayPrototypeSlice(before);
       list.warned = before.warned;
       if (first) ArrayPrototypeUnshift(list, listener);
@@ -91,6 +93,7 @@
         emitter._eventsCount--;
         delete emitter._events[type];
       } else {
+        /** @type {any[] & { warned?: boolean }} */
         const list = ArrayPrototypeSlice(before);
         list.warned = before.warned;
         ArrayPrototypeSplice(list, at, 1);

@@ -43,7 +43,7 @@
       }
     }
     const { clear } = Immediate;
-    delete Immediate.clear;
+    delete /** @type {any} */ (Immediate).clear;
 
     const setImmediate = (callback, ...args) => {
       needFunction(callback, "callback");
@@ -177,6 +177,7 @@
       cwd() {
         return "/";
       },
+      /** @param {any} [type] */
       emitWarning(warning, type = "Warning") {
         const name = typeof type === "string" ? type : type?.type ?? "Warning";
         internal.console.warn(typeof warning === "string" ? `${name}: ${warning}` : `${warning.name}: ${warning.message}`);

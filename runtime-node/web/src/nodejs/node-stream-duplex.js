@@ -36,9 +36,10 @@
   internal.define("duplex", () => {
     const { hidden } = internal.node;
     const shared = internal.use("streamShared");
-    const { construct, errors, fail, nextTick } = shared;
+    const { construct, errors, fail } = shared;
     const made = { Duplex, Transform, PassThrough };
 
+    /** @returns {void} */
     function Duplex(options) {
       if (!(this instanceof Duplex)) return new Duplex(options);
       ReflectApply(internal.use("readable"), this, [options]);
@@ -66,6 +67,7 @@
     // The callback of a transformed chunk that is deferred until the reader asks for more.
     const WAITING = Symbol("waiting");
 
+    /** @returns {void} */
     function Transform(options) {
       if (!(this instanceof Transform)) return new Transform(options);
       // If the readable side has a high-water mark of 0, so has the writable side by default.
@@ -97,6 +99,7 @@
       });
     }
 
+    /** @returns {void} */
     function PassThrough(options) {
       if (!(this instanceof PassThrough)) return new PassThrough(options);
       ReflectApply(Transform, this, [options]);

@@ -77,7 +77,7 @@
 
   // ---- Operators
 
-  internal.define("streamOperators", () => () => {
+  internal.define("streamOperators", () => /** @returns {Methods} */ () => {
     const { abortError, coded, needFunction, needInteger, needObject, needSignal, outOfRange } = internal.node;
     const Stream = () => internal.use("readable");
 

@@ -10,7 +10,7 @@
     const { abortError, invalid, needFunction, needObject, needSignal } = internal.node;
     const { errors, isNodeStream, lifeOf, nextTick } = internal.use("streamShared");
 
-    return (stream, options, callback) => {
+    return /** @param {any} [callback] */ (stream, options, callback) => {
       if (typeof options === "function") {
         callback = options;
         options = {};

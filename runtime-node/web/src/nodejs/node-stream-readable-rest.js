@@ -3,8 +3,8 @@
 (function (internal) {
   "use strict";
 
-  const { ObjectDefineProperty, ObjectGetPrototypeOf, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys,
-    SymbolAsyncDispose, SymbolAsyncIterator } = internal.primordials;
+  const { ObjectDefineProperty, ObjectGetPrototypeOf, Promise, ReflectApply, ReflectGetOwnPropertyDescriptor,
+    ReflectOwnKeys, SymbolAsyncDispose, SymbolAsyncIterator } = internal.primordials;
 
   internal.define("readableRest", () => ({ Readable, flow }) => {
     const { abortError, needObject } = internal.node;
@@ -201,6 +201,7 @@
     function iterator(options = undefined) {
       if (options !== undefined) needObject(options, "options");
       const readable = typeof this.read === "function" ? this : Readable.wrap(this);
+      /** @type {AsyncGenerator & { stream?: any }} */
       const iterating = iterate(readable, options?.destroyOnReturn !== false);
       iterating.stream = readable;
       return iterating;

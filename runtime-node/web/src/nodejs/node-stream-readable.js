@@ -17,6 +17,7 @@
 
     // The limit to which `read(n)` raises the high-water mark.
     const MOST = 0x40000000;
+    /** @returns {void} */
     function Readable(options) {
       if (!(this instanceof Readable)) return new Readable(options);
       const isDuplex = this instanceof internal.use("duplex").Duplex;
@@ -342,6 +343,6 @@
     };
     hidden(Readable.prototype, members);
     hidden(Readable.prototype, internal.use("readableRest")({ Readable, flow }));
-    return Readable;
+    return /** @type {typeof Readable & Members} */ (Readable);
   });
 })

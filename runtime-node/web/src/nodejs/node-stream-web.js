@@ -3,7 +3,7 @@
 (function (internal) {
   "use strict";
 
-  const { ArrayBufferIsView, Promise, Uint8Array } = internal.primordials;
+  const { ArrayBuffer, ArrayBufferIsView, Promise, Uint8Array } = internal.primordials;
 
   internal.define("streamWebModule", () => {
     const NAMES = [

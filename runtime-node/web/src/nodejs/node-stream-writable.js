@@ -27,7 +27,7 @@
         this.defaultEncoding = options?.defaultEncoding ?? "utf8";
         this.length = 0;
         // Chunks that wait: {chunk, encoding, callback}.
-        this.buffered = new Queue();
+        this.buffered = /** @type {InstanceType<typeof Queue> & Iterable<any>} */ (new Queue());
         this.flushing = false;
         this.corked = 0;
         // Set while `_write` or `_writev` is in progress.
@@ -57,6 +57,7 @@
     }
     shared.shows(WritableState);
 
+    /** @returns {void} */
     function Writable(options) {
       const isDuplex = this instanceof internal.use("duplex").Duplex;
       if (!isDuplex && !isOwn(this)) return new Writable(options);

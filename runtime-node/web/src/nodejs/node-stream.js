@@ -3,8 +3,7 @@
 (function (internal) {
   "use strict";
 
-  const { FunctionPrototypeSymbolHasInstance, ObjectDefineProperty, ObjectSetPrototypeOf, ReflectApply, SymbolFor } =
-    internal.primordials;
+  const { ObjectDefineProperty, ObjectSetPrototypeOf, ReflectApply, SymbolFor, Uint8Array } = internal.primordials;
 
   // A stream without `read()`: it emits "data" whether or not its consumer is ready.
   internal.define("legacyStream", () => {

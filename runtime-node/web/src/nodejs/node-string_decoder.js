@@ -33,6 +33,7 @@
     }
 
     class StringDecoder {
+      /** @type {any} */
       #rest = new Uint8Array(0);
 
       constructor(encoding = "utf8") {

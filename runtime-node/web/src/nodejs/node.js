@@ -31,7 +31,7 @@
 
   const {
     URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
-  } = globalThis;
+  } = /** @type {any} */ (globalThis);
   const platform = {
     __proto__: null,
     URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,

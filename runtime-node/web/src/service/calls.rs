@@ -6,7 +6,7 @@
 
 use futures::future::LocalBoxFuture;
 use tenon_engine::FetchRequest;
-use tenon_engine::streams::ByteStream;
+use tenon_engine::byte_stream::ByteStream;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::Header;
@@ -17,7 +17,7 @@ pub struct Call {
     pub callee: WorkerId,
     /// The revision that serves the callee, if known.
     pub digest: Option<RevisionDigest>,
-    /// The request, whose origin is the call's.
+    /// The request, whose context is the call's.
     pub request: FetchRequest,
 }
 

@@ -13,19 +13,21 @@
 use std::collections::HashMap;
 
 use brotli::enc::StandardAlloc;
-use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
+use brotli::enc::encode::{
+    BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct,
+};
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
-use tenon_engine::state::slot;
+use tenon_engine::slot::slot;
 
 crate::ops::native! {
-    "codecOpen" => open,
-    "codecPush" => push,
-    "codecTake" => take,
-    "codecClose" => close,
+    "codecOpen(format: string, decompress: boolean): number" => open,
+    "codecPush(codec: number, bytes: View, from: number, last: boolean): number" => push,
+    "codecTake(into: View): void" => take,
+    "codecClose(codec: number): void" => close,
 }
 
 /// The most bytes that a push reads. The worst case for deflate at its default level takes about 20
@@ -114,8 +116,12 @@ impl Codec {
         Some(match (format, decompress) {
             ("gzip", false) => Self::Deflate(Compress::new_gzip(level, DEFLATE_WINDOW)),
             ("gzip", true) => Self::Inflate(Decompress::new_gzip(DEFLATE_WINDOW)),
-            ("deflate" | "deflate-raw", false) => Self::Deflate(Compress::new(level, format == "deflate")),
-            ("deflate" | "deflate-raw", true) => Self::Inflate(Decompress::new(format == "deflate")),
+            ("deflate" | "deflate-raw", false) => {
+                Self::Deflate(Compress::new(level, format == "deflate"))
+            }
+            ("deflate" | "deflate-raw", true) => {
+                Self::Inflate(Decompress::new(format == "deflate"))
+            }
             ("brotli", false) => Self::BrotliEncode(brotli_encoder()),
             ("brotli", true) => {
                 let [bytes, words, codes] = [StandardAlloc::default(); 3];
@@ -221,8 +227,9 @@ fn brotli_decode(
 ) -> (usize, Progress) {
     output.resize(output.capacity(), 0);
     let (mut left, mut taken, mut room, mut made, mut total) = (input.len(), 0, output.len(), 0, 0);
-    let result =
-        BrotliDecompressStream(&mut left, &mut taken, input, &mut room, &mut made, output, &mut total, decoder);
+    let result = BrotliDecompressStream(
+        &mut left, &mut taken, input, &mut room, &mut made, output, &mut total, decoder,
+    );
     output.truncate(made);
     let progress = match result {
         BrotliResult::ResultSuccess => Progress::Ended,
@@ -254,7 +261,9 @@ pub(crate) fn open(
     result.set_uint32(0);
     let Some(codec) = Codec::new(&format, args.get(1).is_true()) else { return };
     let memory = codec.memory();
-    let Some(charge) = make_room(scope, memory).and_then(|budget| budget.charge(memory)) else { return };
+    let Some(charge) = make_room(scope, memory).and_then(|budget| budget.charge(memory)) else {
+        return;
+    };
     let codecs = slot::<Codecs>(scope);
     codecs.last += 1;
     codecs.open.insert(codecs.last, Open { codec, _charge: charge, window: None });
@@ -272,7 +281,11 @@ pub(crate) fn push(
 ) {
     let number = args.get(0).uint32_value(scope).unwrap_or_default();
     let Ok(view) = args.get(1).try_cast::<v8::ArrayBufferView>() else { return };
-    let from = args.get(2).integer_value(scope).and_then(|from| usize::try_from(from).ok()).unwrap_or(usize::MAX);
+    let from = args
+        .get(2)
+        .integer_value(scope)
+        .and_then(|from| usize::try_from(from).ok())
+        .unwrap_or(usize::MAX);
     let last = args.get(3).is_true();
     let codecs = slot::<Codecs>(scope);
     let Some(mut open) = codecs.open.remove(&number) else { return };
@@ -282,7 +295,11 @@ pub(crate) fn push(
     let (taken, progress) = bytes::read(view, |bytes| {
         let input = bytes.get(from..).unwrap_or_default();
         let input = &input[..input.len().min(INPUT)];
-        if open.reserve(scope, input) { open.codec.push(input, &mut made, last) } else { (0, Progress::NoMemory) }
+        if open.reserve(scope, input) {
+            open.codec.push(input, &mut made, last)
+        } else {
+            (0, Progress::NoMemory)
+        }
     });
     let numbers = taken as f64 + f64::from(1 << 20) * made.len() as f64;
     result.set_double(f64::from(progress as u8) + 8.0 * numbers);
@@ -340,7 +357,8 @@ mod tests {
 
     #[test]
     fn what_is_compressed_becomes_what_it_was() {
-        let text: Vec<u8> = (0..300_000_u64).flat_map(|n| (n * n).to_string().into_bytes()).collect();
+        let text: Vec<u8> =
+            (0..300_000_u64).flat_map(|n| (n * n).to_string().into_bytes()).collect();
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
             let mut encoder = Codec::new(format, false).unwrap();
             let (mut packed, progress) = run(&mut encoder, &text, false);

@@ -4,19 +4,20 @@
 
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::ids::InvocationId;
 use tenon_engine::pipe::{Gone, Writer};
-use tenon_engine::promise::{Thrown, out_of_memory, promise};
+use tenon_engine::promise::promise;
 use tenon_engine::state::State;
 use tenon_engine::streams::StreamId;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 
 use crate::ops::{invocation, stream};
 
 crate::ops::native! {
-    "pipeOpen" => open,
-    "pipeWrite" => write,
-    "pipeClose" => close,
-    "pipeAbort" => abort,
+    "pipeOpen(owner: number): number" => open,
+    "pipeWrite(owner: number, stream: number, bytes: View): Promise<void> | undefined" => write,
+    "pipeClose(owner: number, stream: number): void" => close,
+    "pipeAbort(owner: number, stream: number): void" => abort,
 }
 
 /// `pipeOpen(owner)`: returns the pipe's number. Throws if the invocation has ended.
@@ -26,8 +27,11 @@ pub(crate) fn open(
     mut rv: v8::ReturnValue<'_>,
 ) {
     let owner = invocation(scope, args.get(0));
-    let number =
-        State::of(scope).invocations.borrow_mut().get_mut(owner).map(|invocation| invocation.streams.add_pipe());
+    let number = State::of(scope)
+        .invocations
+        .borrow_mut()
+        .get_mut(owner)
+        .map(|invocation| invocation.streams.add_pipe());
     match number {
         Some(number) => rv.set_double(number.to_number()),
         None => Thrown::type_error("The invocation has ended").throw(scope),
@@ -44,12 +48,14 @@ pub(crate) fn write(
     let (owner, number) = stream(scope, args.get(0), args.get(1));
     let Ok(view) = args.get(2).try_cast::<v8::ArrayBufferView>() else { return };
     let length = view.byte_length();
-    let lent = make_room(scope, length).and_then(|buffers| buffers.lend(length, || bytes::read(view, <[u8]>::to_vec)));
+    let lent = make_room(scope, length)
+        .and_then(|buffers| buffers.lend(length, || bytes::read(view, <[u8]>::to_vec)));
     let Some(piece) = lent else { return out_of_memory().throw(scope) };
     let state = State::of(scope);
     let written = {
         let invocations = state.invocations.borrow();
-        let writer = invocations.get(owner).and_then(|invocation| invocation.streams.writer(number));
+        let writer =
+            invocations.get(owner).and_then(|invocation| invocation.streams.writer(number));
         writer.ok_or(Gone).and_then(|writer| Ok((writer.write(piece)?, writer.room())))
     };
     match written {
@@ -63,7 +69,11 @@ pub(crate) fn write(
 }
 
 /// `pipeClose(owner, number)`: ends the stream.
-pub(crate) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn close(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let (owner, number) = stream(scope, args.get(0), args.get(1));
     if let Some(writer) = take(scope, owner, number) {
         writer.close();
@@ -71,7 +81,11 @@ pub(crate) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallback
 }
 
 /// `pipeAbort(owner, number)`: breaks the stream off.
-pub(crate) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(crate) fn abort(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let (owner, number) = stream(scope, args.get(0), args.get(1));
     drop(take(scope, owner, number));
 }

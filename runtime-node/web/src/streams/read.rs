@@ -18,22 +18,24 @@ use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use tenon_engine::Body;
+use tenon_engine::byte_stream::{Broken, ByteStream};
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::{Charge, Counted};
-use tenon_engine::invocation::{InvocationId, OperationId};
+use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::operations::Settle;
-use tenon_engine::promise::{self, Thrown, out_of_memory, promise};
+use tenon_engine::promise::{self, promise};
 use tenon_engine::state::State;
-use tenon_engine::streams::{Broken, ByteStream, Incoming, StreamId};
+use tenon_engine::streams::{Incoming, StreamId};
 use tenon_engine::string::array_of;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::ops::stream as stream_of;
 
 crate::ops::native! {
-    "streamRead" => read,
-    "streamPull" => pull,
-    "streamCancel" => cancel,
+    "streamRead(owner: number, stream: number): Promise<Uint8Array>" => read,
+    "streamPull(owner: number, stream: number): Answer<Uint8Array | null>" => pull,
+    "streamCancel(owner: number, stream: number): void" => cancel,
 }
 
 /// A body that is being collected.
@@ -167,10 +169,16 @@ fn settle(
             return blame(state, id, broken);
         }
     };
-    promise::settle(scope, resolver, |scope| array_of(scope, body).map(v8::Local::from).ok_or_else(out_of_memory));
+    promise::settle(scope, resolver, |scope| {
+        array_of(scope, body).map(v8::Local::from).ok_or_else(out_of_memory)
+    });
 }
 
-fn reject(scope: &mut v8::PinScope<'_, '_>, resolver: v8::Local<'_, v8::PromiseResolver>, message: &str) {
+fn reject(
+    scope: &mut v8::PinScope<'_, '_>,
+    resolver: v8::Local<'_, v8::PromiseResolver>,
+    message: &str,
+) {
     promise::settle(scope, resolver, |_| Err(Thrown::type_error(message.to_owned())));
 }
 

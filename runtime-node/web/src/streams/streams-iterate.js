@@ -178,6 +178,7 @@
       async unwrap(promise, method) {
         let value;
         try {
+          // @ts-expect-error: it has only the half of `then` that `await` calls
           value = await { __proto__: null, then: (resolve, reject) => ReflectApply(method, promise, [resolve, reject]) };
         } catch (error) {
           return this.fail(error);
@@ -314,6 +315,7 @@
         return iteration.return(value);
       }
     }
+    /** @type {any} */
     const { prototype } = ReadableStreamAsyncIterator;
     delete prototype.constructor;
     ObjectSetPrototypeOf(prototype, AsyncIteratorPrototype);

@@ -31,6 +31,7 @@
       finishing = null;
       // The receiver of the algorithms, the controller that they see, and the algorithms.
       self;
+      /** @type {object} */
       handle = this;
       transformer;
       flusher;

@@ -192,6 +192,7 @@
       size;
       // The receiver of the algorithms, the controller that they see, and the algorithms.
       self;
+      /** @type {object} */
       handle = this;
       sinkWrite;
       sinkClose;

@@ -53,7 +53,7 @@
   });
 
   // `scheduler.wait(milliseconds, { signal })` returns a promise that a timer resolves.
-  const { clearTimeout, setTimeout } = globalThis;
+  const { clearTimeout, setTimeout } = /** @type {any} */ (globalThis);
   internal.later("scheduling", ["Scheduler", "scheduler"], () => {
     class Scheduler {
       #brand = true;

@@ -5,7 +5,7 @@ use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
 
 crate::ops::native! {
-    "taskStart" => start,
+    "taskStart(callback: () => void): boolean" => start,
 }
 
 /// Returns whether the callback will run: not if there is no current invocation, if that has too
@@ -18,7 +18,9 @@ pub(crate) fn start(
 ) {
     let state = State::of(scope);
     rv.set_bool(false);
-    let (Ok(callback), Some(invocation)) = (args.get(0).try_cast::<v8::Function>(), state.current(scope)) else {
+    let (Ok(callback), Some(invocation)) =
+        (args.get(0).try_cast::<v8::Function>(), state.current(scope))
+    else {
         return;
     };
     let callback = v8::Global::new(scope, callback);

@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use std::panic::{self, AssertUnwindSafe};
 
 use regex::bytes::{Regex, RegexBuilder};
-use tenon_engine::promise::Thrown;
+use tenon_engine::thrown::Thrown;
 use url::Url;
 use urlpattern::component::Component;
 use urlpattern::quirks::{self, MatchInput, StringOrInit};
@@ -17,8 +17,8 @@ use urlpattern::regexp::RegExp;
 use urlpattern::{RegexSyntax, UrlPattern, UrlPatternInit, UrlPatternOptions};
 
 crate::ops::native! {
-    "urlPattern" => pattern,
-    "urlPatternInput" => input,
+    "urlPattern(input: string | string[], base: string | undefined, ignoreCase: boolean): Pattern" => pattern,
+    "urlPatternInput(input: string | string[], base: string | undefined): string[] | null" => input,
 }
 
 /// The components of an init and of a pattern, in the order of `urlpattern.js`; an init also has a
@@ -85,7 +85,9 @@ enum Input {
 impl Input {
     /// Converts a string, or an array of strings and undefined.
     fn from_value(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Self {
-        let Ok(list) = value.try_cast::<v8::Array>() else { return Self::Text(value.to_rust_string_lossy(scope)) };
+        let Ok(list) = value.try_cast::<v8::Array>() else {
+            return Self::Text(value.to_rust_string_lossy(scope));
+        };
         let part = |index: usize| {
             let part = list.get_index(scope, index as u32)?.try_cast::<v8::String>().ok()?;
             Some(part.to_rust_string_lossy(scope))
@@ -96,7 +98,9 @@ impl Input {
     fn longest(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Init(parts) => parts[..COMPONENTS].iter().flatten().map(String::len).max().unwrap_or_default(),
+            Self::Init(parts) => {
+                parts[..COMPONENTS].iter().flatten().map(String::len).max().unwrap_or_default()
+            }
         }
     }
 
@@ -104,7 +108,17 @@ impl Input {
         match self {
             Self::Text(text) => StringOrInit::String(text.into()),
             Self::Init(parts) => {
-                let [protocol, username, password, hostname, port, pathname, search, hash, base_url] = *parts;
+                let [
+                    protocol,
+                    username,
+                    password,
+                    hostname,
+                    port,
+                    pathname,
+                    search,
+                    hash,
+                    base_url,
+                ] = *parts;
                 StringOrInit::Init(quirks::UrlPatternInit {
                     protocol,
                     username,
@@ -124,10 +138,15 @@ impl Input {
 /// Runs the parser. It is intricate and its input comes from a tenant: a panic makes the input
 /// invalid.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("it cannot be parsed".to_owned()))
+    panic::catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err("it cannot be parsed".to_owned()))
 }
 
-fn parse(input: Input, base: Option<&str>, ignore_case: bool) -> Result<UrlPattern<Expression>, String> {
+fn parse(
+    input: Input,
+    base: Option<&str>,
+    ignore_case: bool,
+) -> Result<UrlPattern<Expression>, String> {
     if input.longest() > LONGEST_PATTERN {
         return Err(format!("a pattern may have at most {LONGEST_PATTERN} bytes"));
     }
@@ -138,7 +157,8 @@ fn parse(input: Input, base: Option<&str>, ignore_case: bool) -> Result<UrlPatte
                 UrlPatternInit::parse_constructor_string::<Expression>(&text, base)
                     .map_err(|error| error.to_string())?
             }
-            init => quirks::process_construct_pattern_input(init, base).map_err(|error| error.to_string())?,
+            init => quirks::process_construct_pattern_input(init, base)
+                .map_err(|error| error.to_string())?,
         };
         let options = UrlPatternOptions { regex_syntax: RegexSyntax::EcmaScript, ignore_case };
         UrlPattern::parse(init, options).map_err(|error| error.to_string())
@@ -154,7 +174,8 @@ pub(crate) fn pattern(
     mut result: v8::ReturnValue<'_>,
 ) {
     let input = Input::from_value(scope, args.get(0));
-    let base = args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
+    let base =
+        args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
     match parse(input, base.as_deref(), args.get(2).is_true()) {
         Ok(pattern) => {
             if let Some(parts) = shown(scope, &pattern) {
@@ -169,7 +190,8 @@ fn shown<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     pattern: &UrlPattern<Expression>,
 ) -> Option<Vec<v8::Local<'s, v8::Value>>> {
-    let UrlPattern { protocol, username, password, hostname, port, pathname, search, hash } = pattern;
+    let UrlPattern { protocol, username, password, hostname, port, pathname, search, hash } =
+        pattern;
     let mut parts = vec![v8::Boolean::new(scope, pattern.has_regexp_groups()).into()];
     for component in [protocol, username, password, hostname, port, pathname, search, hash] {
         let Component { pattern_string, regexp, group_name_list, .. } = component;
@@ -185,7 +207,8 @@ fn shown<'s>(
 
 fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, String> {
     guarded(|| {
-        let input = quirks::process_match_input(input.into_quirks(), base).map_err(|error| error.to_string())?;
+        let input = quirks::process_match_input(input.into_quirks(), base)
+            .map_err(|error| error.to_string())?;
         Ok(input.and_then(|(input, _)| quirks::parse_match_input(input)))
     })
 }
@@ -198,11 +221,13 @@ pub(crate) fn input(
     mut result: v8::ReturnValue<'_>,
 ) {
     let input = Input::from_value(scope, args.get(0));
-    let base = args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
+    let base =
+        args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
     match components(input, base.as_deref()) {
         Ok(None) => result.set_null(),
         Ok(Some(input)) => {
-            let MatchInput { protocol, username, password, hostname, port, pathname, search, hash } = input;
+            let MatchInput { protocol, username, password, hostname, port, pathname, search, hash } =
+                input;
             let parts = [protocol, username, password, hostname, port, pathname, search, hash];
             let strings: Option<Vec<v8::Local<'_, v8::Value>>> =
                 parts.iter().map(|part| Some(v8::String::new(scope, part)?.into())).collect();

@@ -14,8 +14,10 @@ pub(crate) fn offsets(text: &str) -> Option<[usize; OFFSETS]> {
     };
     let host = scheme + "://".len();
     let path = host + text[host..].iter().position(|byte| *byte == b'/')?;
-    let host_end = host + text[host..path].iter().position(|byte| *byte == b':').unwrap_or(path - host);
-    let query = path + text[path..].iter().position(|byte| *byte == b'?').unwrap_or(text.len() - path);
+    let host_end =
+        host + text[host..path].iter().position(|byte| *byte == b':').unwrap_or(path - host);
+    let query =
+        path + text[path..].iter().position(|byte| *byte == b'?').unwrap_or(text.len() - path);
     let plain = is_name(&text[host..host_end])
         && is_port(&text[host_end..path], default_port)
         && is_path(&text[path..query])

@@ -9,7 +9,7 @@
   const { ops } = internal;
 
   internal.later("urlPatterns", ["URLPattern"], () => {
-    // The order of ops/urlpattern.rs, which expects an init's base URL after these.
+    // The order of `pattern.rs`, which expects an init's base URL after these.
     const COMPONENTS = ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"];
     // `ignoreCase` applies from this component on.
     const PATHNAME = 5;

@@ -137,9 +137,14 @@ pub(crate) struct Opening {
 
 impl Opening {
     pub(crate) fn of(headers: &[Header]) -> Self {
-        let named = |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        let named =
+            |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         let key = named("sec-websocket-key").and_then(|header| Key::read(&header.value));
-        Self { key, is_version: named("sec-websocket-version").is_some_and(|header| &header.value[..] == b"13") }
+        Self {
+            key,
+            is_version: named("sec-websocket-version")
+                .is_some_and(|header| &header.value[..] == b"13"),
+        }
     }
 
     /// Returns the header that confirms the handshake to the client.
@@ -153,7 +158,10 @@ impl Opening {
             return Err(refused(FailureCode::UpgradeRequired, why));
         }
         let Some(key) = &self.key else {
-            return Err(refused(FailureCode::BadRequest, "Sec-WebSocket-Key must be 16 bytes in base64"));
+            return Err(refused(
+                FailureCode::BadRequest,
+                "Sec-WebSocket-Key must be 16 bytes in base64",
+            ));
         };
         Ok(Header { name: "sec-websocket-accept".to_owned(), value: key.accept().into() })
     }

@@ -5,7 +5,7 @@
 //                         open, but silent until accept(); binaryType "arraybuffer"; close() takes
 //                         all codes that a server may send
 //
-// A socket has an end of one of two kinds: a native socket {owner, number} (`engine/sockets.rs`),
+// A socket has an end of one of two kinds: a native socket {owner, number} (`sockets.rs`),
 // an operation of the invocation `owner`; or one half of a pair in this isolate
 // (`websocket-pair.js`), which sends to its peer.
 //: late, after fetch.js messages.js
@@ -32,9 +32,9 @@
     const { lookup } = internal.headers;
 
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
-    // Events of a native socket (`engine/sockets/attend.rs`).
+    // Events of a native socket (`sockets/attend.rs`).
     const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
-    // Results of a send (`engine/ops/websocket.rs`).
+    // Results of a send (`websocket.rs`).
     const SAID = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
     // The limit in bytes (RFC 6455 §5.5).
@@ -364,7 +364,7 @@
         }
         let data = a;
         if (kind === BINARY) data = this.#binaryType === "blob" ? newBlob(a, "") : TypedArrayPrototypeGetBuffer(a);
-        const origin = this.#url === "" ? "" : RegExpPrototypeExec(ORIGIN, this.#url)[0];
+        const origin = this.#url === "" ? "" : /** @type {string[]} */ (RegExpPrototypeExec(ORIGIN, this.#url))[0];
         deliver(this, newMessage(data, [], origin));
       }
 

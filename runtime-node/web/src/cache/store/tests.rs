@@ -5,7 +5,10 @@ use super::*;
 const URL: &str = "https://origin.test/thing";
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-    pairs.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+        .collect()
 }
 
 fn asked(pairs: &[(&str, &str)]) -> Asked {
@@ -95,11 +98,20 @@ fn of_answers_that_vary_without_end_the_latest_are_kept() {
     let cache = ResponseCache::new(4 << 20);
     for number in 0..40 {
         let varies = answer(&[KEPT, ("vary", "x")]);
-        assert!(cache.put(key("a"), &asked(&[("x", &number.to_string())]), varies, Bytes::from(vec![0; 60 << 10])));
+        assert!(cache.put(
+            key("a"),
+            &asked(&[("x", &number.to_string())]),
+            varies,
+            Bytes::from(vec![0; 60 << 10])
+        ));
         cache.entries.run_pending_tasks();
     }
-    let found = |number: u32| cache.look_up(&key("a"), &asked(&[("x", &number.to_string())])).is_some();
-    assert_eq!((0..40).filter(|number| found(*number)).collect::<Vec<_>>(), (24..40).collect::<Vec<_>>());
+    let found =
+        |number: u32| cache.look_up(&key("a"), &asked(&[("x", &number.to_string())])).is_some();
+    assert_eq!(
+        (0..40).filter(|number| found(*number)).collect::<Vec<_>>(),
+        (24..40).collect::<Vec<_>>()
+    );
     assert!(cache.remove(&key("a")));
     cache.entries.run_pending_tasks();
     assert!(cache.tenants.0.lock().unwrap().is_empty(), "all of it is given back");
@@ -115,11 +127,17 @@ fn who_asks_not_to_be_given_what_is_kept_is_not() {
 #[test]
 fn who_has_it_already_is_told_so() {
     let cache = ResponseCache::new(1 << 20);
-    assert!(puts(&cache, &[KEPT, ("etag", "\"1\""), ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT")]));
+    assert!(puts(
+        &cache,
+        &[KEPT, ("etag", "\"1\""), ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
+    ));
     let status = |pairs: &[(&str, &str)]| finds(&cache, &key("a"), pairs).unwrap().0;
     assert_eq!(status(&[("if-none-match", "\"0\", W/\"1\"")]), StatusCode::NOT_MODIFIED);
     assert_eq!(status(&[("if-none-match", "\"2\"")]), StatusCode::OK);
-    assert_eq!(status(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")]), StatusCode::NOT_MODIFIED);
+    assert_eq!(
+        status(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")]),
+        StatusCode::NOT_MODIFIED
+    );
     assert_eq!(status(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:36 GMT")]), StatusCode::OK);
 }
 

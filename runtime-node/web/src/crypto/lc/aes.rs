@@ -31,8 +31,18 @@ impl Drop for Cipher {
 /// * `nonce` - not empty.
 /// * `more` - the additional data.
 /// * `tag` - 4 to 16 bytes: the expected tag for decryption, or space for the tag for encryption.
-pub(crate) fn gcm(encrypt: bool, key: &[u8], nonce: &[u8], more: &[u8], data: &mut [u8], tag: &mut [u8]) -> bool {
-    let (Ok(nonce_len), Ok(tag_len)) = (c_int::try_from(nonce.len()), c_int::try_from(tag.len())) else { return false };
+pub(crate) fn gcm(
+    encrypt: bool,
+    key: &[u8],
+    nonce: &[u8],
+    more: &[u8],
+    data: &mut [u8],
+    tag: &mut [u8],
+) -> bool {
+    let (Ok(nonce_len), Ok(tag_len)) = (c_int::try_from(nonce.len()), c_int::try_from(tag.len()))
+    else {
+        return false;
+    };
     if data.len() > LONGEST || more.len() > LONGEST {
         return false;
     }
@@ -45,14 +55,29 @@ pub(crate) fn gcm(encrypt: bool, key: &[u8], nonce: &[u8], more: &[u8], data: &m
             32 => lc::EVP_aes_256_gcm(),
             _ => return false,
         };
-        let Some(context) = NonNull::new(lc::EVP_CIPHER_CTX_new()).map(Cipher) else { return false };
+        let Some(context) = NonNull::new(lc::EVP_CIPHER_CTX_new()).map(Cipher) else {
+            return false;
+        };
         let ctx = context.0.as_ptr();
         let (no_engine, none) = (ptr::null_mut(), ptr::null_mut());
         let out = data.as_mut_ptr();
         let mut written = 0;
-        worked(lc::EVP_CipherInit_ex(ctx, cipher, no_engine, ptr::null(), ptr::null(), encrypt.into()))
-            && worked(lc::EVP_CIPHER_CTX_ctrl(ctx, lc::EVP_CTRL_AEAD_SET_IVLEN, nonce_len, none))
-            && worked(lc::EVP_CipherInit_ex(ctx, ptr::null(), no_engine, key.as_ptr(), nonce.as_ptr(), encrypt.into()))
+        worked(lc::EVP_CipherInit_ex(
+            ctx,
+            cipher,
+            no_engine,
+            ptr::null(),
+            ptr::null(),
+            encrypt.into(),
+        )) && worked(lc::EVP_CIPHER_CTX_ctrl(ctx, lc::EVP_CTRL_AEAD_SET_IVLEN, nonce_len, none))
+            && worked(lc::EVP_CipherInit_ex(
+                ctx,
+                ptr::null(),
+                no_engine,
+                key.as_ptr(),
+                nonce.as_ptr(),
+                encrypt.into(),
+            ))
             && (more.is_empty()
                 || worked(lc::EVP_CipherUpdate(
                     ctx,
@@ -61,12 +86,29 @@ pub(crate) fn gcm(encrypt: bool, key: &[u8], nonce: &[u8], more: &[u8], data: &m
                     more.as_ptr(),
                     more.len() as c_int,
                 )))
-            && (data.is_empty() || worked(lc::EVP_CipherUpdate(ctx, out, &raw mut written, out, data.len() as c_int)))
+            && (data.is_empty()
+                || worked(lc::EVP_CipherUpdate(
+                    ctx,
+                    out,
+                    &raw mut written,
+                    out,
+                    data.len() as c_int,
+                )))
             && (encrypt
-                || worked(lc::EVP_CIPHER_CTX_ctrl(ctx, lc::EVP_CTRL_AEAD_SET_TAG, tag_len, tag.as_mut_ptr().cast())))
+                || worked(lc::EVP_CIPHER_CTX_ctrl(
+                    ctx,
+                    lc::EVP_CTRL_AEAD_SET_TAG,
+                    tag_len,
+                    tag.as_mut_ptr().cast(),
+                )))
             && worked(lc::EVP_CipherFinal_ex(ctx, [0_u8; 16].as_mut_ptr(), &raw mut written))
             && (!encrypt
-                || worked(lc::EVP_CIPHER_CTX_ctrl(ctx, lc::EVP_CTRL_AEAD_GET_TAG, tag_len, tag.as_mut_ptr().cast())))
+                || worked(lc::EVP_CIPHER_CTX_ctrl(
+                    ctx,
+                    lc::EVP_CTRL_AEAD_GET_TAG,
+                    tag_len,
+                    tag.as_mut_ptr().cast(),
+                )))
     };
     if !done {
         data.fill(0);
@@ -89,7 +131,8 @@ pub(crate) fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         }
         let run = if wrap { lc::AES_wrap_key } else { lc::AES_unwrap_key };
         let mut out = vec![0; if wrap { data.len() + BLOCK } else { data.len() }];
-        let len = run(schedule.0.as_ptr(), ptr::null(), out.as_mut_ptr(), data.as_ptr(), data.len());
+        let len =
+            run(schedule.0.as_ptr(), ptr::null(), out.as_mut_ptr(), data.as_ptr(), data.len());
         let len = usize::try_from(len).ok().filter(|len| *len > 0);
         if len.is_none() {
             worked(0);

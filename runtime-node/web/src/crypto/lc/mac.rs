@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use aws_lc_sys as lc;
 
-use super::super::digest::Hash;
+use super::super::hash::Hash;
 use super::{md, worked};
 
 /// HMAC (RFC 2104) with one key, for many messages.
@@ -46,7 +46,9 @@ impl Mac {
         let done = unsafe {
             out.len() >= self.len
                 && worked(lc::HMAC_Init_ex(context, ptr::null(), 0, ptr::null(), ptr::null_mut()))
-                && parts.iter().all(|part| worked(lc::HMAC_Update(context, part.as_ptr(), part.len())))
+                && parts
+                    .iter()
+                    .all(|part| worked(lc::HMAC_Update(context, part.as_ptr(), part.len())))
                 && worked(lc::HMAC_Final(context, out.as_mut_ptr(), &raw mut written))
         };
         done.then_some(())

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use aws_lc_sys as lc;
 use zeroize::Zeroizing;
 
-use super::super::digest::Hash;
+use super::super::hash::Hash;
 use super::{md, worked};
 
 /// An RSA key, public or private.
@@ -61,7 +61,11 @@ impl Rsa {
     ///
     /// # Arguments
     /// * `go_on` - called now and then; returning false aborts the generation.
-    pub(crate) fn generate(bits: u32, exponent: &[u8], mut go_on: &mut dyn FnMut() -> bool) -> Option<Self> {
+    pub(crate) fn generate(
+        bits: u32,
+        exponent: &[u8],
+        mut go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Self> {
         unsafe extern "C" fn ask(_: c_int, _: c_int, callback: *mut lc::BN_GENCB) -> c_int {
             // SAFETY: `arg` is the pointer set below, and its owner waits for `RSA_generate_key_ex`
             // to return.
@@ -89,14 +93,22 @@ impl Rsa {
         // SAFETY, here and below: the key is ours alone; it takes ownership of the numbers if it
         // accepts them, and `given` forgets them then.
         match private {
-            None => given(unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), ptr::null_mut()) }, [n, e])?,
+            None => given(
+                unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), ptr::null_mut()) },
+                [n, e],
+            )?,
             Some(private) => {
                 let d = Number::new(private.d)?;
-                given(unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), d.as_ptr()) }, [n, e, d])?;
+                given(
+                    unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), d.as_ptr()) },
+                    [n, e, d],
+                )?;
                 let (p, q) = (Number::new(private.p)?, Number::new(private.q)?);
                 given(unsafe { lc::RSA_set0_factors(key, p.as_ptr(), q.as_ptr()) }, [p, q])?;
-                let (dp, dq, qi) = (Number::new(private.dp)?, Number::new(private.dq)?, Number::new(private.qi)?);
-                let set = unsafe { lc::RSA_set0_crt_params(key, dp.as_ptr(), dq.as_ptr(), qi.as_ptr()) };
+                let (dp, dq, qi) =
+                    (Number::new(private.dp)?, Number::new(private.dq)?, Number::new(private.qi)?);
+                let set =
+                    unsafe { lc::RSA_set0_crt_params(key, dp.as_ptr(), dq.as_ptr(), qi.as_ptr()) };
                 given(set, [dp, dq, qi])?;
             }
         }
@@ -152,7 +164,14 @@ impl Rsa {
         // SAFETY: there is room for a signature; the key is not changed.
         let signed = unsafe {
             let out = signature.as_mut_ptr();
-            lc::RSA_sign(nid(hash), digest.as_ptr(), digest.len(), out, &raw mut len, self.0.as_ptr())
+            lc::RSA_sign(
+                nid(hash),
+                digest.as_ptr(),
+                digest.len(),
+                out,
+                &raw mut len,
+                self.0.as_ptr(),
+            )
         };
         signature.truncate(len as usize);
         worked(signed).then_some(signature)
@@ -174,22 +193,53 @@ impl Rsa {
         let signed = unsafe {
             let (out, most, md) = (signature.as_mut_ptr(), signature.len(), md(hash));
             let key = self.0.as_ptr();
-            lc::RSA_sign_pss_mgf1(key, &raw mut len, out, most, digest.as_ptr(), digest.len(), md, md, salt)
+            lc::RSA_sign_pss_mgf1(
+                key,
+                &raw mut len,
+                out,
+                most,
+                digest.as_ptr(),
+                digest.len(),
+                md,
+                md,
+                salt,
+            )
         };
         signature.truncate(len);
         worked(signed).then_some(signature)
     }
 
-    pub(crate) fn verify_pss(&self, hash: Hash, salt: c_int, digest: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verify_pss(
+        &self,
+        hash: Hash,
+        salt: c_int,
+        digest: &[u8],
+        signature: &[u8],
+    ) -> bool {
         // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
             let (data, len, md) = (signature.as_ptr(), signature.len(), md(hash));
-            lc::RSA_verify_pss_mgf1(self.0.as_ptr(), digest.as_ptr(), digest.len(), md, md, salt, data, len)
+            lc::RSA_verify_pss_mgf1(
+                self.0.as_ptr(),
+                digest.as_ptr(),
+                digest.len(),
+                md,
+                md,
+                salt,
+                data,
+                len,
+            )
         })
     }
 
     /// Encrypts or decrypts with OAEP (RFC 8017 §7.1); the mask uses the same hash.
-    pub(crate) fn oaep(&self, encrypt: bool, hash: Hash, label: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn oaep(
+        &self,
+        encrypt: bool,
+        hash: Hash,
+        label: &[u8],
+        data: &[u8],
+    ) -> Option<Vec<u8>> {
         let context = PkeyContext::new(self)?;
         let pkey = context.0.as_ptr();
         // SAFETY: the context is ours alone. It takes ownership of the copy of the label if it
@@ -265,7 +315,8 @@ impl Number {
     fn new(bytes: &[u8]) -> Option<Self> {
         // SAFETY: reads `bytes`, and allocates a number for us to free, as the null pointer
         // requests.
-        NonNull::new(unsafe { lc::BN_bin2bn(bytes.as_ptr(), bytes.len(), ptr::null_mut()) }).map(Self)
+        NonNull::new(unsafe { lc::BN_bin2bn(bytes.as_ptr(), bytes.len(), ptr::null_mut()) })
+            .map(Self)
     }
 
     /// Returns a pointer, for a function that takes ownership if it succeeds.

@@ -14,7 +14,7 @@ use futures::future::LocalBoxFuture;
 use tenon_engine::collection::make_room;
 use tenon_engine::continuation;
 use tenon_engine::heap::Charge;
-use tenon_engine::invocation::{InvocationId, OperationId};
+use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
 use tenon_engine::string::array_of;
@@ -54,8 +54,10 @@ pub(crate) fn accept(
 ) -> Option<()> {
     let state = State::of(scope);
     let buffers = make_room(scope, SOCKET)?.charge(SOCKET)?;
-    let (raw, line) = state.invocations.borrow_mut().get_mut(owner)?.attach::<Sockets>().accept(number)?;
-    let leaving = scope.get_slot::<Leaving>().expect("every isolate gets its engine's").begun().boxed_local();
+    let (raw, line) =
+        state.invocations.borrow_mut().get_mut(owner)?.attached_mut::<Sockets>()?.accept(number)?;
+    let leaving =
+        scope.get_slot::<Leaving>().expect("every isolate gets its engine's").begun().boxed_local();
     let pump = Pump::new(raw.wire, raw.role, line, leaving, (owner, &state));
     let callback = v8::Global::new(scope, callback);
     state.operate(scope, owner, |operation, charge| {
@@ -74,7 +76,12 @@ fn attend(operation: OperationId, mut attendance: Attendance) -> LocalBoxFuture<
 }
 
 impl Attendance {
-    fn deliver(mut self, scope: &mut v8::PinScope<'_, '_>, operation: OperationId, event: Event) -> Option<()> {
+    fn deliver(
+        mut self,
+        scope: &mut v8::PinScope<'_, '_>,
+        operation: OperationId,
+        event: Event,
+    ) -> Option<()> {
         let state = State::of(scope);
         let callback = v8::Local::new(scope, &self.callback);
         let undefined: v8::Local<'_, v8::Value> = v8::undefined(scope).into();
@@ -82,8 +89,9 @@ impl Attendance {
             Event::Closed(closed) => {
                 let (owner, number) = (self.owner, self.number);
                 let ended = state.invocations.borrow_mut().get_mut(owner).and_then(|invocation| {
-                    let buffered = invocation.attach::<Sockets>().line(number).map(|line| line.buffered());
-                    invocation.attach::<Sockets>().remove(number);
+                    let sockets = invocation.attached_mut::<Sockets>()?;
+                    let buffered = sockets.line(number).map(|line| line.buffered());
+                    sockets.remove(number);
                     buffered
                 });
                 drop(self);
@@ -146,7 +154,10 @@ fn text_of<'s>(scope: &v8::PinScope<'s, '_>, text: &str) -> Option<v8::Local<'s,
     v8::String::new(scope, text).map(v8::Local::from)
 }
 
-fn bytes_of<'s>(scope: &mut v8::PinScope<'s, '_>, bytes: Bytes) -> Option<v8::Local<'s, v8::Value>> {
+fn bytes_of<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bytes: Bytes,
+) -> Option<v8::Local<'s, v8::Value>> {
     let counted = make_room(scope, bytes.len())?.count(bytes.into())?;
     array_of(scope, counted).map(v8::Local::from)
 }

@@ -16,9 +16,9 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::future::LocalBoxFuture;
 use tenon_egress::Tunnel;
+use tenon_engine::byte_stream::ByteStream;
 use tenon_engine::heap::{BufferBudget, Charge};
 use tenon_engine::pipe::{self, Gone};
-use tenon_engine::streams::ByteStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -55,7 +55,10 @@ impl Wire {
                     Some(Ok(piece)) => return Poll::Ready(Ok(piece)),
                     Some(Err(broken)) => {
                         *incoming = None;
-                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, broken.to_string())));
+                        return Poll::Ready(Err(io::Error::new(
+                            io::ErrorKind::ConnectionReset,
+                            broken.to_string(),
+                        )));
                     }
                     None => *incoming = None,
                 }
@@ -68,7 +71,11 @@ impl Wire {
         }
     }
 
-    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         match self {
             Self::Streams { outgoing, room, .. } => {
@@ -193,7 +200,11 @@ impl Link {
 }
 
 impl AsyncRead for Link {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let link = &mut *self;
         // A flood of data that keeps the library busy must not keep the thread from other tasks.
         let coop = ready!(tokio::task::coop::poll_proceed(cx));
@@ -221,7 +232,11 @@ impl AsyncRead for Link {
 }
 
 impl AsyncWrite for Link {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = ready!(self.wire.poll_write(cx, bytes))?;
         self.written += written as u64;
         Poll::Ready(Ok(written))

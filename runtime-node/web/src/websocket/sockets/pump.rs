@@ -25,7 +25,7 @@ use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, Sink as _, SinkExt as _, StreamExt as _};
 use tenon_engine::heap::BufferBudget;
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
@@ -206,7 +206,8 @@ impl Pump {
         }
         if !self.has_left && self.leaving.as_mut().poll(cx).is_ready() {
             self.has_left = true;
-            self.line.say(Said::Close(Some(CloseFrame { code: CloseCode::Away, reason: "".into() })));
+            self.line
+                .say(Said::Close(Some(CloseFrame { code: CloseCode::Away, reason: "".into() })));
         }
         loop {
             if let Err(error) = self.write(cx) {
@@ -322,12 +323,16 @@ impl Pump {
             self.may_read_one = false;
             let event = match read {
                 // Messages received after we have sent Close are discarded.
-                Some(Ok(tungstenite::Message::Text(_) | tungstenite::Message::Binary(_))) if self.has_said => {
+                Some(Ok(tungstenite::Message::Text(_) | tungstenite::Message::Binary(_)))
+                    if self.has_said =>
+                {
                     self.let_go();
                     continue;
                 }
                 Some(Ok(tungstenite::Message::Text(text))) => self.begin_turn(Event::Text(text)),
-                Some(Ok(tungstenite::Message::Binary(bytes))) => self.begin_turn(Event::Binary(bytes)),
+                Some(Ok(tungstenite::Message::Binary(bytes))) => {
+                    self.begin_turn(Event::Binary(bytes))
+                }
                 Some(Ok(tungstenite::Message::Close(reason))) => {
                     self.heard = Some(reason);
                     self.wait(END);
@@ -346,7 +351,9 @@ impl Pump {
                     return Read::Control;
                 }
                 // The answer to the node's own ping is no traffic between the two sides.
-                Some(Ok(tungstenite::Message::Pong(payload))) if self.vigil.is_answer(&payload) => continue,
+                Some(Ok(tungstenite::Message::Pong(payload))) if self.vigil.is_answer(&payload) => {
+                    continue;
+                }
                 Some(Ok(_)) => {
                     self.hear();
                     continue;
@@ -366,7 +373,8 @@ impl Pump {
     fn watch(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         loop {
             let link = self.stream.get_ref();
-            let look = Look { read: link.read(), written: link.written(), is_blocked: self.is_blocked };
+            let look =
+                Look { read: link.read(), written: link.written(), is_blocked: self.is_blocked };
             match ready!(self.vigil.poll(cx, look)) {
                 Finding::Well => {}
                 Finding::Silent => {
@@ -411,8 +419,9 @@ impl Pump {
         match self.heard.take() {
             None => Closed::failed(),
             Some(reason) => {
-                let (code, reason) = reason
-                    .map_or((NO_CODE, String::new()), |reason| (reason.code.into(), reason.reason.as_str().to_owned()));
+                let (code, reason) = reason.map_or((NO_CODE, String::new()), |reason| {
+                    (reason.code.into(), reason.reason.as_str().to_owned())
+                });
                 Closed { code, reason, was_clean: true, has_failed: false }
             }
         }

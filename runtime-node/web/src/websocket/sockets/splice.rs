@@ -19,13 +19,14 @@ use std::rc::Rc;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
+use tenon_engine::byte_stream::{Broken, ByteStream};
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
-use tenon_engine::invocation::InvocationId;
+use tenon_engine::ids::InvocationId;
 use tenon_engine::operations::Settle;
 use tenon_engine::pipe;
 use tenon_engine::state::State;
-use tenon_engine::streams::{Body, Broken, ByteStream, StreamId};
+use tenon_engine::streams::{Body, StreamId};
 use tenon_engine::{FetchResponse, ResponseBody, Sending};
 use tenon_proto::failure::Failure;
 use tenon_proto::runtime::Header;
@@ -37,9 +38,13 @@ use super::{Opening, SocketId, Sockets};
 /// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or has been answered already")]
+    #[error(
+        "the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or has been answered already"
+    )]
     NotAsked,
-    #[error("the WebSocket can no longer be returned: it has been accepted, or its invocation has ended")]
+    #[error(
+        "the WebSocket can no longer be returned: it has been accepted, or its invocation has ended"
+    )]
     NoSocket,
     #[error("the response does not fit into the Worker's memory")]
     Memory,
@@ -74,7 +79,7 @@ pub(crate) fn serve(
         let invocation = invocations.get_mut(id).ok_or(Refused::NotAsked)?;
         invocation.attach::<Sockets>().add(Wire::of_streams(bytes, writer), Role::Server)
     };
-    let sending = Sending::new(&state, id, Box::pin(reader), true, head);
+    let sending = state.send(id, Box::pin(reader), true, head);
     answer(&state, id, headers, accept, sending);
     Ok(number)
 }
@@ -93,7 +98,7 @@ pub(crate) fn splice(
         .invocations
         .borrow_mut()
         .get_mut(owner)
-        .and_then(|invocation| invocation.attach::<Sockets>().remove(number));
+        .and_then(|invocation| invocation.attached_mut::<Sockets>()?.remove(number));
     let wire = Rc::new(RefCell::new(raw.ok_or(Refused::NoSocket)?.wire));
     let uplink = Rc::clone(&wire);
     let moving = Rc::downgrade(&state);
@@ -116,12 +121,15 @@ pub(crate) fn splice(
     };
     let begun = state.operate(scope, id, |_, charge| uploaded(upload, charge));
     begun.ok_or(Refused::Memory)?;
-    let sending = Sending::new(&state, id, download(wire), false, head);
+    let sending = state.send(id, download(wire), false, head);
     answer(&state, id, headers, accept, sending);
     Ok(())
 }
 
-fn uploaded(upload: impl Future<Output = ()> + 'static, charge: Charge) -> LocalBoxFuture<'static, Settle> {
+fn uploaded(
+    upload: impl Future<Output = ()> + 'static,
+    charge: Charge,
+) -> LocalBoxFuture<'static, Settle> {
     async move {
         upload.await;
         let settle: Settle = Box::new(move |_| {
@@ -146,27 +154,43 @@ fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
     pieces.boxed_local()
 }
 
-fn asked(scope: &mut v8::PinScope<'_, '_>, state: &State, id: InvocationId, size: usize) -> Result<Asked, Refused> {
-    let opening =
-        state.invocations.borrow_mut().get_mut(id).and_then(|invocation| invocation.attach::<Sockets>().opening.take());
+fn asked(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &State,
+    id: InvocationId,
+    size: usize,
+) -> Result<Asked, Refused> {
+    let opening = state
+        .invocations
+        .borrow_mut()
+        .get_mut(id)
+        .and_then(|invocation| invocation.attached_mut::<Sockets>()?.opening.take());
     let accept = opening.ok_or(Refused::NotAsked)?.accept().map_err(Refused::Malformed)?;
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
         Some(Body::Stream(bytes)) => bytes,
         Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
         None => stream::empty::<Result<Bytes, Broken>>().boxed_local(),
     };
-    let head = make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or(Refused::Memory)?;
+    let head =
+        make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or(Refused::Memory)?;
     Ok(Asked { accept, bytes, head })
 }
 
 fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header, sending: Sending) {
     // The handshake's headers are ours to write; those of a spliced socket were addressed to us.
-    let is_ours =
-        |name: &str| matches!(name, "connection" | "upgrade" | "sec-websocket-accept" | "sec-websocket-extensions");
+    let is_ours = |name: &str| {
+        matches!(
+            name,
+            "connection" | "upgrade" | "sec-websocket-accept" | "sec-websocket-extensions"
+        )
+    };
     let mut headers: Vec<_> = headers.into_iter().filter(|header| !is_ours(&header.name)).collect();
     headers.push(Header { name: "upgrade".to_owned(), value: Bytes::from_static(b"websocket") });
     headers.push(accept);
-    state.answer(id, Ok(FetchResponse { status: 101, headers, body: ResponseBody::Stream(sending) }));
+    state.answer(
+        id,
+        Ok(FetchResponse { status: 101, headers, body: ResponseBody::Stream(sending) }),
+    );
 }
 
 impl Opening {

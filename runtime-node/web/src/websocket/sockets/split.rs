@@ -98,7 +98,8 @@ impl Splitter {
                 return;
             }
         };
-        let is_data = matches!(header.opcode, OpCode::Data(Data::Text | Data::Binary | Data::Continue));
+        let is_data =
+            matches!(header.opcode, OpCode::Data(Data::Text | Data::Binary | Data::Continue));
         let bytes = std::mem::take(&mut self.header);
         if !is_data || length <= FRAGMENT as u64 || length > longest as u64 {
             self.pending = bytes.into();
@@ -106,7 +107,11 @@ impl Splitter {
             return;
         }
         let is_final = header.is_final;
-        self.state = State::Payload { left: 0, is_data, rest: Some(Rest { header, is_final, left: length }) };
+        self.state = State::Payload {
+            left: 0,
+            is_data,
+            rest: Some(Rest { header, is_final, left: length }),
+        };
     }
 
     fn next_piece(&mut self) {
@@ -178,7 +183,9 @@ mod tests {
     fn messages(bytes: &[u8]) -> Vec<Message> {
         let config = WebSocketConfig::default().max_frame_size(Some(FRAGMENT));
         let stream = std::io::Cursor::new(bytes.to_vec());
-        let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).now_or_never().unwrap();
+        let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config))
+            .now_or_never()
+            .unwrap();
         let messages = stream.take_while(|message| futures::future::ready(message.is_ok()));
         messages.map(Result::unwrap).collect::<Vec<_>>().now_or_never().unwrap()
     }
@@ -229,7 +236,9 @@ mod tests {
     #[test]
     fn what_is_counted_is_what_messages_have() {
         let mut splitter = Splitter::default();
-        let mut input = Bytes::from([masked(vec![0; 3 * FRAGMENT], Data::Binary, true), vec![0x89, 2, 0, 0]].concat());
+        let mut input = Bytes::from(
+            [masked(vec![0; 3 * FRAGMENT], Data::Binary, true), vec![0x89, 2, 0, 0]].concat(),
+        );
         let mut buffer = vec![0; 4 * FRAGMENT];
         splitter.pass(&mut input, &mut ReadBuf::new(&mut buffer), LONGEST);
         assert_eq!((splitter.counted(), splitter.counted()), (3 * FRAGMENT, 0));

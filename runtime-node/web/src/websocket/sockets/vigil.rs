@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn the_silent_are_asked_once_and_then_given_up() {
-        assert_eq!(judge(&[at(1, 0), at(1, 0), at(1, 0)]), [Finding::Well, Finding::Silent, Finding::Gone]);
+        assert_eq!(
+            judge(&[at(1, 0), at(1, 0), at(1, 0)]),
+            [Finding::Well, Finding::Silent, Finding::Gone]
+        );
     }
 
     #[test]
@@ -129,7 +132,8 @@ mod tests {
 
     #[test]
     fn one_that_reads_slowly_is_well() {
-        let looks = [blocked_at(9, 5), blocked_at(9, 6), at(9, 7), blocked_at(9, 8), blocked_at(9, 9)];
+        let looks =
+            [blocked_at(9, 5), blocked_at(9, 6), at(9, 7), blocked_at(9, 8), blocked_at(9, 9)];
         assert!(!judge(&looks).contains(&Finding::Gone));
     }
 

@@ -1,15 +1,13 @@
 //! Tests of sockets without an isolate, in paused time.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::{pending, poll_fn};
 
 use futures::stream;
+use tenon_engine::byte_stream::{Broken, ByteStream};
 use tenon_engine::log_rate::LogRates;
 use tenon_engine::pipe;
-use tenon_engine::streams::{Broken, ByteStream};
-use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::Revision;
 use tokio::time::{Instant, timeout};
 
 use super::*;
@@ -17,19 +15,7 @@ use super::*;
 fn state() -> Rc<State> {
     let worker = WorkerId::new("default", "socket");
     let log_rate = LogRates::default().of(&worker, Instant::now());
-    let revision = Revision {
-        worker,
-        name: "socket-1".to_owned(),
-        entrypoint: "worker.js".to_owned(),
-        modules: BTreeMap::new(),
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
-        limits: Limits::default(),
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
-    };
+    let revision = Revision::with_modules(worker, []);
     State::new(Rc::new(revision), BufferBudget::new(1 << 20), log_rate, Rc::default())
 }
 
@@ -39,7 +25,11 @@ fn socket(state: &Rc<State>, incoming: ByteStream) -> (Pump, Rc<Line>, pipe::Rea
     let line = Rc::<Line>::default();
     let owner = InvocationId::from_number(1.0);
     let wire = Wire::of_streams(incoming, writer);
-    (Pump::new(wire, Role::Server, Rc::clone(&line), pending().boxed_local(), (owner, state)), line, reader)
+    (
+        Pump::new(wire, Role::Server, Rc::clone(&line), pending().boxed_local(), (owner, state)),
+        line,
+        reader,
+    )
 }
 
 fn masked(first: u8, payload: &[u8]) -> Bytes {
@@ -59,8 +49,13 @@ async fn rest(mut reader: pipe::Reader) -> Vec<u8> {
 async fn a_client_that_has_vanished_is_pinged_and_given_up() {
     let state = state();
     let (mut pump, _line, reader) = socket(&state, stream::pending().boxed_local());
-    let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx))).await.expect("it is given up");
-    assert!(matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })), "{event:?}");
+    let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
+        .await
+        .expect("it is given up");
+    assert!(
+        matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
+        "{event:?}"
+    );
     drop(pump);
     assert!(rest(reader).await.starts_with(b"\x89\x0cstill there?"));
 }
@@ -84,10 +79,18 @@ async fn a_client_that_takes_nothing_is_given_up() {
     let bytes = Bytes::from(vec![7; 1 << 20]);
     let charge = state.buffers.charge(1).unwrap();
     line.say(Said::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
-    let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx))).await.expect("it is given up");
-    assert!(matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })), "{event:?}");
+    let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
+        .await
+        .expect("it is given up");
+    assert!(
+        matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
+        "{event:?}"
+    );
     drop(pump);
-    assert!(rest(reader).await.len() < 128 << 10, "the network has taken what it has room for and no more");
+    assert!(
+        rest(reader).await.len() < 128 << 10,
+        "the network has taken what it has room for and no more"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,9 +103,15 @@ async fn of_a_flood_of_pings_one_is_read_for_each_answer_that_the_network_takes(
         Ok::<_, Broken>(masked(0x89, &[7; 125]))
     });
     let (mut pump, _line, reader) = socket(&state, pings.boxed_local());
-    let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx))).await.expect("it is given up");
+    let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
+        .await
+        .expect("it is given up");
     assert!(matches!(event, Event::Closed(_)), "{event:?}");
     let answer = 2 + 125;
-    assert!(taken.get() <= 2 + (64 * 1024 + FRAGMENT) / answer, "{} pings have been read", taken.get());
+    assert!(
+        taken.get() <= 2 + (64 * 1024 + FRAGMENT) / answer,
+        "{} pings have been read",
+        taken.get()
+    );
     drop((pump, reader));
 }

@@ -1,0 +1,125 @@
+// Checks the types of the interfaces' JavaScript: `node runtime-node/web/types/check.mjs`.
+//
+//     ../src/**/*.js   functions of `internal`             ──▶  target/javascript/**/*.js
+//     ../src/**/*.rs   signatures of native functions      ──▶  target/javascript/made.d.ts
+//     internal.d.ts    what cannot be inferred from these  ──▶  tsc
+//
+// What a file puts on `internal` has the type that tsc infers, so that nothing states it twice. For
+// that, tsc reads a copy of each file as a module: the body of the function is the body of the
+// module, and `internal.name = …` is an exported constant. A copy has the lines of its source, and
+// errors name the source. `made.d.ts` adds the exports to `Internal`, and declares `internal.ops`
+// with the signatures that stand beside the Rust functions (`../src/ops.rs`).
+//
+// TypeScript is installed from `package-lock.json` into a cache, once.
+
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const ROOT = join(HERE, "../../..");
+const SOURCES = "runtime-node/web/src";
+const COPIES = "target/javascript";
+
+const read = (path) => readFileSync(path, "utf8");
+
+// Returns the paths of the sources that end with `extension`.
+const sources = (extension) =>
+  readdirSync(join(ROOT, SOURCES), { recursive: true }).filter((path) => path.endsWith(extension)).sort();
+
+// Runs a program to its end and returns what it wrote.
+function run(command, args, cwd) {
+  const done = spawnSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+  if (done.error) throw done.error;
+  return done;
+}
+
+// Returns the path of the compiler. Installs it unless the cache has the version of the lock.
+function compiler() {
+  const pinned = createHash("sha256").update(read(join(HERE, "package-lock.json"))).digest("hex");
+  const cache = join(process.env.TENON_CACHE ?? join(homedir(), ".cache/tenon"), "types");
+  if (!existsSync(join(cache, "pinned")) || read(join(cache, "pinned")) !== pinned) {
+    console.error(`installing TypeScript into ${cache}`);
+    rmSync(cache, { recursive: true, force: true });
+    mkdirSync(cache, { recursive: true });
+    for (const file of ["package.json", "package-lock.json", ".npmrc"]) copyFileSync(join(HERE, file), join(cache, file));
+    if (run("npm", ["ci", "--loglevel", "error"], cache).status !== 0) throw new Error("npm has failed");
+    writeFileSync(join(cache, "pinned"), pinned);
+  }
+  return join(cache, "node_modules/typescript/bin/tsc");
+}
+
+// ---- Declarations
+
+// The members of interfaces that `made.d.ts` declares. `Use` is that of the function `internal.use`.
+const made = { Internal: [], Modules: [], Use: [], Ops: [] };
+
+function declareOps(path) {
+  const list = read(join(ROOT, SOURCES, path)).split("\ncrate::ops::native! {\n")[1]?.split("\n}")[0];
+  for (const [, text] of list?.matchAll(/^    "((?:[^"\\]|\\\n)+)" =>/gm) ?? []) {
+    const signature = text.replace(/\\\n\s*/g, "");
+    if (!/^\w+\(.*\): /.test(signature)) throw new Error(`${SOURCES}/${path}: ${signature} has no signature`);
+    made.Ops.push(`    ${signature};`);
+  }
+}
+
+function declare(group, name, path) {
+  const type = `typeof import("./${path}").$${name}`;
+  made[group].push(`    ${name}: ${type};`);
+  // Overloads, because a generic function would relate the types of all modules to each other.
+  if (group === "Modules") made.Use.push(`    (name: "${name}"): ${type};`);
+}
+
+// ---- Copies
+
+// What `internal.d.ts` declares is not exported: tsc checks what the sources assign to it.
+const INTERNAL = /^  interface Internal \{\n(.*?)^  \}/ms.exec(read(join(HERE, "internal.d.ts")))[1];
+const DECLARED = new Set(Array.from(INTERNAL.matchAll(/^    (\w+)[(:]/gm), ([, name]) => name));
+
+// How a source puts a value on an interface, and the beginning of the expression in the copy.
+const FORMS = [
+  ["Internal", /^  internal\.(\w+) = (?!undefined)/gm, ""],
+  ["Internal", /^  internal\.later\((?=\s*"(\w+)")/gm, "$later("],
+  ["Modules", /^  internal\.define\((?=\s*"(\w+)")/gm, "$define("],
+];
+
+function copy(path) {
+  const source = read(join(ROOT, SOURCES, path));
+  const type = /^\/\/: (.*, )?module\b/m.test(source) ? "ModuleInternal" : "Internal";
+  let text = source
+    .replace("(function (internal) {", `const internal = /** @type {${type}} */ (/** @type {unknown} */ (0));`)
+    .replace(/^\}\)$/m, "export {};")
+    // A prototype is not a property.
+    .replace(/\b__proto__: null(, ?)?/g, (match) => " ".repeat(match.length));
+  for (const [group, form, beginning] of FORMS) {
+    text = text.replace(form, (match, name) => {
+      if (group === "Internal" && DECLARED.has(name)) return match;
+      declare(group, name, path);
+      return `  export const $${name} = ${beginning}`;
+    });
+  }
+  // What is null or undefined at first may be anything later.
+  text = text.replace(/(?<=\w: |[^=!<>]= )(null|undefined)\b(?=[,;)} ]|$)/gm, (match) => "$any".padEnd(match.length));
+  const to = join(ROOT, COPIES, path);
+  mkdirSync(dirname(to), { recursive: true });
+  writeFileSync(to, text);
+}
+
+// ----
+
+const tsc = compiler();
+rmSync(join(ROOT, COPIES), { recursive: true, force: true });
+sources(".js").forEach(copy);
+sources(".rs").forEach(declareOps);
+const interfaces = Object.entries(made).map(([name, members]) => `  interface ${name} {\n${members.join("\n")}\n  }\n`);
+writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}}\n`);
+
+const { status, stdout } = run(process.execPath, [tsc, "--project", HERE, "--pretty", "false"], ROOT);
+// To tsc, a private field that is read only from values of any type is not used.
+const errors = stdout.split("\n").filter((line) => line !== "" && !/ TS6133: '#/.test(line));
+for (const error of errors) console.log(error.replace(/^target\/javascript\/(?!made)/, `${SOURCES}/`));
+// Without any output, tsc itself has failed.
+process.exitCode = errors.length === 0 && (status === 0 || stdout !== "") ? 0 : 1;

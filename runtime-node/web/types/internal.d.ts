@@ -1,0 +1,187 @@
+// What the interfaces' JavaScript can rely on, beside what `check.mjs` infers from its files.
+
+export {};
+
+// ---- Built-ins (bootstrap.js)
+
+type Constructors = Pick<
+  typeof globalThis,
+  | "AggregateError" | "Array" | "ArrayBuffer" | "BigInt" | "BigInt64Array" | "BigUint64Array" | "Boolean" | "DataView"
+  | "Date" | "Error" | "EvalError" | "FinalizationRegistry" | "Float32Array" | "Float64Array" | "Function" | "Int16Array"
+  | "Int32Array" | "Int8Array" | "Map" | "Number" | "Object" | "Promise" | "Proxy" | "RangeError" | "ReferenceError"
+  | "RegExp" | "Set" | "String" | "Symbol" | "SyntaxError" | "TypeError" | "URIError" | "Uint16Array" | "Uint32Array"
+  | "Uint8Array" | "Uint8ClampedArray" | "WeakMap" | "WeakRef" | "WeakSet"
+>;
+type Namespaces = Pick<typeof globalThis, "JSON" | "Math" | "Reflect">;
+type Functions = Pick<
+  typeof globalThis,
+  | "parseInt" | "parseFloat" | "isNaN" | "isFinite" | "decodeURI" | "decodeURIComponent" | "encodeURI"
+  | "encodeURIComponent"
+>;
+
+// The name of a property within that of a primordial.
+type Pascal<K> = K extends string ? Capitalize<K> : K extends symbol ? OfSymbol<K> : never;
+type OfSymbol<K extends symbol> = {
+  [N in keyof SymbolConstructor & string]: SymbolConstructor[N] extends symbol
+    ? K extends SymbolConstructor[N] ? `Symbol${Capitalize<N>}` : never
+    : never;
+}[keyof SymbolConstructor & string];
+
+// What a generic method returns: of any type, instead of an unknown one.
+type Known<T> = unknown extends T ? any : T extends unknown[] ? (unknown[] extends T ? any[] : T) : T;
+// Leaves out an overload that does not exist: `infer` fills up with parameters of unknown types.
+type Unless<A, T> = unknown[] extends A ? never : T;
+// A method as a function whose first argument is the receiver. Its overloads become one signature.
+type Uncurried<Self, F> =
+  F extends {
+    (...args: infer A): infer R;
+    (...args: infer B): infer S;
+    (...args: infer C): infer T;
+    (...args: infer D): infer U;
+  }
+    ? (self: Self, ...args: Unless<A, A> | Unless<B, B> | Unless<C, C> | D) =>
+        Known<Unless<A, R> | Unless<B, S> | Unless<C, T> | U>
+    : never;
+
+type Statics<Name extends string, C> = { [K in keyof C as `${Name}${Pascal<K>}`]: C[K] };
+type OfPrototype<Name extends string, T, Self = T> = {
+  [K in keyof T as T[K] extends Function ? `${Name}Prototype${Pascal<K>}` : never]: Uncurried<Self, T[K]>;
+} & {
+  [K in keyof T as T[K] extends Function ? never : `${Name}PrototypeGet${Pascal<K>}`]: (self: Self) => T[K];
+};
+type Instance<C> = C extends { readonly prototype: infer T } ? T : never;
+type All<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
+type OfConstructors = All<
+  {
+    [N in keyof Constructors]: Statics<N, Constructors[N]> & OfPrototype<N, Instance<Constructors[N]>>;
+  }[keyof Constructors]
+>;
+type OfNamespaces = All<{ [N in keyof Namespaces]: Statics<N, Namespaces[N]> }[keyof Namespaces]>;
+type OfTypedArrays = OfPrototype<"TypedArray", Uint8Array<ArrayBuffer>, ArrayBufferView>;
+
+// Those that the rules above do not describe, and those that take more than TypeScript's own.
+interface Special extends Omit<OfTypedArrays, "TypedArrayPrototypeGetSymbolToStringTag"> {
+  uncurryThis<Self, A extends unknown[], R>(f: (this: Self, ...args: A) => R): (self: Self, ...args: A) => R;
+  parseInt(string: unknown, radix?: number): number;
+  // Undefined for a property that does not exist, but nearly all callers know that it does.
+  ObjectGetOwnPropertyDescriptor(object: any, key: PropertyKey): any;
+  ReflectGetOwnPropertyDescriptor(object: any, key: PropertyKey): any;
+  // Does not narrow, because views of every kind pass through the same functions.
+  ArrayBufferIsView(value: unknown): boolean;
+  DataViewPrototypeGetBuffer(self: ArrayBufferView): ArrayBuffer;
+  DataViewPrototypeGetByteLength(self: ArrayBufferView): number;
+  DataViewPrototypeGetByteOffset(self: ArrayBufferView): number;
+  TypedArray: typeof Uint8Array;
+  TypedArrayPrototypeGetSymbolToStringTag(value: unknown): string | undefined;
+  IteratorPrototype: object;
+  AsyncIteratorPrototype: object;
+  ArrayIteratorPrototype: object;
+}
+type Primordials = Special & Omit<Constructors & Functions & OfConstructors & OfNamespaces, keyof Special>;
+
+declare global {
+  // ---- V8's additions to the language
+
+  interface ErrorConstructor {
+    captureStackTrace(object: object, constructor?: Function): void;
+  }
+  interface Error {
+    toString(): string;
+  }
+  // Without a type to infer, `resolve` can be called without a value.
+  interface PromiseConstructor {
+    new (executor: (resolve: (value?: any) => void, reject: (reason?: any) => void) => void): Promise<any>;
+    withResolvers(): { promise: Promise<any>; resolve(value?: any): void; reject(reason?: any): void };
+  }
+  namespace Intl {
+    let v8BreakIterator: Function | undefined;
+  }
+
+  // ---- Forms of values
+
+  // An object to which other code adds members.
+  type Members = Record<PropertyKey, any>;
+  // An object whose members are put on others.
+  type Methods = Members & ThisType<any>;
+
+  // ---- What passes between JavaScript and native functions
+
+  type View = ArrayBufferView;
+  // Names a key that native code holds.
+  type Handle = ArrayBuffer & { readonly isHandle: true };
+  // Is exchanged once for a handle.
+  type Ticket = number;
+  // A value that is at once there, or comes from another thread.
+  type Answer<T> = T | Promise<T>;
+  // `undefined` stands for a stream, which further arguments name.
+  type Body = string | View | null | undefined;
+  type Fetched = [
+    status: number, statusText: string, url: string, redirected: boolean, headers: string[],
+    owner: number | null, stream: number | null, socketOwner?: number, socket?: number,
+  ];
+  // A response, or an error, or null after an abort.
+  type Outcome = Fetched | [stage: string, message: string] | null;
+  // Whether there are expressions; then for each component its text, expression and groups' names.
+  type Pattern = any[];
+  // The kind of an event of a socket, and its values.
+  type Heard = (kind: number, first: any, second: any, third: any) => void;
+
+  // What native code calls, by name.
+  interface Hooks {
+    bind(variables: object, services: string[]): void;
+    start(invocation: number, evaluation: Promise<unknown>, namespace: any): Promise<void>;
+    scheduled(invocation: number, cron: string, time: number): Promise<void>;
+    import(specifier: string, referrer: string, attributes: object): Promise<object>;
+    fetch(invocation: number, method: string, url: string, hasBody: boolean): Promise<void>;
+    json(text: string): unknown;
+    stacks(): void;
+    wasm(number: number, module: object, kept: ArrayBuffer): void;
+    exception(name: string, message: string): Error;
+    rejection(promise: Promise<unknown>, reason: unknown, isHandled: boolean): void;
+    lazy(name: string): any;
+    builtin(specifier: string): unknown[] | undefined;
+  }
+
+  // ---- What all files share
+
+  interface Internal {
+    primordials: Primordials;
+    ops: Ops;
+    hooks: Hooks;
+    extras: {
+      getContinuationPreservedEmbedderData(): any;
+      setContinuationPreservedEmbedderData(data: unknown): void;
+    };
+    files: Record<string, string>;
+    lazies: Record<string, string>;
+    late: string | undefined;
+    globals(object: object): void;
+    later(key: string, names: string[], make: () => object): void;
+    inspect(value: unknown): string;
+    // V8's own, which `wasm.js` replaces.
+    WebAssembly: any;
+
+    // Defined, or replaced, when the first object of an interface is made.
+    domExceptionParts(value: any): { name: string; message: string } | null;
+    scopeListeners(type: string): number;
+    isReadableStream(value: any): boolean;
+    isWritableStream(value: any): boolean;
+    isURL(value: any): boolean;
+    hrefOf(url: any): string;
+  }
+
+  // What the files of built-in modules have in addition (node.js).
+  interface ModuleInternal extends Internal {
+    platform: Members;
+    use: Use;
+    find(specifier: string): any;
+    node: Modules["shared"];
+  }
+
+  // ---- What `check.mjs` writes: for an initial null or undefined, and for `internal.later` and
+  // `internal.define`, which return nothing
+
+  const $any: any;
+  function $later<T extends object>(key: string, names: string[], make: () => T): () => T;
+  function $define<T>(name: string, make: () => T & ThisType<any>): T;
+}
