@@ -140,11 +140,17 @@ fn by_pool_size(clock: &Clock) {
         let mut blocks = InTurn::new(&AllocatedBlocks, in_use);
         // Enough batches to use each block twice over all rounds.
         let batches = BATCHES.max(2 * in_use / (BATCH * TURNS));
-        let [touched, allocated, blocks] =
-            compare(clock, batches, [&mut || touched.step(), &mut || allocated.step(), &mut || blocks.step()]);
+        let [touched, allocated, blocks] = compare(
+            clock,
+            batches,
+            [&mut || touched.step(), &mut || allocated.step(), &mut || blocks.step()],
+        );
         let mark = if bytes == POOL { "  ◄ the node's" } else { "" };
         let ratio = blocks.p50 / touched.p50;
-        println!("{:>10}  {touched}  {first}  {allocated}  {blocks}  {ratio:>9.2}{mark}", size(bytes));
+        println!(
+            "{:>10}  {touched}  {first}  {allocated}  {blocks}  {ratio:>9.2}{mark}",
+            size(bytes)
+        );
     }
 }
 
@@ -155,8 +161,11 @@ fn by_answers_on_their_way(clock: &Clock) {
         let mut pooled = InTurn::new(&pool, in_use);
         let mut allocated = InTurn::new(&Allocator, in_use);
         let mut blocks = InTurn::new(&AllocatedBlocks, in_use);
-        let [pooled, allocated, blocks] =
-            compare(clock, BATCHES, [&mut || pooled.step(), &mut || allocated.step(), &mut || blocks.step()]);
+        let [pooled, allocated, blocks] = compare(
+            clock,
+            BATCHES,
+            [&mut || pooled.step(), &mut || allocated.step(), &mut || blocks.step()],
+        );
         println!("{in_use:>10}  {pooled}  {allocated}  {blocks}  {:>9.2}", blocks.p50 / pooled.p50);
     }
 }
@@ -167,9 +176,16 @@ fn by_length(clock: &Clock) {
     for length in [16, 256, 1 << 10, 4 << 10, ROOM] {
         let source = vec![b's'; length];
         let (mut one, mut other) = (vec![0; HEAD + length], vec![0; HEAD + length]);
-        let [pooled, allocated] =
-            compare(clock, BATCHES, [&mut || pooled(&pool, &source, &mut one), &mut || allocated(&source, &mut other)]);
-        println!("{:>10}  {pooled}  {allocated}  {:>9.2}", size(length), allocated.p50 / pooled.p50);
+        let [pooled, allocated] = compare(
+            clock,
+            BATCHES,
+            [&mut || pooled(&pool, &source, &mut one), &mut || allocated(&source, &mut other)],
+        );
+        println!(
+            "{:>10}  {pooled}  {allocated}  {:>9.2}",
+            size(length),
+            allocated.p50 / pooled.p50
+        );
     }
 }
 
@@ -187,7 +203,9 @@ fn first_uses(bytes: usize, clock: &Clock) -> Times {
         // SAFETY: returns unused memory to the system, to which nothing holds a reference.
         unsafe { libc::malloc_trim(0) };
         for _ in 0..pool.blocks().min(FIRST_USES) {
-            taken.push(clock.time(|| in_use.push(BufferPool::use_up(Source::take(&pool), &mut socket))));
+            taken.push(
+                clock.time(|| in_use.push(BufferPool::use_up(Source::take(&pool), &mut socket))),
+            );
         }
     }
     Times::of(taken, 1)
@@ -215,7 +233,11 @@ impl<'a, S: Source> InTurn<'a, S> {
 }
 
 /// Times the candidates while they alternate.
-fn compare<const N: usize>(clock: &Clock, batches: usize, mut all: [&mut dyn FnMut(); N]) -> [Times; N] {
+fn compare<const N: usize>(
+    clock: &Clock,
+    batches: usize,
+    mut all: [&mut dyn FnMut(); N],
+) -> [Times; N] {
     let mut taken = [const { Vec::new() }; N];
     for _ in 0..TURNS {
         for (run, taken) in all.iter_mut().zip(&mut taken) {
@@ -276,7 +298,8 @@ impl Times {
     /// Computes the percentiles from measurements of `operations` operations each.
     fn of(mut taken: Vec<Duration>, operations: usize) -> Self {
         taken.sort_unstable();
-        let at = |part: usize| taken[taken.len() * part / 100].as_nanos() as f64 / operations as f64;
+        let at =
+            |part: usize| taken[taken.len() * part / 100].as_nanos() as f64 / operations as f64;
         Self { p50: at(50), p99: at(99) }
     }
 }

@@ -14,16 +14,14 @@
 //! An argument selects the rows whose label contains it. `--json` prints each row as a JSON object
 //! on a line of its own, for `tenon-bench`, which compares them with the required values.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tenon_engine::{Body, Bytecode, Engine, FetchRequest, Isolate, Origin, Watchdog};
-use tenon_proto::egress::Egress;
+use tenon_engine::{Body, Bytecode, CallContext, Engine, FetchRequest, Isolate, Watchdog};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::Revision;
 use tenon_proto::runtime::Header;
 use tenon_web::Web;
 use tokio::task::LocalSet;
@@ -44,10 +42,14 @@ fn main() {
     // V8 must be initialised before any thread exists.
     tenon_engine::init();
     let watchdog = Watchdog::spawn();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be made");
     LocalSet::new().block_on(&runtime, async {
         // As for tests: an argument selects rows by label.
-        let (options, labels): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|given| given.starts_with('-'));
+        let (options, labels): (Vec<_>, Vec<_>) =
+            std::env::args().skip(1).partition(|given| given.starts_with('-'));
         let bench = Bench {
             engine: Rc::new(Engine::new(&watchdog, ShardId(0), Rc::new(Web::default()))),
             wanted: labels.into_iter().next().unwrap_or_default(),
@@ -68,7 +70,9 @@ fn main() {
         bench.cold("cold start, 100 KB, bytecode", &padded(100 << 10), &[bytecode]).await;
         bench.cold("cold start, 1 MiB", &padded(1 << 20), &[nothing]).await;
         bench.cold("cold start, 1 MiB, bytecode", &padded(1 << 20), &[bytecode]).await;
-        bench.cold("cold start, 1 MiB, bytecode, spare", &padded(1 << 20), &[bytecode, spare]).await;
+        bench
+            .cold("cold start, 1 MiB, bytecode, spare", &padded(1 << 20), &[bytecode, spare])
+            .await;
     });
 }
 
@@ -181,7 +185,9 @@ impl Bench {
 
     async fn load(&self, worker: &Worker, bytecode: Option<Arc<Bytecode>>) -> Rc<Isolate> {
         let revision = Rc::clone(&worker.revision);
-        Isolate::start(&self.engine, worker.digest, revision, bytecode).await.expect("the Worker starts")
+        Isolate::start(&self.engine, worker.digest, revision, bytecode)
+            .await
+            .expect("the Worker starts")
     }
 }
 
@@ -193,34 +199,28 @@ struct Worker {
 
 impl Worker {
     fn new(source: &str) -> Self {
-        let revision = Rc::new(Revision {
-            worker: WorkerId::new("bench", "hello"),
-            name: "hello".to_owned(),
-            entrypoint: "worker.js".to_owned(),
-            modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]),
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            services: BTreeMap::new(),
-            limits: Limits::default(),
-            state: StatePolicy::default(),
-            egress: Egress::default(),
-            compatibility_flags: BTreeSet::new(),
-        });
+        let revision =
+            Rc::new(Revision::of_source(WorkerId::new("bench", "hello"), source.to_owned()));
         Self { digest: revision.digest(), revision }
     }
 }
 
 /// Sends a browser's simple request, as it arrives at the node.
 async fn fetch(isolate: &Rc<Isolate>) {
-    let header =
-        |name: &str, value: &'static str| Header { name: name.to_owned(), value: Bytes::from_static(value.as_bytes()) };
+    let header = |name: &str, value: &'static str| Header {
+        name: name.to_owned(),
+        value: Bytes::from_static(value.as_bytes()),
+    };
     let request = FetchRequest {
         request_id: "0123456789abcdef".to_owned(),
         method: "GET".to_owned(),
         url: "http://hello.default.tenon.localhost:8080/path".to_owned(),
-        headers: vec![header("host", "hello.default.tenon.localhost:8080"), header("accept", "*/*")],
+        headers: vec![
+            header("host", "hello.default.tenon.localhost:8080"),
+            header("accept", "*/*"),
+        ],
         body: Body::Full(Bytes::new()),
-        origin: Origin::default(),
+        call_context: CallContext::default(),
     };
     let response = isolate.fetch(request).await.expect("the Worker answers");
     assert_eq!(response.status, 200);
@@ -280,7 +280,8 @@ fn show(duration: Duration) -> String {
 fn cpu_time() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it");
     let each = threads.map(|thread| {
-        let schedstat = thread.expect("a thread that is listed has a name").path().join("schedstat");
+        let schedstat =
+            thread.expect("a thread that is listed has a name").path().join("schedstat");
         // A thread may have ended since it was listed.
         let stat = std::fs::read_to_string(schedstat).unwrap_or_default();
         let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
@@ -292,7 +293,10 @@ fn cpu_time() -> Duration {
 /// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it tells the resident memory");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("it tells the resident memory");
     let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("in kB");
     kib << 10
 }

@@ -10,15 +10,13 @@
 //! stores, loops and calls. An argument that ends in `.wasm` names a file to measure instead; its
 //! functions are not called.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tenon_engine::{Engine, Isolate, Watchdog};
-use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::Revision;
 use tenon_web::Web;
 use tokio::task::LocalSet;
 
@@ -31,15 +29,20 @@ const IMPORT: &str =
     "import module from './module.wasm'; export const size = WebAssembly.Module.exports(module).length;
     export default { fetch() {} }";
 
-const CALL: &str = "import module from './module.wasm'; const { exports } = new WebAssembly.Instance(module);
+const CALL: &str =
+    "import module from './module.wasm'; const { exports } = new WebAssembly.Instance(module);
     for (const name in exports) exports[name](3); export default { fetch() {} }";
 
 fn main() {
     // V8 must be initialised before any thread exists.
     tenon_engine::init();
     let watchdog = Watchdog::spawn();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
-    let files: Vec<_> = std::env::args().skip(1).filter(|argument| argument.ends_with(".wasm")).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be made");
+    let files: Vec<_> =
+        std::env::args().skip(1).filter(|argument| argument.ends_with(".wasm")).collect();
     println!("{:<44} {:>10} {:>10} {:>10}", "", "bytes", "first", "again p50");
     LocalSet::new().block_on(&runtime, async {
         let bench = Bench(watchdog);
@@ -51,7 +54,9 @@ fn main() {
         for mib in if files.is_empty() { &[1, 4, 15][..] } else { &[] } {
             let module = Bytes::from(made(mib << 20));
             bench.starts(&format!("{mib} MiB"), Some(module.clone()), IMPORT).await;
-            bench.starts(&format!("{mib} MiB, {CALLED} functions called"), Some(module), CALL).await;
+            bench
+                .starts(&format!("{mib} MiB, {CALLED} functions called"), Some(module), CALL)
+                .await;
         }
     });
 }
@@ -79,39 +84,30 @@ impl Bench {
 async fn start(engine: &Rc<Engine>, revision: &Rc<Revision>, digest: RevisionDigest) -> Duration {
     engine.make_spare();
     let began = Instant::now();
-    let isolate = Isolate::start(engine, digest, Rc::clone(revision), None).await.expect("the Worker starts");
+    let isolate =
+        Isolate::start(engine, digest, Rc::clone(revision), None).await.expect("the Worker starts");
     let taken = began.elapsed();
     isolate.idle().await;
     taken
 }
 
 fn revision(module: Option<Bytes>, source: &str) -> Revision {
-    let mut modules = BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]);
-    modules.extend(module.map(|module| ("module.wasm".to_owned(), module)));
-    Revision {
-        worker: WorkerId::new("bench", "wasm"),
-        name: "wasm".to_owned(),
-        entrypoint: "worker.js".to_owned(),
-        modules,
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
-        limits: Limits { startup_ms: 60_000, ..Limits::default() },
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
-    }
+    let mut revision = Revision::of_source(WorkerId::new("bench", "wasm"), source.to_owned());
+    revision.modules.extend(module.map(|module| ("module.wasm".to_owned(), module)));
+    revision.limits.startup_ms = 60_000;
+    revision
 }
 
 /// Returns a module of about `size` bytes.
 fn made(size: usize) -> Vec<u8> {
     // if (n == 0) return 1; loop { a[i] = a[i + 4] * n + i; i += 8 } while (i < n); return f(0) + i
     const STEP: &[u8] = &[
-        0x20, 0, 0x45, 0x04, 0x40, 0x41, 1, 0x0f, 0x0b, 0x03, 0x40, 0x20, 1, 0x20, 1, 0x28, 2, 4, 0x20, 0, 0x6c, 0x20,
-        1, 0x6a, 0x36, 2, 0, 0x20, 1, 0x41, 8, 0x6a, 0x22, 1, 0x20, 0, 0x48, 0x0d, 0, 0x0b, 0x20, 1, 0x20, 2, 0x6a,
-        0x21, 2,
+        0x20, 0, 0x45, 0x04, 0x40, 0x41, 1, 0x0f, 0x0b, 0x03, 0x40, 0x20, 1, 0x20, 1, 0x28, 2, 4,
+        0x20, 0, 0x6c, 0x20, 1, 0x6a, 0x36, 2, 0, 0x20, 1, 0x41, 8, 0x6a, 0x22, 1, 0x20, 0, 0x48,
+        0x0d, 0, 0x0b, 0x20, 1, 0x20, 2, 0x6a, 0x21, 2,
     ];
-    let body = [&[1, 4, 0x7f][..], &STEP.repeat(8), &[0x41, 0, 0x10, 0, 0x20, 2, 0x6a, 0x0b]].concat();
+    let body =
+        [&[1, 4, 0x7f][..], &STEP.repeat(8), &[0x41, 0, 0x10, 0, 0x20, 2, 0x6a, 0x0b]].concat();
     let body = [number(body.len()), body].concat();
     let functions = size / body.len();
     let exports: Vec<u8> = (1..=CALLED)

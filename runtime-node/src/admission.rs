@@ -12,17 +12,22 @@
 //! or tenant: one tenant's queue must not take room from the others. Belongs to one thread, like
 //! everything in a shard.
 
+mod metrics;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tenon_lifecycle::label_values;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+pub use metrics::{AdmissionFamilies, AdmissionMetrics};
+
 /// A semaphore with a bounded queue, earliest deadline first. Clones share it.
 #[derive(Clone)]
-pub struct Gate {
+pub struct DeadlineSemaphore {
     shared: Rc<Shared>,
 }
 
@@ -41,8 +46,8 @@ pub struct Permit {
     shared: Rc<Shared>,
 }
 
-impl Gate {
-    /// Creates a gate.
+impl DeadlineSemaphore {
+    /// Creates a semaphore.
     ///
     /// # Arguments
     /// * `limit` - permits.
@@ -80,7 +85,7 @@ impl Gate {
     }
 
     /// Returns a permit, or `None` if all are taken.
-    pub fn try_enter(&self) -> Option<Permit> {
+    pub fn try_acquire(&self) -> Option<Permit> {
         let in_flight = self.in_flight();
         (in_flight < self.limit()).then(|| {
             self.shared.in_flight.set(in_flight + 1);
@@ -89,10 +94,10 @@ impl Gate {
     }
 
     /// Waits for a permit, earliest deadline first. Returns `None` at once if the queue is full.
-    /// The gate has no time limit: to leave the queue, the caller drops the future.
-    pub async fn enter(&self, deadline: Instant) -> Option<Permit> {
+    /// The semaphore has no time limit: to leave the queue, the caller drops the future.
+    pub async fn acquire(&self, deadline: Instant) -> Option<Permit> {
         // The queue is empty while permits are free: a dropped permit goes to a waiting request.
-        if let Some(permit) = self.try_enter() {
+        if let Some(permit) = self.try_acquire() {
             return Some(permit);
         }
         if !self.has_room() {
@@ -157,47 +162,23 @@ impl Drop for Place {
     }
 }
 
-/// The reason for shedding an invocation, with which nothing is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The node is about to end.
-    Draining,
-    /// The shard has as many invocations in flight as it may.
-    ShardFull,
-    /// The Worker has as many invocations in flight as it may.
-    WorkerFull,
-    /// The tenant, which is the namespace, uses as much of the shard as it may.
-    TenantFull,
-    /// The queue for the Worker's start is full.
-    WaitingRoomFull,
-    /// Every isolate is busy, and the pool may hold no more.
-    NoIdleIsolate,
-    /// The node's memory is nearly used up: warm isolates serve, no new one is started.
-    MemoryShort,
-}
-
-impl Refusal {
-    pub const ALL: [Self; 7] = [
-        Self::Draining,
-        Self::ShardFull,
-        Self::WorkerFull,
-        Self::TenantFull,
-        Self::WaitingRoomFull,
-        Self::NoIdleIsolate,
-        Self::MemoryShort,
-    ];
-
-    /// Returns the reason as metrics and logs show it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Draining => "draining",
-            Self::ShardFull => "shard_full",
-            Self::WorkerFull => "worker_full",
-            Self::TenantFull => "tenant_full",
-            Self::WaitingRoomFull => "waiting_room_full",
-            Self::NoIdleIsolate => "no_idle_isolate",
-            Self::MemoryShort => "memory_short",
-        }
+label_values! {
+    /// The reason for shedding an invocation, with which nothing is wrong.
+    pub enum Refusal {
+        /// The node is about to end.
+        Draining = "draining",
+        /// The shard has as many invocations in flight as it may.
+        ShardFull = "shard_full",
+        /// The Worker has as many invocations in flight as it may.
+        WorkerFull = "worker_full",
+        /// The tenant, which is the namespace, uses as much of the shard as it may.
+        TenantFull = "tenant_full",
+        /// The queue for the Worker's start is full.
+        WaitingRoomFull = "waiting_room_full",
+        /// Every isolate is busy, and the pool may hold no more.
+        NoIdleIsolate = "no_idle_isolate",
+        /// The node's memory is nearly used up: warm isolates serve, no new one is started.
+        MemoryShort = "memory_short",
     }
 }
 
@@ -205,12 +186,24 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let (code, why) = match refusal {
             Refusal::Draining => (FailureCode::Draining, "the node is shutting down"),
-            Refusal::ShardFull => (FailureCode::Overloaded, "the shard has its maximum of invocations in flight"),
-            Refusal::WorkerFull => (FailureCode::Overloaded, "the Worker has its maximum of invocations in flight"),
-            Refusal::TenantFull => (FailureCode::Overloaded, "the namespace has used up its share of the shard"),
-            Refusal::WaitingRoomFull => (FailureCode::Overloaded, "too many requests wait for the Worker to start"),
-            Refusal::NoIdleIsolate => (FailureCode::Overloaded, "all isolates of the shard are busy"),
-            Refusal::MemoryShort => (FailureCode::Overloaded, "the node has no memory for another isolate"),
+            Refusal::ShardFull => {
+                (FailureCode::Overloaded, "the shard has its maximum of invocations in flight")
+            }
+            Refusal::WorkerFull => {
+                (FailureCode::Overloaded, "the Worker has its maximum of invocations in flight")
+            }
+            Refusal::TenantFull => {
+                (FailureCode::Overloaded, "the namespace has used up its share of the shard")
+            }
+            Refusal::WaitingRoomFull => {
+                (FailureCode::Overloaded, "too many requests wait for the Worker to start")
+            }
+            Refusal::NoIdleIsolate => {
+                (FailureCode::Overloaded, "all isolates of the shard are busy")
+            }
+            Refusal::MemoryShort => {
+                (FailureCode::Overloaded, "the node has no memory for another isolate")
+            }
         };
         Self::new(code, Phase::Admission, why)
     }
@@ -227,39 +220,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_lets_in_as_many_as_its_limit() {
-        let gate = Gate::new(2, 0);
-        let first = gate.try_enter();
-        let second = gate.try_enter();
-        assert!(first.is_some() && second.is_some() && gate.try_enter().is_none() && !gate.has_room());
+    fn a_semaphore_admits_as_many_as_its_limit() {
+        let semaphore = DeadlineSemaphore::new(2, 0);
+        let first = semaphore.try_acquire();
+        let second = semaphore.try_acquire();
+        assert!(
+            first.is_some()
+                && second.is_some()
+                && semaphore.try_acquire().is_none()
+                && !semaphore.has_room()
+        );
         drop(first);
-        assert_eq!(gate.in_flight(), 1);
-        assert!(gate.try_enter().is_some());
+        assert_eq!(semaphore.in_flight(), 1);
+        assert!(semaphore.try_acquire().is_some());
     }
 
     #[test]
-    fn clones_of_a_gate_share_its_room() {
-        let gate = Gate::new(1, 0);
-        let permit = gate.clone().try_enter();
-        assert!(permit.is_some() && !gate.has_room());
+    fn clones_of_a_semaphore_share_its_permits() {
+        let semaphore = DeadlineSemaphore::new(1, 0);
+        let permit = semaphore.clone().try_acquire();
+        assert!(permit.is_some() && !semaphore.has_room());
     }
 
     #[test]
     fn over_the_room_nobody_waits() {
-        let gate = Gate::new(1, 1);
+        let semaphore = DeadlineSemaphore::new(1, 1);
         let now = Instant::now();
-        let permit = gate.try_enter();
-        let mut waits = pin!(gate.enter(now));
+        let permit = semaphore.try_acquire();
+        let mut waits = pin!(semaphore.acquire(now));
         assert!(waits.as_mut().now_or_never().is_none());
-        assert!(matches!(gate.enter(now).now_or_never(), Some(None)));
+        assert!(matches!(semaphore.acquire(now).now_or_never(), Some(None)));
         drop(permit);
         assert!(matches!(waits.now_or_never(), Some(Some(_))));
-        assert_eq!((gate.in_flight(), gate.waiting()), (0, 0));
+        assert_eq!((semaphore.in_flight(), semaphore.waiting()), (0, 0));
     }
 
     type Waiting = Pin<Box<dyn Future<Output = Option<Permit>>>>;
 
-    /// An event at a gate.
+    /// An event at a semaphore.
     #[derive(Clone, Debug)]
     enum Step {
         /// A request arrives whose deadline is this many seconds away.
@@ -286,16 +284,16 @@ mod tests {
         fn there_is_never_room_while_somebody_waits_and_the_earliest_deadline_is_next(
             steps in prop::collection::vec(step(), 0..60), mut limit in 0..4_u32, room in 0..4_usize,
         ) {
-            let (gate, now) = (Gate::new(limit, room), Instant::now());
+            let (semaphore, now) = (DeadlineSemaphore::new(limit, room), Instant::now());
             let mut inside: Vec<Permit> = Vec::new();
             let mut waiting: Vec<(u64, Waiting)> = Vec::new();
             for step in steps {
                 match step {
                     Step::Come(seconds) => {
                         let deadline = now + Duration::from_secs(seconds);
-                        let full = !gate.has_room();
-                        let gate = gate.clone();
-                        let mut enters: Waiting = Box::pin(async move { gate.enter(deadline).await });
+                        let full = !semaphore.has_room();
+                        let semaphore = semaphore.clone();
+                        let mut enters: Waiting = Box::pin(async move { semaphore.acquire(deadline).await });
                         match enters.as_mut().now_or_never() {
                             Some(Some(permit)) => inside.push(permit),
                             Some(None) => prop_assert!(full),
@@ -306,7 +304,7 @@ mod tests {
                     Step::Leave(who) if !waiting.is_empty() => drop(waiting.remove(who.index(waiting.len()))),
                     Step::Resize(other) => {
                         limit = other;
-                        gate.resize(limit, room);
+                        semaphore.resize(limit, room);
                     }
                     Step::End(_) | Step::Leave(_) => {}
                 }
@@ -324,27 +322,27 @@ mod tests {
                 waiting = still;
                 prop_assert!(let_in.iter().all(|seconds| waiting.iter().all(|(later, _)| seconds <= later)));
                 prop_assert!(let_in.is_empty() || inside.len() <= limit as usize, "{before} were inside");
-                prop_assert_eq!((gate.in_flight() as usize, gate.waiting()), (inside.len(), waiting.len()));
+                prop_assert_eq!((semaphore.in_flight() as usize, semaphore.waiting()), (inside.len(), waiting.len()));
                 prop_assert!(waiting.len() <= room && (waiting.is_empty() || inside.len() >= limit as usize));
             }
         }
     }
 
     #[test]
-    fn a_gate_that_opens_lets_the_earliest_deadlines_in_and_one_that_closes_turns_all_away() {
-        let (gate, now) = (Gate::new(0, 3), Instant::now());
+    fn a_semaphore_that_grows_admits_the_earliest_deadlines_and_one_that_closes_sheds_all() {
+        let (semaphore, now) = (DeadlineSemaphore::new(0, 3), Instant::now());
         let mut waits = [3, 1, 2].map(|seconds| {
-            let gate = gate.clone();
-            Box::pin(async move { gate.enter(now + Duration::from_secs(seconds)).await })
+            let semaphore = semaphore.clone();
+            Box::pin(async move { semaphore.acquire(now + Duration::from_secs(seconds)).await })
         });
         assert!(waits.iter_mut().all(|wait| wait.as_mut().now_or_never().is_none()));
-        gate.resize(2, 3);
+        semaphore.resize(2, 3);
         let [third, first, second] = waits.each_mut().map(|wait| wait.as_mut().now_or_never());
         let inside = (first, second);
         assert!(matches!(inside, (Some(Some(_)), Some(Some(_)))) && third.is_none());
-        gate.close();
+        semaphore.close();
         assert!(matches!(waits[0].as_mut().now_or_never(), Some(None)));
-        assert!(matches!(gate.enter(now).now_or_never(), Some(None)));
+        assert!(matches!(semaphore.acquire(now).now_or_never(), Some(None)));
     }
 
     #[test]

@@ -61,7 +61,12 @@ impl<V> Cache<V> {
     /// * `bytes` - size of the value.
     ///
     /// Returns the digests that were evicted.
-    pub(crate) fn insert(&mut self, digest: RevisionDigest, value: V, bytes: usize) -> Vec<RevisionDigest> {
+    pub(crate) fn insert(
+        &mut self,
+        digest: RevisionDigest,
+        value: V,
+        bytes: usize,
+    ) -> Vec<RevisionDigest> {
         self.remove(&digest);
         self.uses += 1;
         let bytes = bytes + OVERHEAD;

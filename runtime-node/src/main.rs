@@ -1,6 +1,6 @@
 //! Runs a node: `Args` → `Config` → a supervisor and its processes → drain.
 //!
-//! The supervisor starts the same program, with `--seat`, as the process of each shard and lane.
+//! The supervisor starts the same program, with `--child`, as the process of each shard and lane.
 
 use anyhow::Context;
 use clap::Parser;
@@ -12,9 +12,9 @@ use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::Role;
 use tenon_proto::id::ShardId;
+use tenon_runtime_node::child;
 use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::node::Node;
-use tenon_runtime_node::seat;
 use tenon_runtime_node::supervisor::{Program, Supervisor};
 
 /// Runs Workers in V8 isolates on pinned threads.
@@ -29,13 +29,13 @@ struct Args {
     log: LogArgs,
     /// Shard or lane that this process runs. Set by its supervisor.
     #[arg(long, hide = true)]
-    seat: Option<ShardId>,
+    child: Option<ShardId>,
 }
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    match args.seat {
-        Some(id) => sit(id, args),
+    match args.child {
+        Some(id) => run_child(id, args),
         None => supervise(args),
     }
 }
@@ -52,9 +52,14 @@ fn supervise(args: Args) -> anyhow::Result<()> {
     let (signal, watch) = drain::channel();
     let program = Program::of_this_process().context("cannot find the path of this program")?;
     let node = Supervisor::spawn(config, program, watch, &registry, &readiness)?;
-    let listening = format!("cannot listen on {}; free the port or set --admin-listen", args.admin.admin_listen);
-    let _admin = admin::spawn(args.admin.admin_listen, node.exposition(), readiness.clone()).context(listening)?;
-    let addresses: Vec<_> = node.addresses().iter().map(|(id, address)| format!("{id} on {address}")).collect();
+    let listening = format!(
+        "cannot listen on {}; free the port or set --admin-listen",
+        args.admin.admin_listen
+    );
+    let _admin = admin::spawn(args.admin.admin_listen, node.exposition(), readiness.clone())
+        .context(listening)?;
+    let addresses: Vec<_> =
+        node.addresses().iter().map(|(id, address)| format!("{id} on {address}")).collect();
     tracing::info!(node = node.name(), shards = addresses.join(", "), "serving");
 
     runtime()?.block_on(async {
@@ -69,9 +74,9 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 }
 
 /// Runs as the process of a shard or lane.
-fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
-    let inherited = seat::inherit(id)?;
-    seat::settle(id);
+fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
+    let inherited = child::inherit(id)?;
+    child::settle(id);
     // V8 is initialised before any thread starts: on processors with protection keys, a thread that
     // is older than V8 cannot run JavaScript.
     tenon_engine::init();
@@ -83,8 +88,8 @@ fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
     let config = Config { tls, ..Config::try_from(args.node)? };
 
     let (signal, watch) = drain::channel();
-    let (seat, drain_rx) = inherited.attend(registry.clone())?;
-    let node = Node::seated(config, seat, watch, &registry, &Readiness::new())?;
+    let (child, drain_rx) = inherited.attend(registry.clone())?;
+    let node = Node::spawn_child(config, child, watch, &registry, &Readiness::new())?;
     runtime()?.block_on(async {
         // Signals sent to every process of a Pod are ignored here: the supervisor handles them and
         // orders this process to drain.

@@ -15,7 +15,8 @@ mod meter;
 use std::io;
 use std::time::Duration;
 
-use prometheus::IntGauge;
+use prometheus::{IntGauge, Registry};
+use tenon_lifecycle::metrics::Register as _;
 use tenon_lifecycle::vital;
 use tokio::sync::watch;
 
@@ -66,7 +67,10 @@ impl Pressure {
     #[must_use]
     pub fn next_with(self, room: u64) -> Self {
         let holds = |state, (begins, over)| room < begins || (self >= state && room < over);
-        Self::worst(holds(Self::Tight, Self::CRAMPED_TIGHT), holds(Self::Critical, Self::CRAMPED_CRITICAL))
+        Self::worst(
+            holds(Self::Tight, Self::CRAMPED_TIGHT),
+            holds(Self::Critical, Self::CRAMPED_CRITICAL),
+        )
     }
 
     fn worst(is_tight: bool, is_critical: bool) -> Self {
@@ -86,14 +90,23 @@ pub fn on_this_process() -> Pressure {
     Pressure::Eased.next_with(room.unwrap_or(u64::MAX))
 }
 
-/// Private writable memory, in bytes, from which a process that is short of it would have more after
-/// a restart. A process without isolates has about 25 MiB.
-const OUTGROWN: u64 = 64 << 20;
+/// Returns how many bytes of private writable memory this process has mapped, or 0 if that cannot
+/// be told.
+pub fn mapped() -> u64 {
+    meter::mapped().unwrap_or_default()
+}
 
-/// Returns whether this process is short of memory by its own limit although it has taken much: what
-/// the allocator keeps of it, in pieces, cannot become the heap of an isolate.
-pub fn is_outgrown() -> bool {
-    on_this_process() > Pressure::Eased && meter::mapped().is_ok_and(|mapped| mapped >= OUTGROWN)
+/// Registers the metrics of the node's memory. Returns the gauge of its use, in bytes.
+///
+/// # Arguments
+/// * `budget` - in bytes.
+///
+/// # Errors
+/// Fails if the registry has them already.
+pub fn register(registry: &Registry, budget: u64) -> prometheus::Result<IntGauge> {
+    let of_budget = registry.gauge("tenon_memory_budget_bytes", "Memory budget.")?;
+    of_budget.set(i64::try_from(budget).unwrap_or(i64::MAX));
+    registry.gauge("tenon_memory_used_bytes", "Memory in use.")
 }
 
 /// Starts a thread that measures memory use until every receiver is dropped.
@@ -114,7 +127,13 @@ pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pre
                     let now = of_node.max(of_process);
                     if now != *pressure_tx.borrow() {
                         let (used_mib, room_mib) = (bytes >> 20, room.map(|room| room >> 20));
-                        tracing::info!(?now, used_mib, budget_mib = budget >> 20, room_mib, "memory pressure changed");
+                        tracing::info!(
+                            ?now,
+                            used_mib,
+                            budget_mib = budget >> 20,
+                            room_mib,
+                            "memory pressure changed"
+                        );
                         pressure_tx.send_replace(now);
                     }
                 }
@@ -150,7 +169,8 @@ mod tests {
     #[test]
     fn a_process_that_may_hardly_grow_is_under_pressure_as_well() {
         let mut pressure = Pressure::Eased;
-        let rooms = [u64::MAX, 64, 47, 63, 11, 19, 20, 64].map(|mib: u64| mib.saturating_mul(1 << 20));
+        let rooms =
+            [u64::MAX, 64, 47, 63, 11, 19, 20, 64].map(|mib: u64| mib.saturating_mul(1 << 20));
         let states = rooms.map(|room| {
             pressure = pressure.next_with(room);
             pressure

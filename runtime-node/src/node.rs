@@ -22,11 +22,11 @@ use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 use tokio::sync::watch;
 
+use crate::child::ChildProcess;
 use crate::config::Config;
 use crate::memory::{self, Meter, MeterError, Pressure};
-use crate::metrics::{LOOPS, Metrics, NodeMetrics};
-use crate::reports::Reporter;
-use crate::seat::Seat;
+use crate::metrics::{LOOPS, Metrics};
+use crate::reports::{self, Reporter};
 use crate::source::Source;
 use tenon_egress::{Policy, Settings, SettingsError};
 use tenon_engine::{Headroom, Watchdog};
@@ -43,7 +43,9 @@ pub struct Node {
 /// The reason for which a node cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    #[error("cannot listen on {address} for shard {shard}: {source}; free the port or set --shard-port")]
+    #[error(
+        "cannot listen on {address} for shard {shard}: {source}; free the port or set --shard-port"
+    )]
     Listen { shard: ShardId, address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -75,16 +77,20 @@ impl Node {
     ) -> Result<Self, SpawnError> {
         // Ports are bound before any thread starts: if one is taken, the node leaves nothing
         // behind.
-        let seats = (0..config.shards).map(|shard| (ShardId(shard), config.address(ShardId(shard))));
-        let bound = seats.map(|(id, address)| listen(id, address).map(|(listener, address)| (id, listener, address)));
+        let shards = config.listen.addresses().filter(|(id, _)| !id.is_lane());
+        let bound = shards.map(|(id, address)| {
+            listen(id, address).map(|(listener, address)| (id, listener, address))
+        });
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
-        let of_node = NodeMetrics::register(registry)?;
-        let (name, catalog, tls) = (config.name.clone(), config.catalog.clone(), config.tls.clone());
-        let source = Source::spawn(catalog.clone(), tls.clone(), config.code_cache_dir.clone());
+        let crash_loops = reports::register(registry)?;
+        let (name, catalog, tls) =
+            (config.name.clone(), config.catalog.clone(), config.tls.clone());
+        let source =
+            Source::spawn(catalog.clone(), tls.clone(), config.pool.code_cache_dir.clone());
         let source = source.map_err(SpawnError::Source)?;
-        let reporter = Reporter::spawn(name.clone(), catalog, tls, of_node.crash_loops.clone());
+        let reporter = Reporter::spawn(name.clone(), catalog, tls, crash_loops);
         let reporter = reporter.map_err(SpawnError::Thread)?;
-        let parts = Parts::new(config, of_node, source, reporter, drain, registry, readiness)?;
+        let parts = Parts::new(config, registry, source, reporter, drain, registry, readiness)?;
         let mut node = Self { name, addresses: Vec::new(), threads: Vec::new() };
         for (id, listener, address) in bound {
             node.threads.push(parts.start(id, listener, None)?);
@@ -98,22 +104,31 @@ impl Node {
     ///
     /// # Errors
     /// Fails if the system has no more threads.
-    pub fn seated(
+    pub fn spawn_child(
         config: Config,
-        seat: Seat,
+        child: ChildProcess,
         drain: drain::Watch,
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
-        let Seat { id, page, listener, supervisor, errands_rx } = seat;
+        let ChildProcess { id, page, listener, supervisor, commands_rx } = child;
         let address = listener.local_addr().map_err(SpawnError::Thread)?;
         let source = Source::of_supervisor(supervisor.clone());
         let reporter = Reporter::of_supervisor(supervisor.clone());
         let name = config.name.clone();
         // The node's own metrics are shown by its supervisor.
-        let of_node = NodeMetrics::register(&Registry::new())?;
-        let parts = Parts::new(config.of_seat(), of_node, source, reporter, drain, registry, readiness)?;
-        let thread = parts.start(id, listener, Some(Supervised { page, supervisor, errands_rx }))?;
+        let of_node = Registry::new();
+        let parts = Parts::new(
+            config.of_one_process(),
+            &of_node,
+            source,
+            reporter,
+            drain,
+            registry,
+            readiness,
+        )?;
+        let thread =
+            parts.start(id, listener, Some(Supervised { page, supervisor, commands_rx }))?;
         Ok(Self { name, addresses: vec![address], threads: vec![thread] })
     }
 
@@ -154,9 +169,13 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// Prepares what the shards share.
+    ///
+    /// # Arguments
+    /// * `of_node` - the registry of the node's own metrics.
     fn new(
         config: Config,
-        of_node: NodeMetrics,
+        of_node: &Registry,
         source: Source,
         reporter: Reporter,
         drain: drain::Watch,
@@ -165,15 +184,20 @@ impl<'a> Parts<'a> {
     ) -> Result<Self, SpawnError> {
         let metrics = Metrics::register(registry)?;
         let loops = EventLoops::register(registry, LOOPS)?;
-        let meter = Meter::new(config.memory_budget, &config.root)?;
-        of_node.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
-        let headroom = Headroom::within(config.share(meter.budget()));
-        let pressure_rx = memory::watch(meter, of_node.memory_used).map_err(SpawnError::Thread)?;
-        let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
-        let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
-        let responses = ResponseCache::new(config.response_cache);
+        let meter = Meter::new(config.memory.budget, &config.memory.root)?;
+        let memory_used = memory::register(of_node, meter.budget())?;
+        let headroom = Headroom::within(config.memory.share(meter.budget()));
+        let pressure_rx = memory::watch(meter, memory_used).map_err(SpawnError::Thread)?;
+        let policy = Policy::new(config.egress.allow.clone(), config.egress.deny.clone());
+        let egress = Settings::of_system(policy, &config.egress.ca_files)?
+            .with_proxy(config.egress.proxy.clone());
+        let responses = ResponseCache::new(config.memory.response_cache);
         let watchdog = Watchdog::spawn();
-        let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
+        let cores = if config.listen.pin {
+            core_affinity::get_core_ids().unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         Ok(Self {
             config,
             metrics,
@@ -224,7 +248,10 @@ impl<'a> Parts<'a> {
 ///
 /// # Errors
 /// Fails if the port is taken.
-pub(crate) fn listen(shard: ShardId, address: SocketAddr) -> Result<(TcpListener, SocketAddr), SpawnError> {
+pub(crate) fn listen(
+    shard: ShardId,
+    address: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), SpawnError> {
     let listen = || {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;

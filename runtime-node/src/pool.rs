@@ -13,11 +13,11 @@
 //! it.
 //!
 //! The pool depends on neither V8 nor a clock: isolates are [`Occupant`]s, and `now` is an
-//! argument. Evicted isolates are handed to the caller, which ends them. [`trouble`] decides how
-//! long a failing revision is left alone. Belongs to one thread.
+//! argument. Evicted isolates are handed to the caller, which ends them. [`crash_backoff`] decides
+//! how long a failing revision is left alone. Belongs to one thread.
 
-mod eviction;
-mod trouble;
+mod crash_backoff;
+mod metrics;
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ use tenon_engine::share::Share;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
-pub use eviction::Eviction;
-use trouble::Trouble;
+use crash_backoff::CrashBackoff;
+pub use metrics::{Eviction, PoolFamilies, PoolMetrics};
 
 /// An older revision of a Worker without a request for this long no longer shares its traffic.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
@@ -124,7 +124,7 @@ pub enum Notice {
 /// A shard's slots: `O` is an isolate, `S` a start that is under way.
 pub struct Pool<O, S> {
     slots: FxHashMap<RevisionDigest, Slot<O, S>>,
-    trouble: Trouble,
+    backoff: CrashBackoff,
     evicted: Vec<(Eviction, O)>,
     capacity: usize,
     /// Counts uses: a clock for "least recently" on which no two uses are simultaneous.
@@ -160,7 +160,13 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     /// * `capacity` - isolates that it may hold, including those that are starting; at least one.
     pub fn new(capacity: usize) -> Self {
         let slots = FxHashMap::default();
-        Self { slots, trouble: Trouble::default(), evicted: Vec::new(), capacity: capacity.max(1), uses: 0 }
+        Self {
+            slots,
+            backoff: CrashBackoff::default(),
+            evicted: Vec::new(),
+            capacity: capacity.max(1),
+            uses: 0,
+        }
     }
 
     /// Returns whether a request for `digest` would find an isolate that can serve it.
@@ -215,16 +221,26 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             None => {}
         }
         match self.make_room(digest, tenant, share, now) {
-            Ok(victim) => {
-                Lookup::Start(Vacancy { pool: self, digest: *digest, tenant: Rc::clone(tenant), victim, now })
-            }
+            Ok(victim) => Lookup::Start(Vacancy {
+                pool: self,
+                digest: *digest,
+                tenant: Rc::clone(tenant),
+                victim,
+                now,
+            }),
             Err(obstacle) => Lookup::Refused(obstacle),
         }
     }
 
     /// Returns whether a request for `digest`, which is not [live](Self::is_live), would start it.
     /// Arguments are those of [`look_up`](Self::look_up).
-    pub fn has_room(&self, digest: &RevisionDigest, tenant: &str, share: Share, now: Instant) -> bool {
+    pub fn has_room(
+        &self,
+        digest: &RevisionDigest,
+        tenant: &str,
+        share: Share,
+        now: Instant,
+    ) -> bool {
         self.make_room(digest, tenant, share, now).is_ok()
     }
 
@@ -236,7 +252,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         share: Share,
         now: Instant,
     ) -> Result<Option<RevisionDigest>, Obstacle> {
-        if let Some(failure) = self.trouble.refusal(digest, now) {
+        if let Some(failure) = self.backoff.refusal(digest, now) {
             return Err(Obstacle::Failed(failure));
         }
         let by_tenant = self.by_tenant();
@@ -258,43 +274,47 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     pub fn started(&mut self, launch: Launch, occupant: O, now: Instant) {
         let Launch { digest } = launch;
         self.uses += 1;
-        self.trouble.started(&digest);
+        self.backoff.started(&digest);
         let superseded = self.slots.iter().filter_map(|(digest, slot)| match slot {
             Slot::Warm(warm) => {
                 let unasked = now.saturating_duration_since(warm.used_at) >= SUPERSEDED_AFTER;
                 let is_older = warm.occupant.worker() == occupant.worker();
-                (is_older && unasked && warm.occupant.condition() != Condition::Busy).then_some(*digest)
+                (is_older && unasked && warm.occupant.condition() != Condition::Busy)
+                    .then_some(*digest)
             }
             Slot::Starting { .. } => None,
         });
         for digest in superseded.collect::<Vec<_>>() {
             self.let_go(digest, Eviction::Superseded, now);
         }
-        self.slots.insert(digest, Slot::Warm(Warm { occupant, last_use: self.uses, used_at: now, collected: false }));
+        self.slots.insert(
+            digest,
+            Slot::Warm(Warm { occupant, last_use: self.uses, used_at: now, collected: false }),
+        );
     }
 
     /// Ends a start with a failure, which requests for the revision get for a while. Returns how
     /// many times in a row its code has failed.
     pub fn failed(&mut self, launch: Launch, failure: Failure, retry: Retry, now: Instant) -> u32 {
         self.slots.remove(&launch.digest);
-        self.trouble.failed(launch.digest, failure, retry, now)
+        self.backoff.failed(launch.digest, failure, retry, now)
     }
 
     /// Returns whether the revision's isolates were condemned repeatedly and it has not recovered
     /// since.
     pub fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
-        self.trouble.is_on_trial(digest)
+        self.backoff.is_on_trial(digest)
     }
 
     /// Returns whether [`take_notices`](Self::take_notices) or [`take_evicted`](Self::take_evicted)
     /// has anything to return.
     pub fn has_news(&self) -> bool {
-        !self.evicted.is_empty() || self.trouble.has_notices()
+        !self.evicted.is_empty() || self.backoff.has_notices()
     }
 
     /// Takes the notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.trouble.take_notices()
+        self.backoff.take_notices()
     }
 
     /// Takes the isolates evicted since the last call, with the reasons. They may still have
@@ -324,7 +344,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         for digest in useless.collect::<Vec<_>>() {
             self.let_go(digest, Eviction::Idle, now);
         }
-        self.trouble.review(now);
+        self.backoff.review(now);
     }
 
     /// Evicts the revision's isolate, if it has one: new requests go elsewhere.
@@ -346,7 +366,9 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     /// garbage can be collected.
     pub fn largest_idle(&mut self, size: impl Fn(&O) -> usize) -> Option<O> {
         let idle = self.slots.values_mut().filter_map(|slot| match slot {
-            Slot::Warm(warm) if !warm.collected && warm.occupant.condition() == Condition::Idle => Some(warm),
+            Slot::Warm(warm) if !warm.collected && warm.occupant.condition() == Condition::Idle => {
+                Some(warm)
+            }
             _ => None,
         });
         let largest = idle.max_by_key(|warm| size(&warm.occupant))?;
@@ -369,7 +391,9 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             match slot {
                 Slot::Starting { tenant, .. } => *by_tenant.entry(&**tenant).or_default() += 1,
                 Slot::Warm(warm) if matches!(warm.occupant.condition(), Condition::Spent(_)) => {}
-                Slot::Warm(warm) => *by_tenant.entry(warm.occupant.worker().namespace()).or_default() += 1,
+                Slot::Warm(warm) => {
+                    *by_tenant.entry(warm.occupant.worker().namespace()).or_default() += 1
+                }
             }
         }
         by_tenant
@@ -387,7 +411,9 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             let rank = match warm.occupant.condition() {
                 Condition::Busy => return None,
                 Condition::Spent(_) => Rank::Spent,
-                Condition::Idle if by_tenant[warm.occupant.worker().namespace()] > half => Rank::Surplus,
+                Condition::Idle if by_tenant[warm.occupant.worker().namespace()] > half => {
+                    Rank::Surplus
+                }
                 Condition::Idle => Rank::Idle,
             };
             may_go(warm, rank).then_some(((rank, warm.last_use), digest))
@@ -405,7 +431,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             Condition::Idle | Condition::Busy => why,
             Condition::Spent(Spent::Retired) => Eviction::Retired,
             Condition::Spent(Spent::Condemned(code)) => {
-                self.trouble.struck(occupant.worker().clone(), digest, code, now);
+                self.backoff.struck(occupant.worker().clone(), digest, code, now);
                 Eviction::Condemned
             }
         };

@@ -16,19 +16,22 @@ mod ledger;
 use std::io;
 use std::time::{Duration, Instant};
 
-use prometheus::IntGauge;
+use prometheus::{IntGauge, Registry};
+use tenon_lifecycle::metrics::Register as _;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::worker_report::State;
-use tenon_proto::catalog::{self, CrashLoop, Quarantined, Recovered, ReportRequest, WorkerReport, quarantined};
+use tenon_proto::catalog::{
+    self, CrashLoop, Quarantined, Recovered, ReportRequest, WorkerReport, quarantined,
+};
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tokio::sync::mpsc;
 use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
-use crate::seat::Supervisor;
+use crate::child::Supervisor;
 use ledger::{Failing, Ledger};
 
 const CONNECT: Duration = Duration::from_secs(1);
@@ -71,6 +74,17 @@ enum Word {
     Quarantined(WorkerReport),
 }
 
+/// Registers the gauge of revisions in back-off because their code failed several times in a row.
+///
+/// # Errors
+/// Fails if the registry has it already.
+pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
+    registry.gauge(
+        "tenon_worker_crash_loops",
+        "Revisions in back-off because their code fails repeatedly.",
+    )
+}
+
 impl Reporter {
     /// Starts the reporter's thread.
     ///
@@ -81,7 +95,12 @@ impl Reporter {
     ///
     /// # Errors
     /// Fails if the thread cannot be started.
-    pub fn spawn(node: String, catalog: Endpoint, tls: Option<Tls>, loops: IntGauge) -> io::Result<Self> {
+    pub fn spawn(
+        node: String,
+        catalog: Endpoint,
+        tls: Option<Tls>,
+        loops: IntGauge,
+    ) -> io::Result<Self> {
         let (words_tx, words_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connector = Connector::new(tls, Role::Operator, CONNECT);
@@ -105,11 +124,18 @@ impl Reporter {
     ///
     /// # Arguments
     /// * `worker` - the Worker of a revision that fails.
-    pub(crate) fn relay(&self, shard: ShardId, worker: Option<WorkerId>, digest: RevisionDigest, state: State) {
+    pub(crate) fn relay(
+        &self,
+        shard: ShardId,
+        worker: Option<WorkerId>,
+        digest: RevisionDigest,
+        state: State,
+    ) {
         let reports = self.of(shard);
         match (state, worker) {
             (State::CrashLoop(CrashLoop { code, failures, place, .. }), Some(worker)) => {
-                let place = place.map(|catalog::Place { file, line, column }| Place { file, line, column });
+                let place =
+                    place.map(|catalog::Place { file, line, column }| Place { file, line, column });
                 if let Some(code) = FailureCode::named(&code) {
                     reports.failing(&worker, digest, code, failures, place);
                 }
@@ -187,7 +213,8 @@ impl Word {
     fn into_report(self) -> Option<WorkerReport> {
         let (worker, digest, state) = match self {
             Self::Failing(Failing { worker, digest, code, failures, place }) => {
-                let place = place.map(|Place { file, line, column }| catalog::Place { file, line, column });
+                let place =
+                    place.map(|Place { file, line, column }| catalog::Place { file, line, column });
                 let code = code.to_string();
                 let state = State::CrashLoop(CrashLoop { code, failures, for_seconds: 0, place });
                 (worker.to_string(), digest, state)

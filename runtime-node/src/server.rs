@@ -20,7 +20,9 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tenon_engine::{Body, FetchRequest, FetchResponse, Origin, Piece, ResponseBody, ScheduledEvent};
+use tenon_engine::{
+    Body, CallContext, FetchRequest, FetchResponse, Piece, ResponseBody, ScheduledEvent,
+};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Scheduled};
@@ -39,14 +41,19 @@ const NO_HURRY: Duration = Duration::from_secs(30);
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Serves one HTTP/2 stream.
-pub async fn serve(shard: Rc<Shard>, request: Request<Incoming>) -> Result<Response<Reply>, Infallible> {
+pub async fn serve(
+    shard: Rc<Shard>,
+    request: Request<Incoming>,
+) -> Result<Response<Reply>, Infallible> {
     if !is_grpc(&request) {
         let mut response = Response::new(Reply::default());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Ok(response);
     }
     if request.uri().path() != INVOKE_PATH {
-        return Ok(Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http());
+        return Ok(
+            Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http()
+        );
     }
     Ok(invoke(&shard, request).await)
 }
@@ -74,7 +81,11 @@ async fn invoke(shard: &Rc<Shard>, request: Request<Incoming>) -> Response<Reply
     let outcome = match timeout {
         None => answer.await,
         Some(timeout) => tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| {
-            Err(Failure::new(FailureCode::WallLimitExceeded, phase.get(), "the caller's deadline has passed"))
+            Err(Failure::new(
+                FailureCode::WallLimitExceeded,
+                phase.get(),
+                "the caller's deadline has passed",
+            ))
         }),
     };
     match outcome {
@@ -110,28 +121,48 @@ async fn answer(
     }
     let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
     let InvokeHead { request_id, method, url, headers, depth, services, scheduled, .. } = head;
-    let origin = Origin { depth, services };
+    let call_context = CallContext { depth, services };
     phase.set(Phase::Handler);
     match scheduled {
         Some(Scheduled { cron, time_ms }) => {
-            handle(admitted, ScheduledEvent { request_id, cron, time_ms, origin }).await
+            handle(admitted, ScheduledEvent { request_id, cron, time_ms, call_context }).await
         }
-        None => admitted.fetch(FetchRequest { request_id, method, url, headers, body, origin }).await,
+        None => {
+            admitted
+                .fetch(FetchRequest { request_id, method, url, headers, body, call_context })
+                .await
+        }
     }
 }
 
 /// Delivers a scheduled event, as its own task: it is delivered once, so it goes on even if the
 /// caller disconnects. The Worker's wall limit ends it.
-async fn handle(admitted: Admitted, event: ScheduledEvent) -> Result<(FetchResponse, Permits), Failure> {
-    let failed = || Failure::new(FailureCode::Internal, Phase::Handler, "the platform failed to run the handler");
+async fn handle(
+    admitted: Admitted,
+    event: ScheduledEvent,
+) -> Result<(FetchResponse, Permits), Failure> {
+    let failed = || {
+        Failure::new(
+            FailureCode::Internal,
+            Phase::Handler,
+            "the platform failed to run the handler",
+        )
+    };
     let permits = spawn_local(admitted.scheduled(event)).await.unwrap_or_else(|_| Err(failed()))?;
-    let nothing = FetchResponse { status: 204, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
+    let nothing = FetchResponse {
+        status: 204,
+        headers: Vec::new(),
+        body: ResponseBody::Full(Piece::default()),
+    };
     Ok((nothing, permits))
 }
 
 /// Returns the length of the request's body as far as it is known before the body arrives.
 fn announced_length(head: &InvokeHead) -> u64 {
-    let header = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str()));
+    let header = head
+        .headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str()));
     let announced = header.and_then(|header| std::str::from_utf8(&header.value).ok()?.parse().ok());
     announced.unwrap_or(0).max(head.body.len() as u64)
 }
@@ -139,7 +170,8 @@ fn announced_length(head: &InvokeHead) -> u64 {
 fn report(failure: &Failure, worker: &str, digest: RevisionDigest, request_id: &str) {
     let (revision, code, phase) = (digest.short(), failure.code.as_str(), failure.phase.as_str());
     // A log line for each shed request would add to the overload; metrics count them.
-    if matches!(failure.code, FailureCode::Overloaded | FailureCode::Draining | FailureCode::Moved) {
+    if matches!(failure.code, FailureCode::Overloaded | FailureCode::Draining | FailureCode::Moved)
+    {
         tracing::debug!(worker, revision, request_id, code, phase, "{}", failure.message);
     } else {
         tracing::warn!(worker, revision, request_id, code, phase, "{}", failure.message);
@@ -189,7 +221,10 @@ mod tests {
     #[test]
     fn a_body_is_as_long_as_it_says_or_as_what_has_come() {
         let length = |announced: Option<&'static str>, inline: &'static str| {
-            let header = |value| Header { name: "Content-Length".to_owned(), value: Bytes::from_static(value) };
+            let header = |value| Header {
+                name: "Content-Length".to_owned(),
+                value: Bytes::from_static(value),
+            };
             let headers = announced.map(|value| header(value.as_bytes())).into_iter().collect();
             announced_length(&InvokeHead {
                 headers,

@@ -94,7 +94,7 @@ fn head(call: &Call) -> InvokeHead {
     InvokeHead {
         worker: call.callee.to_string(),
         caller: call.caller.to_string(),
-        depth: call.request.origin.depth,
+        depth: call.request.call_context.depth,
         ..InvokeHead::default()
     }
 }
@@ -106,10 +106,13 @@ enum Here {
 }
 
 async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here {
-    let is_tunnel =
-        asks_for_websocket(&call.request.method, &call.request.headers) && matches!(call.request.body, Body::Stream(_));
-    let admitted = shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE, false).await;
-    let admitted = match admitted.and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) }) {
+    let is_tunnel = asks_for_websocket(&call.request.method, &call.request.headers)
+        && matches!(call.request.body, Body::Stream(_));
+    let admitted =
+        shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE, false).await;
+    let admitted = match admitted
+        .and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) })
+    {
         Ok(admitted) => admitted,
         Err(failure) if failure.may_retry_elsewhere() => return Here::Refused(call),
         Err(failure) => return Here::Done(Err(failure)),
@@ -140,7 +143,11 @@ fn within(body: Body, limit: u64) -> Result<Body, Failure> {
             let pieces = pieces.map(move |piece| {
                 let piece = piece?;
                 seen += piece.len() as u64;
-                if seen > limit { Err(Broken::Failed(too_large(Phase::Handler))) } else { Ok(piece) }
+                if seen > limit {
+                    Err(Broken::Failed(too_large(Phase::Handler)))
+                } else {
+                    Ok(piece)
+                }
             });
             Ok(Body::Stream(pieces.boxed_local()))
         }

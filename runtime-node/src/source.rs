@@ -34,14 +34,14 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::node::GetRevisionResponse;
 use tenon_proto::node::get_revision_response::Part;
-use tenon_proto::revision::{Assembler, MalformedRevision, Revision};
+use tenon_proto::revision::{Assembler, ByKind, MalformedRevision, Revision};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use crate::cache::Cache;
-use crate::seat::Supervisor;
+use crate::child::Supervisor;
 use disk::Disk;
 
 /// Time limit of one attempt at the catalog, for revisions of many megabytes too.
@@ -139,7 +139,10 @@ impl Source {
         let orders_tx = match &self.0 {
             Origin::Catalog { orders_tx } => orders_tx,
             Origin::Supervisor(supervisor) => {
-                let parts = supervisor.get_revision(&digest).await.map_err(|status| Failure::from(&status))?;
+                let parts = supervisor
+                    .get_revision(&digest)
+                    .await
+                    .map_err(|status| Failure::from(&status))?;
                 return receive(digest, parts).await;
             }
         };
@@ -180,7 +183,11 @@ pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
 }
 
 /// Runs until every handle is dropped.
-async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::UnboundedReceiver<Order>) {
+async fn serve(
+    catalog: Channel,
+    mut disk: Option<Disk>,
+    mut orders_rx: mpsc::UnboundedReceiver<Order>,
+) {
     let client = CatalogClient::new(catalog);
     let mut revisions: Cache<Arc<Revision>> = Cache::new(REVISIONS);
     let mut bytecodes: Cache<Bytes> = Cache::new(BYTECODE);
@@ -243,12 +250,16 @@ async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::Un
 /// Returns the size of the revision's modules and bindings, in bytes.
 fn size(revision: &Revision) -> usize {
     let modules = revision.modules.iter().map(|(name, source)| name.len() + source.len());
-    let bindings = revision.vars.iter().chain(&revision.secrets).map(|(name, value)| name.len() + value.len());
+    let ByKind { vars, secrets, services: _ } = ByKind::of(&revision.bindings);
+    let bindings = vars.into_iter().chain(secrets).map(|(name, value)| name.len() + value.len());
     modules.chain(bindings).sum()
 }
 
 /// Retries until the revision is fetched or the error's patience is over.
-async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Result<Arc<Revision>, Failure> {
+async fn fetch(
+    client: CatalogClient<Channel>,
+    digest: RevisionDigest,
+) -> Result<Arc<Revision>, Failure> {
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -293,7 +304,10 @@ pub(crate) async fn receive(
     }
 }
 
-async fn get_revision(mut client: CatalogClient<Channel>, digest: RevisionDigest) -> Result<Revision, FetchError> {
+async fn get_revision(
+    mut client: CatalogClient<Channel>,
+    digest: RevisionDigest,
+) -> Result<Revision, FetchError> {
     let request = GetRevisionRequest { digest: digest.as_bytes().to_vec() };
     let mut messages = client.get_revision(request).await?.into_inner();
     let mut assembler = Assembler::default();

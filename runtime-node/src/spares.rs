@@ -36,7 +36,8 @@ impl Demand {
     }
 
     fn at(&self, now: Instant) -> f64 {
-        let half_lives = now.saturating_duration_since(self.at).as_secs_f64() / HALF_LIFE.as_secs_f64();
+        let half_lives =
+            now.saturating_duration_since(self.at).as_secs_f64() / HALF_LIFE.as_secs_f64();
         self.starts * (-half_lives).exp2()
     }
 }

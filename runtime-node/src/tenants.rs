@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tenon_engine::share::Share;
 
-use crate::admission::{Gate, Permit, Refusal};
+use crate::admission::{DeadlineSemaphore, Permit, Refusal};
 
 /// Time after its last request for which a tenant counts as present.
 const RECENT: Duration = Duration::from_secs(10);
@@ -31,8 +31,8 @@ pub struct Tenants {
     room: usize,
     waiting: u32,
     /// Places to wait, of all tenants together.
-    places: Gate,
-    tunnels: Gate,
+    places: DeadlineSemaphore,
+    tunnels: DeadlineSemaphore,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
     /// Number of known tenants at which absent ones are next forgotten.
     crowd: usize,
@@ -43,9 +43,9 @@ pub struct Tenants {
 pub struct Tenant {
     namespace: Rc<str>,
     share: Cell<Share>,
-    in_flight: Gate,
-    places: Gate,
-    tunnels: Gate,
+    in_flight: DeadlineSemaphore,
+    places: DeadlineSemaphore,
+    tunnels: DeadlineSemaphore,
 }
 
 /// A place to wait, or a place for a tunnel.
@@ -67,8 +67,8 @@ impl Tenants {
             in_flight,
             room,
             waiting,
-            places: Gate::new(waiting, 0),
-            tunnels: Gate::new(tunnels, 0),
+            places: DeadlineSemaphore::new(waiting, 0),
+            tunnels: DeadlineSemaphore::new(tunnels, 0),
             known: FxHashMap::default(),
             crowd: CROWD,
             visits: Visits::default(),
@@ -117,9 +117,9 @@ impl Tenants {
         let tenant = Rc::new(Tenant {
             namespace: namespace.into(),
             share: Cell::new(share),
-            in_flight: Gate::new(part(share, self.in_flight), self.room),
-            places: Gate::new(part(share, self.waiting), 0),
-            tunnels: Gate::new(part(share, self.tunnels.limit()), 0),
+            in_flight: DeadlineSemaphore::new(part(share, self.in_flight), self.room),
+            places: DeadlineSemaphore::new(part(share, self.waiting), 0),
+            tunnels: DeadlineSemaphore::new(part(share, self.tunnels.limit()), 0),
         });
         self.known.insert(Rc::clone(&tenant.namespace), Rc::clone(&tenant));
         tenant
@@ -127,9 +127,9 @@ impl Tenants {
 }
 
 impl Place {
-    fn among(tenants: &Gate, shards: &Gate) -> Result<Self, Refusal> {
-        let of_tenant = tenants.try_enter().ok_or(Refusal::TenantFull)?;
-        let of_shard = shards.try_enter().ok_or(Refusal::ShardFull)?;
+    fn among(tenants: &DeadlineSemaphore, shards: &DeadlineSemaphore) -> Result<Self, Refusal> {
+        let of_tenant = tenants.try_acquire().ok_or(Refusal::TenantFull)?;
+        let of_shard = shards.try_acquire().ok_or(Refusal::ShardFull)?;
         Ok(Self { _tenant: of_tenant, _shard: of_shard })
     }
 }
@@ -144,13 +144,15 @@ impl Tenant {
         self.share.get()
     }
 
-    /// Returns the gate that its invocations pass.
-    pub fn gate(&self) -> &Gate {
+    /// Returns the semaphore of its invocations.
+    pub fn semaphore(&self) -> &DeadlineSemaphore {
         &self.in_flight
     }
 
     fn is_here(&self) -> bool {
-        [&self.in_flight, &self.places, &self.tunnels].iter().any(|gate| gate.in_flight() > 0)
+        [&self.in_flight, &self.places, &self.tunnels]
+            .iter()
+            .any(|semaphore| semaphore.in_flight() > 0)
     }
 }
 
@@ -194,13 +196,13 @@ mod tests {
     fn one_alone_leaves_an_eighth_and_two_have_half_each() {
         let (mut tenants, now) = (Tenants::new(16, 8, 8, 8), Instant::now());
         let shop = tenants.arrive("shop", now);
-        assert_eq!((shop.share(), shop.gate().limit()), (Share::Most, 14));
+        assert_eq!((shop.share(), shop.semaphore().limit()), (Share::Most, 14));
         let news = tenants.arrive("news", now);
-        assert_eq!((news.share(), news.gate().limit()), (Share::Half, 8));
+        assert_eq!((news.share(), news.semaphore().limit()), (Share::Half, 8));
         tenants.arrive("shop", now);
-        assert_eq!((shop.share(), shop.gate().limit()), (Share::Half, 8));
+        assert_eq!((shop.share(), shop.semaphore().limit()), (Share::Half, 8));
         tenants.arrive("shop", now + RECENT);
-        assert_eq!((shop.share(), shop.gate().limit()), (Share::Most, 14));
+        assert_eq!((shop.share(), shop.semaphore().limit()), (Share::Most, 14));
     }
 
     #[test]
@@ -239,7 +241,7 @@ mod tests {
     fn those_who_have_left_are_forgotten() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let stays = tenants.arrive("stays", now);
-        let permit = tenants.arrive("works", now).gate().try_enter();
+        let permit = tenants.arrive("works", now).semaphore().try_acquire();
         (0..1_000).for_each(|n| drop(tenants.arrive(&format!("tenant-{n}"), now)));
         assert!(tenants.known.len() <= CROWD, "{}", tenants.known.len());
         assert!(tenants.known.contains_key("stays") && tenants.known.contains_key("works"));

@@ -25,10 +25,6 @@ const STEP: Duration = Duration::from_millis(20);
 /// The longest pause: recoveries of failing revisions are noticed on the same schedule.
 const REVIEW: Duration = Duration::from_secs(10);
 
-/// Time for which nothing has been left to evict, and no isolate could be started, after which the
-/// process is replaced.
-const IN_VAIN: Duration = Duration::from_secs(2);
-
 /// A step against a shortage of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
@@ -56,18 +52,14 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Records whether the last step against a shortage freed anything. Returns whether steps have
-    /// freed nothing for as long as [`IN_VAIN`] while no isolate may be started; then starts over.
-    pub fn is_in_vain(&mut self, pressure: Pressure, freed: bool, now: Instant) -> bool {
+    /// Records whether the last step against a shortage freed anything. Returns the time for which
+    /// steps have freed nothing while no isolate may be started.
+    pub fn in_vain(&mut self, pressure: Pressure, freed: bool, now: Instant) -> Duration {
         if freed || pressure < Pressure::Critical {
             self.in_vain = None;
-            return false;
+            return Duration::ZERO;
         }
-        let is_over = now.saturating_duration_since(*self.in_vain.get_or_insert(now)) >= IN_VAIN;
-        if is_over {
-            self.in_vain = None;
-        }
-        is_over
+        now.saturating_duration_since(*self.in_vain.get_or_insert(now))
     }
 
     /// Returns the next step.
@@ -137,25 +129,26 @@ mod tests {
     fn when_memory_is_tight_a_collection_comes_before_the_first_eviction_and_has_time_to_show() {
         let (mut upkeep, begin) = (Upkeep::default(), Instant::now());
         let steps = [0, 100, 149, 150, 500, 999, 1_000, 1_100];
-        let steps = steps.map(|ms| upkeep.relief(Pressure::Tight, begin + Duration::from_millis(ms)));
+        let steps =
+            steps.map(|ms| upkeep.relief(Pressure::Tight, begin + Duration::from_millis(ms)));
         use Relief::{Collect, LetGo, Nothing};
         assert_eq!(steps, [Collect, Nothing, Nothing, LetGo, LetGo, LetGo, Collect, Nothing]);
     }
 
     #[test]
-    fn steps_are_in_vain_once_they_have_freed_nothing_for_a_while() {
+    fn steps_are_in_vain_for_as_long_as_they_free_nothing_and_no_isolate_may_start() {
         use Pressure::{Critical, Tight};
         let (mut upkeep, start) = (Upkeep::default(), Instant::now());
-        let mut ask = |pressure, freed, after| upkeep.is_in_vain(pressure, freed, start + after);
-        assert!(!ask(Critical, false, Duration::ZERO));
-        assert!(!ask(Critical, false, IN_VAIN / 2));
-        assert!(ask(Critical, false, IN_VAIN));
-        assert!(!ask(Critical, false, IN_VAIN * 2), "it has been told");
-        assert!(!ask(Critical, true, IN_VAIN * 3), "an isolate was evicted");
-        assert!(!ask(Critical, false, IN_VAIN * 4));
-        assert!(!ask(Tight, false, IN_VAIN * 5), "isolates may be started");
-        assert!(!ask(Critical, false, IN_VAIN * 6));
-        assert!(ask(Critical, false, IN_VAIN * 7));
+        let second = Duration::from_secs(1);
+        let mut ask =
+            |pressure, freed, after: u32| upkeep.in_vain(pressure, freed, start + after * second);
+        assert_eq!(ask(Critical, false, 0), Duration::ZERO);
+        assert_eq!(ask(Critical, false, 2), 2 * second);
+        assert_eq!(ask(Critical, true, 3), Duration::ZERO, "an isolate was evicted");
+        assert_eq!(ask(Critical, false, 4), Duration::ZERO);
+        assert_eq!(ask(Critical, false, 5), second);
+        assert_eq!(ask(Tight, false, 6), Duration::ZERO, "isolates may be started");
+        assert_eq!(ask(Critical, false, 7), Duration::ZERO);
     }
 
     proptest! {

@@ -36,9 +36,13 @@ struct Version {
     droppable: &'static str,
 }
 
-const V2: Version = Version { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
-const V1: Version =
-    Version { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
+const V2: Version =
+    Version { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
+const V1: Version = Version {
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    droppable: "total_inactive_file",
+};
 
 /// A kernel file is missing or not in its documented format.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +73,9 @@ impl Meter {
         // Version 1 expresses "no limit" as a number beyond any memory.
         let least = limits.filter(|(limit, ..)| *limit < total).min_by_key(|(limit, ..)| *limit);
         Ok(match least {
-            Some((budget, directory, version)) => Self { budget, source: Source::Cgroup { directory, version } },
+            Some((budget, directory, version)) => {
+                Self { budget, source: Source::Cgroup { directory, version } }
+            }
             None => Self { budget: total, source: Source::Process },
         })
     }
@@ -85,7 +91,9 @@ impl Meter {
     /// Fails if the kernel's files cannot be read.
     pub fn used(&mut self) -> Result<u64, MeterError> {
         match &self.source {
-            Source::Process => field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib * 1024),
+            Source::Process => {
+                field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib * 1024)
+            }
             Source::Cgroup { directory, version } => {
                 let used = number(&directory.join(version.used))?;
                 let droppable = field(&directory.join("memory.stat"), version.droppable)?;
@@ -112,9 +120,12 @@ pub(super) fn room() -> Result<Option<u64>, MeterError> {
 pub(super) fn mapped() -> Result<u64, MeterError> {
     let file = Path::new("/proc/self/statm");
     // With the stack, which the limit leaves out.
-    let pages = read(file)?.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
     let pages =
-        pages.ok_or_else(|| MeterError { file: file.to_owned(), problem: "it has no sixth number".to_owned() })?;
+        read(file)?.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
+    let pages = pages.ok_or_else(|| MeterError {
+        file: file.to_owned(),
+        problem: "it has no sixth number".to_owned(),
+    })?;
     Ok(pages.saturating_mul(page_size() as u64))
 }
 
@@ -126,7 +137,9 @@ fn cgroups(root: &Path) -> impl Iterator<Item = (PathBuf, &'static Version)> {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let (mount, version) = match controllers {
             "" => ("sys/fs/cgroup", &V2),
-            _ if controllers.split(',').any(|controller| controller == "memory") => ("sys/fs/cgroup/memory", &V1),
+            _ if controllers.split(',').any(|controller| controller == "memory") => {
+                ("sys/fs/cgroup/memory", &V1)
+            }
             _ => return None,
         };
         Some((root.join(mount), path.trim_start_matches('/').to_owned(), version))
@@ -149,17 +162,25 @@ fn field(file: &Path, name: &str) -> Result<u64, MeterError> {
         let mut words = line.split_whitespace();
         (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
     });
-    value.ok_or_else(|| MeterError { file: file.to_owned(), problem: format!("it has no number for {name:?}") })
+    value.ok_or_else(|| MeterError {
+        file: file.to_owned(),
+        problem: format!("it has no number for {name:?}"),
+    })
 }
 
 fn number(file: &Path) -> Result<u64, MeterError> {
     let text = read(file)?;
-    text.trim().parse().map_err(|_| MeterError { file: file.to_owned(), problem: format!("{text:?} is not a number") })
+    text.trim().parse().map_err(|_| MeterError {
+        file: file.to_owned(),
+        problem: format!("{text:?} is not a number"),
+    })
 }
 
 fn read(file: &Path) -> Result<String, MeterError> {
-    fs::read_to_string(file)
-        .map_err(|error: io::Error| MeterError { file: file.to_owned(), problem: error.to_string() })
+    fs::read_to_string(file).map_err(|error: io::Error| MeterError {
+        file: file.to_owned(),
+        problem: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -169,7 +190,9 @@ mod tests {
     /// Creates a file system with these files.
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
-        for (path, content) in [("proc/meminfo", "MemTotal:       16000000 kB\n")].iter().chain(files) {
+        for (path, content) in
+            [("proc/meminfo", "MemTotal:       16000000 kB\n")].iter().chain(files)
+        {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();

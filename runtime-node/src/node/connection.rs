@@ -50,7 +50,12 @@ const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// Serves the connection until the peer closes it or `leave_rx` turns true, and then finishes what
 /// is in flight.
-pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>, mut leave_rx: watch::Receiver<bool>) {
+pub(super) async fn serve(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    shard: Rc<Shard>,
+    mut leave_rx: watch::Receiver<bool>,
+) {
     if let Err(error) = prepare(&stream) {
         tracing::debug!(%error, "a connection ended before it was set up");
         return;
@@ -76,7 +81,10 @@ pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>,
         // many clients, and whose uploads are cut short whenever a Worker does not read them.
         .max_pending_accept_reset_streams(STREAMS as usize)
         .max_local_error_reset_streams(None)
-        .serve_connection(TokioIo::new(stream), service_fn(move |request| server::serve(Rc::clone(&shard), request)));
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(move |request| server::serve(Rc::clone(&shard), request)),
+        );
     let mut connection = pin!(connection);
     let leave = pin!(leave_rx.wait_for(|leave| *leave));
     let ended = match select(connection.as_mut(), leave).await {
@@ -95,8 +103,10 @@ pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>,
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let keep_alive =
-        TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE_INTERVAL).with_retries(KEEP_ALIVE_RETRIES);
+    let keep_alive = TcpKeepalive::new()
+        .with_time(KEEP_ALIVE)
+        .with_interval(KEEP_ALIVE_INTERVAL)
+        .with_retries(KEEP_ALIVE_RETRIES);
     socket.set_tcp_keepalive(&keep_alive)?;
     socket.set_tcp_user_timeout(Some(VANISHED))
 }

@@ -31,11 +31,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::connection;
-use crate::config::Config;
+use crate::child::{Command, Supervisor};
+use crate::config::{Config, DrainConfig};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::reports::Reports;
-use crate::seat::{Errand, Supervisor};
 use crate::services::{Calls, Router};
 use crate::shard::{Bounds, Shard};
 use crate::source::Source;
@@ -75,7 +75,7 @@ pub(super) struct ShardThread {
 pub(super) struct Supervised {
     pub(super) page: Arc<Page>,
     pub(super) supervisor: Supervisor,
-    pub(super) errands_rx: mpsc::UnboundedReceiver<Errand>,
+    pub(super) commands_rx: mpsc::UnboundedReceiver<Command>,
 }
 
 impl ShardThread {
@@ -111,27 +111,35 @@ impl ShardThread {
             ready,
             ..
         } = self;
-        let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
-        let calls = Calls::new(config.router.clone().map(|url| Router::at(url, config.tls.clone())));
+        let buffers = BufferPool::new(buffers::POOL, metrics.engine.buffers.clone()).touch();
+        let calls =
+            Calls::new(config.router.clone().map(|url| Router::at(url, config.tls.clone())));
         let page = supervised.as_ref().map(|supervised| Arc::clone(&supervised.page));
         let supervisor = supervised.as_ref().map(|supervised| supervised.supervisor.clone());
         let web = Web::default()
             .with_egress(Client::new(&egress, metrics.egress.clone()))
             .with_responses(responses)
             .with_services(calls.clone());
-        let engine =
-            Engine::supervised(&watchdog, id, Rc::new(web), page).with_headroom(headroom).with_buffers(buffers);
-        let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, tls, .. } = config;
-        let bounds = Bounds { isolates, in_flight, tunnels: connection::TUNNELS, waiting };
+        let engine = Engine::supervised(&watchdog, id, Rc::new(web), page)
+            .with_headroom(headroom)
+            .with_buffers(buffers);
+        let Config { pool, admission, drain: DrainConfig { grace }, tls, .. } = config;
+        let bounds = Bounds {
+            isolates: pool.isolates,
+            in_flight: admission.max_inflight,
+            tunnels: connection::TUNNELS,
+            waiting: admission.max_waiting,
+        };
         let shard = Shard::new(engine, source, supervisor, reports, bounds, metrics);
         calls.belong_to(&shard);
-        let chores = shard.clone();
-        spawn_local(vital::task("tend", chores.clone().tend(pressure_rx, config.isolate_idle_timeout)));
-        spawn_local(vital::task("keep_spares", chores.clone().keep_spares(config.spare_isolates)));
-        spawn_local(vital::task("keep_bytecode", chores.clone().keep_bytecode()));
-        spawn_local(vital::task("keep_account", chores.keep_account()));
+        let tasks = shard.clone();
+        spawn_local(vital::task("tend", tasks.clone().tend(pressure_rx, pool.idle_timeout)));
+        spawn_local(vital::task("keep_spares", tasks.clone().keep_spares(pool.spares)));
+        spawn_local(vital::task("keep_bytecode", tasks.clone().keep_bytecode()));
+        spawn_local(vital::task("keep_account", tasks.keep_account()));
         spawn_local(loops.watch(&id.to_string()));
-        let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
+        let listener =
+            tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
         drop(ready);
         supervised.into_iter().for_each(|supervised| supervised.serves(&shard));
@@ -158,7 +166,7 @@ impl ShardThread {
                 }
             }
         });
-        if tokio::time::timeout(config.drain_grace, drained.as_mut()).await.is_err() {
+        if tokio::time::timeout(grace, drained.as_mut()).await.is_err() {
             shard.close_web_sockets();
             if tokio::time::timeout(FAREWELL, drained.as_mut()).await.is_err() {
                 tracing::warn!(shard = %id, "the drain grace period is over; ending what is still in flight");
@@ -173,17 +181,20 @@ impl ShardThread {
 }
 
 impl Supervised {
-    /// Reports to the supervisor that the shard serves, and starts on its errands.
+    /// Reports to the supervisor that the shard serves, and starts on its commands.
     fn serves(self, shard: &Rc<Shard>) {
-        let Self { page, supervisor, errands_rx } = self;
+        let Self { page, supervisor, commands_rx } = self;
         spawn_local(async move {
             loop {
                 page.beat();
                 tokio::time::sleep(BEAT).await;
             }
         });
-        spawn_local(vital::task("run_errands", Rc::clone(shard).run_errands(supervisor.clone(), errands_rx)));
-        supervisor.is_ready();
+        spawn_local(vital::task(
+            "run_commands",
+            Rc::clone(shard).run_commands(supervisor.clone(), commands_rx),
+        ));
+        supervisor.report_ready();
     }
 }
 
@@ -213,7 +224,8 @@ impl Connections {
     }
 
     fn serve(&mut self, stream: TcpStream) {
-        let (shard, tls, leave_rx) = (Rc::clone(&self.shard), self.tls.clone(), self.leave_tx.subscribe());
+        let (shard, tls, leave_rx) =
+            (Rc::clone(&self.shard), self.tls.clone(), self.leave_tx.subscribe());
         self.tasks.spawn_local(connection::serve(stream, tls, shard, leave_rx));
     }
 

@@ -2,7 +2,9 @@ use std::cell::Cell;
 
 use tenon_proto::failure::Phase;
 
-use super::trouble::{FIRST_BACK_OFF, FIRST_REST, LONGEST_BACK_OFF, MISSING_PAUSE, TOLERATED};
+use super::crash_backoff::{
+    FIRST_BACK_OFF, FIRST_REST, LONGEST_BACK_OFF, MISSING_PAUSE, TOLERATED,
+};
 use super::*;
 
 mod model;
@@ -209,7 +211,10 @@ fn a_tenant_that_keeps_its_share_busy_gets_no_more_and_others_do() {
     let mut shard = Shard::with(4);
     shard.start_for("shop", 1).unwrap().be(Condition::Busy);
     shard.start_for("shop", 2).unwrap().be(Condition::Busy);
-    assert!(matches!(shard.look_up_for("shop", Share::Half, 3), Lookup::Refused(Obstacle::OverShare)));
+    assert!(matches!(
+        shard.look_up_for("shop", Share::Half, 3),
+        Lookup::Refused(Obstacle::OverShare)
+    ));
     assert!(shard.start_for("news", 4).is_some());
 }
 
@@ -232,7 +237,9 @@ fn the_largest_idle_isolate_is_handed_out_once_between_uses() {
     }
     shard.start(4, "busy and so not asked").be(Condition::Busy);
     let size = |fake: &Fake| fake.worker().name().len();
-    let next = |shard: &mut Shard| shard.pool.largest_idle(size).map(|fake| fake.worker().name().to_owned());
+    let next = |shard: &mut Shard| {
+        shard.pool.largest_idle(size).map(|fake| fake.worker().name().to_owned())
+    };
     assert_eq!(next(&mut shard).as_deref(), Some("the largest"));
     assert_eq!(next(&mut shard).as_deref(), Some("larger"));
     assert!(matches!(shard.look_up(3), Lookup::Warm(_)));
@@ -262,9 +269,14 @@ fn a_revision_that_keeps_failing_is_tried_less_and_less() {
     let mut pause = FIRST_BACK_OFF;
     for _ in 0..10 {
         shard.fail(1, Retry::BackOff);
-        assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(told)) if told == failure()));
+        assert!(
+            matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(told)) if told == failure())
+        );
         shard.wait(pause - Duration::from_millis(1));
-        assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))), "after {pause:?}");
+        assert!(
+            matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))),
+            "after {pause:?}"
+        );
         shard.wait(Duration::from_millis(1));
         assert!(matches!(shard.look_up(1), Lookup::Start(_)), "after {pause:?}");
         pause = (pause * 2).min(LONGEST_BACK_OFF);
@@ -339,7 +351,9 @@ fn a_revision_whose_isolates_are_condemned_again_and_again_rests_for_longer_each
         live(&mut shard, 1);
     }
     for rest in [FIRST_REST, FIRST_REST * 2, FIRST_REST * 4] {
-        let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else { panic!("it rests") };
+        let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else {
+            panic!("it rests")
+        };
         assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
         shard.now += rest;
         live(&mut shard, 1);

@@ -82,7 +82,9 @@ pub(super) struct Failing {
 impl Ledger {
     pub(super) fn failing(&mut self, shard: ShardId, failing: Failing, now: Instant) {
         let Failing { worker, digest, code, failures, place } = failing;
-        if !self.entries.contains_key(&digest) && (failures < LOOP || self.entries.len() >= REVISIONS) {
+        if !self.entries.contains_key(&digest)
+            && (failures < LOOP || self.entries.len() >= REVISIONS)
+        {
             return;
         }
         let entry = self.entries.entry(digest).or_insert_with(|| Entry {
@@ -150,7 +152,8 @@ impl Ledger {
             entry.shards.retain(|_, failed_at| recent(failed_at));
             entry.is_looping() || (!looped && recent(&entry.changed))
         });
-        let mut due: Vec<_> = self.entries.iter_mut().filter(|(_, entry)| entry.due <= now).collect();
+        let mut due: Vec<_> =
+            self.entries.iter_mut().filter(|(_, entry)| entry.due <= now).collect();
         due.sort_by_key(|(digest, entry)| (entry.due, **digest));
         self.quarantines.retain(|(since, report)| lasts(report, *since, now).is_some());
         let quarantines = self.quarantines.len().min(BATCH);
@@ -184,7 +187,8 @@ impl Ledger {
 fn lasts(report: &WorkerReport, since: Instant, now: Instant) -> Option<WorkerReport> {
     let mut report = report.clone();
     if let Some(State::Quarantined(quarantined)) = &mut report.state {
-        let age = u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX);
+        let age =
+            u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX);
         quarantined.duration_ms = quarantined.duration_ms.saturating_sub(age);
         if quarantined.duration_ms == 0 {
             return None;
@@ -207,12 +211,25 @@ impl Entry {
     fn report(&self, digest: &RevisionDigest, now: Instant) -> WorkerReport {
         let state = if self.is_looping() {
             let for_seconds = now.saturating_duration_since(self.since).as_secs();
-            let place = self.place.clone().map(|Place { file, line, column }| catalog::Place { file, line, column });
-            State::CrashLoop(CrashLoop { code: self.code.to_string(), failures: self.failures, for_seconds, place })
+            let place = self.place.clone().map(|Place { file, line, column }| catalog::Place {
+                file,
+                line,
+                column,
+            });
+            State::CrashLoop(CrashLoop {
+                code: self.code.to_string(),
+                failures: self.failures,
+                for_seconds,
+                place,
+            })
         } else {
             State::Recovered(Recovered {})
         };
-        WorkerReport { worker: self.worker.to_string(), digest: digest.as_bytes().to_vec(), state: Some(state) }
+        WorkerReport {
+            worker: self.worker.to_string(),
+            digest: digest.as_bytes().to_vec(),
+            state: Some(state),
+        }
     }
 }
 

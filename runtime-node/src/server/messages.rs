@@ -31,11 +31,13 @@ impl Messages {
     /// Reads the first message, and the digest in it.
     pub(super) async fn head(&mut self) -> Result<(InvokeHead, RevisionDigest), Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
-        let Some(invoke_request::Part::Head(head)) = self.next().await.map_err(|broken| refused(broken.to_string()))?
+        let Some(invoke_request::Part::Head(head)) =
+            self.next().await.map_err(|broken| refused(broken.to_string()))?
         else {
             return Err(refused("the first message must be the head".to_owned()));
         };
-        let digest = RevisionDigest::try_from(&head.digest[..]).map_err(|error| refused(error.to_string()))?;
+        let digest = RevisionDigest::try_from(&head.digest[..])
+            .map_err(|error| refused(error.to_string()))?;
         Ok((head, digest))
     }
 
@@ -81,6 +83,7 @@ impl Messages {
 }
 
 pub(super) fn too_large(limit: u64, phase: Phase) -> Failure {
-    let why = format!("the request's body exceeds the Worker's limit of {} MiB", limit / (1024 * 1024));
+    let why =
+        format!("the request's body exceeds the Worker's limit of {} MiB", limit / (1024 * 1024));
     Failure::new(FailureCode::RequestTooLarge, phase, why)
 }

@@ -51,7 +51,8 @@ impl Reply {
         let head = ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body };
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
         let trailers = Some(Trailers::Success);
-        let mut response = Response::new(Self { first, rest, stream, trailers, _permits: Some(permits) });
+        let mut response =
+            Response::new(Self { first, rest, stream, trailers, _permits: Some(permits) });
         response.headers_mut().insert(CONTENT_TYPE, GRPC);
         response
     }
@@ -100,7 +101,10 @@ impl Body for Reply {
     type Data = Message;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Message>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Message>, Infallible>>> {
         let this = &mut *self;
         if let Some(message) = this.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(message))));
@@ -116,12 +120,18 @@ impl Body for Reply {
         }
         if !this.rest.is_empty() {
             let piece = this.rest.split_to(INLINE_BODY);
-            return Poll::Ready(Some(Ok(Frame::data(message(&Prologue::of_piece(piece.len()), piece)))));
+            return Poll::Ready(Some(Ok(Frame::data(message(
+                &Prologue::of_piece(piece.len()),
+                piece,
+            )))));
         }
         Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.rest.is_empty() && self.stream.is_none() && self.trailers.is_none()
+        self.first.is_none()
+            && self.rest.is_empty()
+            && self.stream.is_none()
+            && self.trailers.is_none()
     }
 }

@@ -30,7 +30,8 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{self, INLINE_BODY};
 use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{
-    INVOKE_PATH, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
+    INVOKE_PATH, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request,
+    invoke_response,
 };
 use tenon_web::{Answered, Call};
 use tokio::net::TcpStream;
@@ -190,7 +191,15 @@ impl Upload {
             }
             Body::Stream(stream) => (Bytes::new(), Some(stream)),
         };
-        let head = InvokeHead { request_id, method, url, headers, body, more_body: rest.is_some(), ..head };
+        let head = InvokeHead {
+            request_id,
+            method,
+            url,
+            headers,
+            body,
+            more_body: rest.is_some(),
+            ..head
+        };
         let part = Some(invoke_request::Part::Head(head));
         Self { head: Some(frame::encode(&InvokeRequest { part })), rest }
     }
@@ -200,7 +209,10 @@ impl HttpBody for Upload {
     type Data = Bytes;
     type Error = Broken;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(Frame::data(head))));
         }
@@ -252,9 +264,14 @@ struct Download(Reader<Incoming>);
 
 impl Download {
     /// Returns the next part, or `None` at the end of a successful response.
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
+    fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
         Poll::Ready(match ready!(self.0.poll_next::<InvokeResponse>(cx)) {
-            Ok(Next::Message(message)) => message.part.map(Some).ok_or_else(|| nonsense("a message without a part")),
+            Ok(Next::Message(message)) => {
+                message.part.map(Some).ok_or_else(|| nonsense("a message without a part"))
+            }
             Ok(Next::Trailers(trailers)) => failure(&trailers).map_or(Ok(None), Err),
             Ok(Next::End) => Err(nonsense("an end without trailers")),
             Err(ReadError::Frame(error)) => Err(nonsense(&error.to_string())),
@@ -269,7 +286,9 @@ impl Stream for Download {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(match ready!(self.poll_part(cx)) {
             Ok(Some(invoke_response::Part::Body(piece))) => Some(Ok(piece)),
-            Ok(Some(invoke_response::Part::Head(_))) => Some(Err(Broken::Lost("a second head arrived".into()))),
+            Ok(Some(invoke_response::Part::Head(_))) => {
+                Some(Err(Broken::Lost("a second head arrived".into())))
+            }
             Ok(None) => None,
             Err(failure) => Some(Err(Broken::Lost(failure.message.into()))),
         })
@@ -293,13 +312,21 @@ fn lost(error: &hyper::Error) -> Failure {
             let message = format!("the request's body ended before it was complete: {why}");
             Failure::new(FailureCode::BadRequest, Phase::Handler, message)
         }
-        None => Failure::new(FailureCode::NodeLost, Phase::Handler, "the router was lost during the call"),
+        None => Failure::new(
+            FailureCode::NodeLost,
+            Phase::Handler,
+            "the router was lost during the call",
+        ),
     }
 }
 
 fn nonsense(what: &str) -> Failure {
     tracing::error!(what, "a router's response violates the protocol");
-    Failure::new(FailureCode::Internal, Phase::Handler, "the router's response violates the protocol")
+    Failure::new(
+        FailureCode::Internal,
+        Phase::Handler,
+        "the router's response violates the protocol",
+    )
 }
 
 #[cfg(test)]

@@ -96,17 +96,22 @@ impl Admitted {
     ///
     /// # Errors
     /// Fails as [`Isolate::deliver`] does.
-    pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
+    pub async fn fetch(
+        mut self,
+        request: FetchRequest,
+    ) -> Result<(FetchResponse, Permits), Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver(pass, request).await;
         self.shard.weigh(&self.resident);
         let response = outcome?;
         let permits = match self.tunnel {
-            Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => Permits::Tunnel {
-                _of_worker: self.resident.tunnels.try_enter(),
-                _place: place,
-                _counted: Counted::among(&self.shard.metrics.tunnels),
-            },
+            Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => {
+                Permits::Tunnel {
+                    _of_worker: self.resident.tunnels.try_acquire(),
+                    _place: place,
+                    _counted: Counted::among(&self.shard.metrics.admission.tunnels),
+                }
+            }
             _ => Permits::Request { _in_flight: self.permits },
         };
         Ok((response, permits))

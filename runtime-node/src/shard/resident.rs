@@ -8,7 +8,7 @@ use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
 use super::weight::Weight;
-use crate::admission::Gate;
+use crate::admission::DeadlineSemaphore;
 use crate::pool::{Condition, Occupant, Spent};
 
 /// A warm isolate and how much of it is in use.
@@ -16,9 +16,9 @@ use crate::pool::{Condition, Occupant, Spent};
 pub(super) struct Resident {
     pub(super) worker: WorkerId,
     pub(super) isolate: Rc<Isolate>,
-    pub(super) gate: Gate,
+    pub(super) semaphore: DeadlineSemaphore,
     /// Counts clients' WebSockets. It has no limit of its own; the tenant's share bounds them.
-    pub(super) tunnels: Gate,
+    pub(super) tunnels: DeadlineSemaphore,
     /// Invocations that may be in flight.
     pub(super) concurrency: u32,
     pub(super) request_body_bytes: u64,
@@ -34,7 +34,9 @@ impl Occupant for Resident {
     fn condition(&self) -> Condition {
         match self.spent() {
             Some(spent) => Condition::Spent(spent),
-            None if self.gate.in_flight() > 0 || self.isolate.in_flight() > 0 => Condition::Busy,
+            None if self.semaphore.in_flight() > 0 || self.isolate.in_flight() > 0 => {
+                Condition::Busy
+            }
             None => Condition::Idle,
         }
     }
@@ -51,28 +53,28 @@ impl Resident {
     /// `waitUntil` would be a way around the limit. Requests do not queue for such work, which may
     /// take any time. Open WebSockets do not count.
     pub(super) fn is_taken_up(&self) -> bool {
-        let counted = self.gate.in_flight() + self.tunnels.in_flight();
+        let counted = self.semaphore.in_flight() + self.tunnels.in_flight();
         let lingering = self.isolate.in_flight().saturating_sub(counted as usize);
-        lingering >= self.gate.limit() as usize
+        lingering >= self.semaphore.limit() as usize
     }
 }
 
-/// A start that requests wait for. They queue at the gate of the isolate to come, which admits none
-/// of them before the isolate is there.
+/// A start that requests wait for. They queue at the semaphore of the isolate to come, which admits
+/// none of them before the isolate is there.
 #[derive(Clone)]
 pub(super) struct Start {
-    pub(super) gate: Gate,
+    pub(super) semaphore: DeadlineSemaphore,
     outcome: Rc<OnceCell<Result<Resident, Failure>>>,
 }
 
 impl Start {
-    /// Creates a start whose gate is closed to all until it succeeds.
+    /// Creates a start whose semaphore is closed to all until it succeeds.
     ///
     /// # Arguments
     /// * `room` - requests that may wait for it.
     pub(super) fn new(room: usize) -> Self {
         // The request that causes the start always has room to wait.
-        Self { gate: Gate::new(0, room.max(1)), outcome: Rc::default() }
+        Self { semaphore: DeadlineSemaphore::new(0, room.max(1)), outcome: Rc::default() }
     }
 
     /// Returns the start's outcome once it has ended.
@@ -89,13 +91,13 @@ impl Start {
         let concurrency = resident.concurrency;
         let first = self.outcome.set(Ok(resident));
         assert!(first.is_ok(), "a start ends once");
-        self.gate.resize(concurrency, room);
+        self.semaphore.resize(concurrency, room);
     }
 
     /// Ends the start with a failure, which every waiting request gets.
     pub(super) fn fail(self, failure: Failure) {
         let first = self.outcome.set(Err(failure));
         assert!(first.is_ok(), "a start ends once");
-        self.gate.close();
+        self.semaphore.close();
     }
 }

@@ -7,20 +7,15 @@
 //!                                   └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
 //! ```
 //!
-//! The supervisor decides what follows; see its `placement`. A shard that is not a process of its
-//! own has no supervisor, and nothing follows.
+//! Pure; `weighing` reports to the supervisor, which decides what follows.
 
 use std::cell::Cell;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tenon_engine::{BytecodeLookup, Isolate};
-
-use super::Shard;
-use super::resident::Resident;
+use tenon_engine::BytecodeLookup;
 
 /// CPU time in one stretch that neighbours do not notice.
-const LIGHT: Duration = Duration::from_millis(5);
+pub(super) const LIGHT: Duration = Duration::from_millis(5);
 
 /// CPU time allowed in one stretch of a start that had to compile, most of which bytecode saves the
 /// next start. Bytecode does not save evaluation time.
@@ -48,7 +43,7 @@ pub(super) struct Weight {
 
 /// A report to the supervisor.
 #[derive(Debug, PartialEq, Eq)]
-enum Tell {
+pub(super) enum Tell {
     Heavy,
     Light(u32),
 }
@@ -67,12 +62,20 @@ impl Weight {
         Self { stays: is_slow || limit > BORNE, ..Self::default() }
     }
 
+    /// Returns whether the revision does not move to a shard.
+    pub(super) fn stays(&self) -> bool {
+        self.stays
+    }
+
     /// Adds an answered request by the CPU time of its longest stretch. Returns the report that is
     /// due, if one is.
-    fn add(&self, stretch: Duration, now: Instant) -> Option<Tell> {
+    pub(super) fn add(&self, stretch: Duration, now: Instant) -> Option<Tell> {
         if stretch > LIGHT {
             self.light.set(0);
-            let told = self.heavy_told.get().is_some_and(|told| now.saturating_duration_since(told) < PAUSE);
+            let told = self
+                .heavy_told
+                .get()
+                .is_some_and(|told| now.saturating_duration_since(told) < PAUSE);
             return (!told).then(|| {
                 self.heavy_told.set(Some(now));
                 Tell::Heavy
@@ -87,48 +90,6 @@ impl Weight {
     }
 }
 
-impl Shard {
-    /// Judges the cost of a start. On a shard, a long start sends the revision back to the lanes,
-    /// unless the next start will have bytecode.
-    pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
-        let weight = Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup(), isolate.cpu_limit());
-        if let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
-            && weight.stays
-        {
-            supervisor.is_heavy(&isolate.digest());
-        }
-        weight
-    }
-
-    /// Reports turns that belong to no response: WebSocket messages, timers, `waitUntil`. Work that
-    /// has begun goes on, but new requests find the revision in a lane. If an evicted isolate is
-    /// heavy again, its work that outlives responses is ended: its neighbours would otherwise
-    /// suffer for as long as it likes.
-    pub(super) fn weigh_what_goes_on(&self, isolate: &Rc<Isolate>) {
-        let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane()) else { return };
-        if isolate.longest_stretch() <= LIGHT {
-            return;
-        }
-        let digest = isolate.digest();
-        if self.pool.borrow().holds(&digest, |resident| Rc::ptr_eq(&resident.isolate, isolate)) {
-            supervisor.is_heavy(&digest);
-        } else {
-            isolate.end_what_lingers();
-        }
-    }
-
-    /// Reports the cost of an answered request. A request that went over a limit counts as well.
-    pub(super) fn weigh(&self, resident: &Resident) {
-        let Some(supervisor) = &self.supervisor else { return };
-        let (isolate, digest) = (&resident.isolate, resident.isolate.digest());
-        match resident.weight.add(isolate.longest_stretch(), Instant::now()) {
-            Some(Tell::Heavy) => supervisor.is_heavy(&digest),
-            Some(Tell::Light(requests)) if supervisor.is_lane() => supervisor.is_light(&digest, requests),
-            Some(Tell::Light(_)) | None => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +97,9 @@ mod tests {
     #[test]
     fn light_requests_are_told_in_batches_and_a_heavy_one_at_once() {
         let (weight, now) = (Weight::default(), Instant::now());
-        let lights = |requests: u32| -> Vec<_> { (0..requests).filter_map(|_| weight.add(LIGHT, now)).collect() };
+        let lights = |requests: u32| -> Vec<_> {
+            (0..requests).filter_map(|_| weight.add(LIGHT, now)).collect()
+        };
         assert_eq!(lights(BATCH - 1), []);
         assert_eq!(lights(BATCH + 1), [Tell::Light(BATCH), Tell::Light(BATCH)]);
         assert_eq!(lights(BATCH - 1), []);

@@ -53,7 +53,10 @@ impl Disk {
     }
 
     /// Reads the bytecode of a revision, or returns `None` if it has no file.
-    pub(super) fn read(&mut self, digest: RevisionDigest) -> Option<impl Future<Output = Option<Bytes>> + use<>> {
+    pub(super) fn read(
+        &mut self,
+        digest: RevisionDigest,
+    ) -> Option<impl Future<Output = Option<Bytes>> + use<>> {
         self.files.get(&digest)?;
         let path = self.path(digest);
         let read = spawn_blocking(move || {
@@ -92,7 +95,8 @@ impl Disk {
 /// Writes to a temporary name first: a file is complete or absent.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path.with_extension("partial");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
     file.write_all(bytes)?;
     fs::rename(partial, path)
 }

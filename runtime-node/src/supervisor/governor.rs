@@ -11,15 +11,51 @@
 
 use std::sync::Arc;
 
-use prometheus::IntGauge;
+use prometheus::{IntGauge, IntGaugeVec, Registry};
 use rustix::process::Pid;
+use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::ShardId;
 use tokio::time::MissedTickBehavior;
 
 use super::memory::{self, Use};
-use super::process::Process;
+use super::process::{Process, process_name};
 use super::{LOOK, Shared, lock};
 use crate::memory::Meter;
+
+/// Metrics of the memory of each process.
+#[derive(Clone)]
+pub(super) struct MemoryMetrics {
+    used: IntGaugeVec,
+    limit: IntGaugeVec,
+}
+
+impl MemoryMetrics {
+    /// Registers the families.
+    ///
+    /// # Errors
+    /// Fails if the registry has them already.
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            used: registry.gauges(
+                "tenon_node_process_memory_bytes",
+                "Resident memory of a shard's or lane's process.",
+                &["process"],
+            )?,
+            limit: registry.gauges(
+                "tenon_node_process_memory_limit_bytes",
+                "Current limit on the private writable memory of a shard's or lane's process.",
+                &["process"],
+            )?,
+        })
+    }
+
+    /// Sets a process's memory use and its limit, in bytes.
+    fn weighs(&self, id: ShardId, used: u64, limit: u64) {
+        let bytes = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.used.with_label_values(&[&process_name(id)]).set(bytes(used));
+        self.limit.with_label_values(&[&process_name(id)]).set(bytes(limit));
+    }
+}
 
 /// A process and its new limit.
 struct Case {
@@ -49,8 +85,8 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
                 case.after = case.before + rise;
                 Process::limit_data(case.pid, case.after);
             }
-            shared.metrics.weighs(case.id, case.used.resident, case.after);
-            let mut state = lock(&shared.seat(case.id).state);
+            shared.metrics.memory.weighs(case.id, case.used.resident, case.after);
+            let mut state = lock(&shared.child(case.id).state);
             // Another process may have begun in the meantime.
             if state.pid == Some(case.pid) {
                 (state.limit, state.room) = (case.after, case.after.saturating_sub(case.used.data));
@@ -61,12 +97,12 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
 
 /// Reads the use of every process, and computes each one's new limit.
 fn look(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> {
-    let running = shared.seats.iter().filter_map(|seat| {
+    let running = shared.children.iter().filter_map(|child| {
         let (pid, before) = {
-            let state = lock(&seat.state);
+            let state = lock(&child.state);
             (state.pid?, state.limit)
         };
-        Some(Case { id: seat.id, pid, used: Use::of(pid)?, before, after: before })
+        Some(Case { id: child.id, pid, used: Use::of(pid)?, before, after: before })
     });
     let mut cases: Vec<_> = running.collect();
     let all = cases.iter().map(|case| case.used.resident).sum();

@@ -87,7 +87,9 @@ pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> 
     let rest = free.saturating_sub(sum);
     let of_lane = rest.saturating_sub(budget / FOR_SHARDS) / processes;
     let of_shard = rest.saturating_sub(of_lane * lanes) / (processes - lanes).max(1);
-    let part = |(claim, is_lane): &(u64, bool)| paid(owed(*claim)) + if *is_lane { of_lane } else { of_shard };
+    let part = |(claim, is_lane): &(u64, bool)| {
+        paid(owed(*claim)) + if *is_lane { of_lane } else { of_shard }
+    };
     claims.iter().map(part).collect()
 }
 
@@ -114,7 +116,8 @@ mod tests {
     #[test]
     fn a_process_that_took_all_leaves_the_others_their_guarantee() {
         // The hog cannot grow any more; the others share the rest.
-        let parts = allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
+        let parts =
+            allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
         assert!(parts[0] < 2 * MIB && parts[1] > 80 * MIB && parts[1] <= parts[2], "{parts:?}");
     }
 
@@ -126,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_node_at_rest_lets_each_process_take_its_share_of_all() {
-        let parts = allot(1024 * MIB, 90 * MIB, &[(30 * MIB, false), (30 * MIB, false), (30 * MIB, true)]);
+        let parts =
+            allot(1024 * MIB, 90 * MIB, &[(30 * MIB, false), (30 * MIB, false), (30 * MIB, true)]);
         assert!(parts.iter().all(|part| *part > 250 * MIB), "{parts:?}");
     }
 

@@ -16,7 +16,9 @@
 
 use std::time::{Duration, Instant};
 
+use prometheus::{IntGauge, Registry};
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
 use super::quarantine::{Quarantines, Ruling};
@@ -38,6 +40,35 @@ const STANDINGS: usize = 64 << 20;
 
 /// Namespaces whose falls are remembered.
 const MOST: usize = 4096;
+
+/// Metrics of the placement.
+#[derive(Clone)]
+pub(super) struct PlacementMetrics {
+    in_lanes: IntGauge,
+    on_shards: IntGauge,
+}
+
+impl PlacementMetrics {
+    /// Registers the family.
+    ///
+    /// # Errors
+    /// Fails if the registry has it already.
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let family = registry.gauges(
+            "tenon_node_placements",
+            "Revisions by placement: on a shard or in a lane.",
+            &["place"],
+        )?;
+        let at = |place| family.with_label_values(&[place]);
+        Ok(Self { in_lanes: at("lane"), on_shards: at("shard") })
+    }
+
+    /// Sets how many revisions run in lanes and on shards.
+    pub(super) fn set(&self, (in_lanes, on_shards): (usize, usize)) {
+        self.in_lanes.set(in_lanes as i64);
+        self.on_shards.set(on_shards as i64);
+    }
+}
 
 /// Decides where revisions start.
 pub(super) struct Placement {
@@ -117,13 +148,13 @@ impl Placement {
         self.standings.get(digest).is_some()
     }
 
-    /// Decides whether the shard or lane `seat` may start a revision.
+    /// Decides whether the shard or lane `by` may start a revision.
     ///
     /// # Arguments
     /// * `stay` - set if the request can no longer be sent elsewhere.
     pub(super) fn place(
         &mut self,
-        seat: ShardId,
+        by: ShardId,
         worker: &WorkerId,
         digest: &RevisionDigest,
         stay: bool,
@@ -133,25 +164,34 @@ impl Placement {
             return Verdict::Quarantined(remaining);
         }
         if self.standings.get(digest).is_none() {
-            let entry = Entry { worker: worker.clone(), standing: Standing::Unknown { light: 0 }, home: None };
+            let entry = Entry {
+                worker: worker.clone(),
+                standing: Standing::Unknown { light: 0 },
+                home: None,
+            };
             self.standings.insert(*digest, entry, 0);
         }
         let Some(entry) = self.standings.get_mut(digest) else { return Verdict::Here };
-        if !seat.is_lane() {
-            entry.home = Some(seat);
+        if !by.is_lane() {
+            entry.home = Some(by);
         }
         let runs_here = match entry.standing {
             _ if stay || !self.has_lanes => true,
             Standing::Promoting => true,
-            Standing::Known => !seat.is_lane(),
-            Standing::Unknown { .. } | Standing::Heavy { .. } => seat.is_lane(),
+            Standing::Known => !by.is_lane(),
+            Standing::Unknown { .. } | Standing::Heavy { .. } => by.is_lane(),
         };
         if runs_here { Verdict::Here } else { Verdict::Elsewhere }
     }
 
     /// Counts light requests that a lane has answered. Returns the promotion that they earn, if
     /// they do.
-    pub(super) fn light(&mut self, digest: &RevisionDigest, requests: u32, now: Instant) -> Option<Promotion> {
+    pub(super) fn light(
+        &mut self,
+        digest: &RevisionDigest,
+        requests: u32,
+        now: Instant,
+    ) -> Option<Promotion> {
         let entry = self.standings.get_mut(digest)?;
         let wanted = PROMOTION << falls(&mut self.falls, entry.worker.namespace(), now).min(7);
         let light = match entry.standing {
@@ -206,7 +246,9 @@ impl Placement {
         let fell = matches!(entry.standing, Standing::Promoting | Standing::Known);
         let namespace = entry.worker.namespace();
         let times = falls(&mut self.falls, namespace, now);
-        entry.standing = Standing::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
+        entry.standing = Standing::Heavy {
+            until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD),
+        };
         if fell {
             if self.falls.len() >= MOST {
                 self.falls.retain(|_, falls| now.saturating_duration_since(falls.last) < FORGIVEN);
@@ -229,12 +271,18 @@ impl Placement {
         // Its standing starts over.
         entry.standing = Standing::Unknown { light: 0 };
         let worker = entry.worker.clone();
-        Some(Sentence { worker, ruling: self.quarantines.ended_a_process(digest, was_cramped, now) })
+        Some(Sentence {
+            worker,
+            ruling: self.quarantines.ended_a_process(digest, was_cramped, now),
+        })
     }
 
     /// Returns how many of the remembered revisions run in lanes, and how many on their shards.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let on_shards = self.standings.values().filter(|entry| entry.standing == Standing::Known || !self.has_lanes);
+        let on_shards = self
+            .standings
+            .values()
+            .filter(|entry| entry.standing == Standing::Known || !self.has_lanes);
         let on_shards = on_shards.count();
         (self.standings.values().count() - on_shards, on_shards)
     }
@@ -266,7 +314,7 @@ mod tests {
 
     /// The verdicts that shard and lane get.
     fn places(placement: &mut Placement, now: Instant) -> [Verdict; 2] {
-        [SHARD, LANE].map(|seat| placement.place(seat, &worker(), &DIGEST, false, now))
+        [SHARD, LANE].map(|by| placement.place(by, &worker(), &DIGEST, false, now))
     }
 
     const IN_LANES: [Verdict; 2] = [Verdict::Elsewhere, Verdict::Here];
@@ -280,7 +328,11 @@ mod tests {
         assert_eq!(places(&mut placement, now), IN_LANES);
         let promotion = placement.light(&DIGEST, 1, now);
         assert_eq!(promotion, Some(Promotion { worker: worker(), home: SHARD }));
-        assert_eq!(places(&mut placement, now), [Verdict::Here; 2], "the lane goes on while the shard starts it");
+        assert_eq!(
+            places(&mut placement, now),
+            [Verdict::Here; 2],
+            "the lane goes on while the shard starts it"
+        );
         assert_eq!(placement.counts(), (1, 0));
         placement.warm(&DIGEST);
         assert_eq!(placement.counts(), (0, 1));
@@ -326,12 +378,17 @@ mod tests {
     #[test]
     fn a_revision_in_quarantine_runs_nowhere_and_then_in_a_lane_whatever_it_has_shown_before() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
-        assert_eq!(placement.ended_a_process(&DIGEST, false, now), None, "no shard has asked for it");
+        assert_eq!(
+            placement.ended_a_process(&DIGEST, false, now),
+            None,
+            "no shard has asked for it"
+        );
         places(&mut placement, now);
         placement.light(&DIGEST, PROMOTION, now);
         placement.warm(&DIGEST);
         assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
-        let Sentence { worker: of, ruling } = placement.ended_a_process(&DIGEST, false, now).unwrap();
+        let Sentence { worker: of, ruling } =
+            placement.ended_a_process(&DIGEST, false, now).unwrap();
         let Ruling::Refused(term) = ruling else { panic!("it is forgiven") };
         assert_eq!((of, term.times), (worker(), 1));
         assert_eq!(places(&mut placement, now), [Verdict::Quarantined(term.lasts); 2]);

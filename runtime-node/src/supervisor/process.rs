@@ -14,13 +14,16 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use command_fds::{CommandFdExt as _, FdMapping};
+use prometheus::{IntCounterVec, IntGaugeVec, Registry};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tenon_engine::page::Page;
+use tenon_lifecycle::label_values;
+use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use crate::seat;
+use crate::child;
 
 /// The program of every process of a node, and its arguments.
 #[derive(Clone, Debug)]
@@ -54,32 +57,21 @@ pub(super) struct Process {
     pub(super) page: Arc<Page>,
 }
 
-/// The cause of a process's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Ended by a signal that means it could not go on, such as SIGABRT.
-    Crashed,
-    /// Killed by the supervisor: a turn did not end, or the event loop stood still.
-    Hung,
-    /// Ended by a signal from outside.
-    Killed,
-    /// Exited by itself, without an order to.
-    Exited,
+label_values! {
+    /// The cause of a process's end.
+    pub(super) enum Cause {
+        /// Ended by a signal that means it could not go on, such as SIGABRT.
+        Crashed = "crashed",
+        /// Killed by the supervisor: a turn did not end, or the event loop stood still.
+        Hung = "hung",
+        /// Ended by a signal from outside.
+        Killed = "killed",
+        /// Exited by itself, without an order to.
+        Exited = "exited",
+    }
 }
 
 impl Cause {
-    pub(super) const ALL: [Self; 4] = [Self::Crashed, Self::Hung, Self::Killed, Self::Exited];
-
-    /// Returns the cause as a metric label.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Crashed => "crashed",
-            Self::Hung => "hung",
-            Self::Killed => "killed",
-            Self::Exited => "exited",
-        }
-    }
-
     pub(super) fn of(status: ExitStatus, hung: bool) -> Self {
         match status.signal() {
             _ if hung => Self::Hung,
@@ -101,17 +93,28 @@ impl Process {
     ///
     /// # Errors
     /// Fails if the system has no more processes, memory or file descriptors.
-    pub(super) fn start(program: &Program, id: ShardId, listener: &TcpListener) -> io::Result<(Self, UnixStream)> {
+    pub(super) fn start(
+        program: &Program,
+        id: ShardId,
+        listener: &TcpListener,
+    ) -> io::Result<(Self, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         let (page, file) = Page::create()?;
         let theirs = theirs.into_std()?;
         let mappings = vec![
-            FdMapping { parent_fd: OwnedFd::from(theirs), child_fd: seat::CONTROL },
-            FdMapping { parent_fd: file, child_fd: seat::PAGE },
-            FdMapping { parent_fd: OwnedFd::from(listener.try_clone()?), child_fd: seat::LISTENER },
+            FdMapping { parent_fd: OwnedFd::from(theirs), child_fd: child::CONTROL },
+            FdMapping { parent_fd: file, child_fd: child::PAGE },
+            FdMapping {
+                parent_fd: OwnedFd::from(listener.try_clone()?),
+                child_fd: child::LISTENER,
+            },
         ];
         let mut command = std::process::Command::new(&program.path);
-        command.arg0(&program.name).args(&program.arguments).arg(format!("--seat={id}")).stdin(Stdio::null());
+        command
+            .arg0(&program.name)
+            .args(&program.arguments)
+            .arg(format!("--child={id}"))
+            .stdin(Stdio::null());
         command.fd_mappings(mappings).map_err(io::Error::other)?;
         let mut command = Command::from(command);
         // A process group of its own: a terminal's interrupt is for the supervisor.
@@ -125,9 +128,59 @@ impl Process {
     pub(super) fn limit_data(pid: Pid, bytes: u64) {
         // The hard limit stays as inherited: an unprivileged process could not raise it again.
         let Rlimit { maximum, .. } = getrlimit(Resource::Data);
-        let limit = Rlimit { current: Some(maximum.map_or(bytes, |most| bytes.min(most))), maximum };
+        let limit =
+            Rlimit { current: Some(maximum.map_or(bytes, |most| bytes.min(most))), maximum };
         if let Err(error) = prlimit(Some(pid), Resource::Data, limit) {
             tracing::debug!(%error, "cannot limit a process's memory");
         }
     }
+}
+
+/// Metrics of the processes of a node.
+#[derive(Clone)]
+pub(super) struct ProcessMetrics {
+    exits: IntCounterVec,
+    up: IntGaugeVec,
+}
+
+impl ProcessMetrics {
+    /// Registers the families.
+    ///
+    /// # Errors
+    /// Fails if the registry has them already.
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            exits: registry.counters(
+                "tenon_node_process_exits_total",
+                "Unexpected ends of the processes of shards and lanes, by cause.",
+                &["process", "cause"],
+            )?,
+            up: registry.gauges(
+                "tenon_node_process_up",
+                "1 while the process of a shard or lane serves, 0 otherwise.",
+                &["process"],
+            )?,
+        })
+    }
+
+    /// Creates the series of a process that is run from now on.
+    pub(super) fn keeps(&self, id: ShardId) {
+        for cause in Cause::ALL {
+            self.exits.with_label_values(&[&process_name(id), cause.as_str()]);
+        }
+        self.serves(id, false);
+    }
+
+    pub(super) fn serves(&self, id: ShardId, serves: bool) {
+        self.up.with_label_values(&[&process_name(id)]).set(i64::from(serves));
+    }
+
+    pub(super) fn ended(&self, id: ShardId, cause: Cause) {
+        self.exits.with_label_values(&[&process_name(id), cause.as_str()]).inc();
+    }
+}
+
+/// Returns the name of a process in metrics and logs.
+pub(super) fn process_name(id: ShardId) -> String {
+    if id.is_lane() { id.to_string() } else { format!("shard-{id}") }
 }

@@ -13,8 +13,12 @@
 
 use std::time::{Duration, Instant};
 
+use prometheus::{IntCounter, IntGauge, Registry};
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 use tenon_proto::id::RevisionDigest;
+
+use super::process::Cause;
 
 /// First and longest quarantine; doubles each time.
 const QUARANTINE: Duration = Duration::from_secs(10);
@@ -29,6 +33,39 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Revisions that are remembered, of either kind.
 const MOST: usize = 4096;
+
+/// Metrics of quarantines.
+#[derive(Clone)]
+pub(super) struct QuarantineMetrics {
+    /// Quarantines by how the process ended.
+    pub(super) by_cause: EnumCounters<Cause>,
+    /// Revisions that are refused now.
+    pub(super) current: IntGauge,
+    /// Ends of processes for which a revision was forgiven.
+    pub(super) forgiven: IntCounter,
+}
+
+impl QuarantineMetrics {
+    /// Registers the families.
+    ///
+    /// # Errors
+    /// Fails if the registry has them already.
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            by_cause: registry.counters_by(
+                "tenon_node_quarantines_total",
+                "Quarantines of revisions whose code ended a process, by how the process ended.",
+                "cause",
+            )?,
+            current: registry
+                .gauge("tenon_node_quarantined_revisions", "Revisions in quarantine.")?,
+            forgiven: registry.counter(
+                "tenon_node_forgiven_exits_total",
+                "Ends of processes with little memory left, for which no revision was quarantined.",
+            )?,
+        })
+    }
+}
 
 /// Revisions that are refused, or were until recently.
 #[derive(Default)]
@@ -67,7 +104,12 @@ impl Quarantines {
     /// # Arguments
     /// * `was_cramped` - whether the process crashed with hardly any room to grow when the turn
     ///   began.
-    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, was_cramped: bool, now: Instant) -> Ruling {
+    pub(super) fn ended_a_process(
+        &mut self,
+        digest: &RevisionDigest,
+        was_cramped: bool,
+        now: Instant,
+    ) -> Ruling {
         self.forget(now);
         if was_cramped && self.forgives(digest, now) {
             return Ruling::Forgiven;
@@ -163,7 +205,8 @@ mod tests {
     #[test]
     fn where_too_many_are_forgiven_no_more_are() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        let rulings: Vec<_> = (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
+        let rulings: Vec<_> =
+            (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
         assert!(rulings[..MOST].iter().all(|ruling| *ruling == Ruling::Forgiven));
         assert_eq!(times(rulings[MOST]), Some(1));
     }
@@ -175,12 +218,19 @@ mod tests {
             let lasts = QUARANTINE * (1 << (times - 1));
             let refused = Ruling::Refused(Term { until: now + lasts, lasts, times });
             assert_eq!(quarantines.ended_a_process(&DIGEST, false, now), refused);
-            assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (Some(lasts), 1));
+            assert_eq!(
+                (quarantines.remaining(&DIGEST, now), quarantines.count(now)),
+                (Some(lasts), 1)
+            );
             now += lasts;
             assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (None, 0));
         }
         now += QUARANTINE * 4 * (PROBATION + 1);
-        assert_eq!(times(quarantines.ended_a_process(&DIGEST, false, now)), Some(1), "it was well for long");
+        assert_eq!(
+            times(quarantines.ended_a_process(&DIGEST, false, now)),
+            Some(1),
+            "it was well for long"
+        );
     }
 
     #[test]

@@ -15,7 +15,8 @@ use tenon_proto::node::place_response;
 use tenon_proto::node::placed::Verdict as Answer;
 use tenon_proto::node::supervisor_server::{self, SupervisorServer};
 use tenon_proto::node::{
-    GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest, PlaceResponse, Placed,
+    GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest,
+    PlaceResponse, Placed,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -26,6 +27,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::Shared;
 use super::lock;
 use super::placement::Verdict;
+use super::process::process_name;
 use crate::source::{Source, Sourced};
 
 /// The largest piece of a message, in bytes: a revision's bytecode may be many times larger.
@@ -45,11 +47,13 @@ pub(super) async fn serve(
     control: UnixStream,
     orders: Orders,
 ) {
-    let service = SupervisorServer::new(Service { shared, id, alive, orders: Mutex::new(Some(orders)) })
-        .max_decoding_message_size(64 << 20);
-    let incoming = stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
+    let service =
+        SupervisorServer::new(Service { shared, id, alive, orders: Mutex::new(Some(orders)) })
+            .max_decoding_message_size(64 << 20);
+    let incoming =
+        stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
     if let Err(error) = Server::builder().add_service(service).serve_with_incoming(incoming).await {
-        tracing::warn!(process = super::metrics::process(id), %error, "lost the control connection");
+        tracing::warn!(process = process_name(id), %error, "lost the control connection");
     }
 }
 
@@ -73,9 +77,13 @@ impl supervisor_server::Supervisor for Service {
     type PlaceStream = Answers<PlaceResponse>;
     type GetRevisionStream = Answers<GetRevisionResponse>;
 
-    async fn attend(&self, request: Request<Streaming<Notice>>) -> Result<Response<Self::AttendStream>, Status> {
+    async fn attend(
+        &self,
+        request: Request<Streaming<Notice>>,
+    ) -> Result<Response<Self::AttendStream>, Status> {
         let orders = lock(&self.orders).take();
-        let orders = orders.ok_or_else(|| Status::failed_precondition("the process receives orders already"))?;
+        let orders = orders
+            .ok_or_else(|| Status::failed_precondition("the process receives orders already"))?;
         let (shared, id, mut notices) = (Arc::clone(&self.shared), self.id, request.into_inner());
         let alive = Arc::clone(&self.alive);
         tokio::spawn(async move {
@@ -91,7 +99,10 @@ impl supervisor_server::Supervisor for Service {
         Ok(Response::new(UnboundedReceiverStream::new(orders).map(Ok).boxed()))
     }
 
-    async fn place(&self, request: Request<PlaceRequest>) -> Result<Response<Self::PlaceStream>, Status> {
+    async fn place(
+        &self,
+        request: Request<PlaceRequest>,
+    ) -> Result<Response<Self::PlaceStream>, Status> {
         let PlaceRequest { digest, worker, stay, send } = request.into_inner();
         let (digest, worker) = (read_digest(&digest)?, read_worker(&worker)?);
         if stay {
@@ -99,7 +110,10 @@ impl supervisor_server::Supervisor for Service {
         }
         let (is_known, verdict) = {
             let mut placement = lock(&self.shared.placement);
-            (placement.knows(&digest), placement.place(self.id, &worker, &digest, stay, Instant::now()))
+            (
+                placement.knows(&digest),
+                placement.place(self.id, &worker, &digest, stay, Instant::now()),
+            )
         };
         if !is_known && verdict == Verdict::Elsewhere {
             // Fetches the code while the revision's first request is on its way from the shard to a
@@ -115,10 +129,13 @@ impl supervisor_server::Supervisor for Service {
         let placed = place_response::Part::Placed(Placed { verdict: verdict.into(), remaining_ms });
         let mut parts = stream::iter([Ok(placed)]).boxed();
         if send && verdict == Answer::Here {
-            let code = code(self.shared.source.clone(), digest).map(|part| part.map(place_response::Part::Code));
+            let code = code(self.shared.source.clone(), digest)
+                .map(|part| part.map(place_response::Part::Code));
             parts = parts.chain(code).boxed();
         }
-        Ok(Response::new(parts.map(|part| part.map(|part| PlaceResponse { part: Some(part) })).boxed()))
+        Ok(Response::new(
+            parts.map(|part| part.map(|part| PlaceResponse { part: Some(part) })).boxed(),
+        ))
     }
 
     async fn get_revision(
@@ -144,15 +161,20 @@ impl supervisor_server::Supervisor for Service {
                 return Err(Status::resource_exhausted("the bytecode is too large"));
             }
         }
-        let digest = digest.ok_or_else(|| Status::invalid_argument("the bytecode has no digest"))?;
+        let digest =
+            digest.ok_or_else(|| Status::invalid_argument("the bytecode has no digest"))?;
         self.shared.source.keep(digest, Bytes::from(bytecode)).await;
         Ok(Response::new(KeepBytecodeResponse {}))
     }
 }
 
 /// Streams a revision and its bytecode, in parts.
-fn code(source: Source, digest: RevisionDigest) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Send {
-    let fetched = async move { source.fetch(digest).await.map_err(|failure| Status::from(&failure)) };
+fn code(
+    source: Source,
+    digest: RevisionDigest,
+) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Send {
+    let fetched =
+        async move { source.fetch(digest).await.map_err(|failure| Status::from(&failure)) };
     let parts = fetched.map_ok(move |Sourced { revision, bytecode }| {
         let revision = revision.to_messages(&digest).map(Part::Revision);
         let bytecode = bytecode.unwrap_or_default();
@@ -170,19 +192,25 @@ fn code(source: Source, digest: RevisionDigest) -> impl Stream<Item = Result<Get
 fn hear(shared: &Shared, id: ShardId, notice: Notice) {
     let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
     match notice.notice {
-        Some(Said::Ready(_)) => shared.is_ready(id),
+        Some(Said::Ready(_)) => shared.on_ready(id),
         Some(Said::Report(WorkerReport { worker, digest: of, state })) => {
             if let (Some(digest), Some(state)) = (digest(&of), state) {
                 shared.reporter.relay(id, worker.parse().ok(), digest, state);
             }
         }
-        Some(Said::Heavy(heavy)) => digest(&heavy.digest).into_iter().for_each(|digest| shared.is_heavy(id, &digest)),
-        Some(Said::Light(light)) => {
-            digest(&light.digest).into_iter().for_each(|digest| shared.is_light(&digest, light.requests));
+        Some(Said::Heavy(heavy)) => {
+            digest(&heavy.digest).into_iter().for_each(|digest| shared.on_heavy(id, &digest))
         }
-        Some(Said::Warm(warm)) => digest(&warm.digest).into_iter().for_each(|digest| shared.is_warm(&digest)),
-        Some(Said::Metrics(page)) => shared.shows(id, page),
-        Some(Said::Worn(_)) => shared.seat(id).worn.notify_one(),
+        Some(Said::Light(light)) => {
+            digest(&light.digest)
+                .into_iter()
+                .for_each(|digest| shared.on_light(&digest, light.requests));
+        }
+        Some(Said::Warm(warm)) => {
+            digest(&warm.digest).into_iter().for_each(|digest| shared.on_warm(&digest))
+        }
+        Some(Said::Metrics(page)) => shared.on_metrics(id, page),
+        Some(Said::Worn(_)) => shared.child(id).worn.notify_one(),
         None => {}
     }
 }
@@ -192,5 +220,7 @@ fn read_digest(bytes: &[u8]) -> Result<RevisionDigest, Status> {
 }
 
 fn read_worker(id: &str) -> Result<WorkerId, Status> {
-    id.parse().map_err(|error: tenon_proto::id::InvalidWorkerId| Status::invalid_argument(error.to_string()))
+    id.parse().map_err(|error: tenon_proto::id::InvalidWorkerId| {
+        Status::invalid_argument(error.to_string())
+    })
 }

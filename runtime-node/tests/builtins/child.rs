@@ -3,17 +3,16 @@
 //! It reports on its standard output each call that it is about to make and its outcome, one per
 //! line.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tenon_engine::{Body, Engine, FetchRequest, Isolate, Origin, ResponseBody, Watchdog};
+use tenon_engine::{Body, CallContext, Engine, FetchRequest, Isolate, ResponseBody, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{Limits, Revision};
 use tenon_web::Web;
 use tokio::task::LocalSet;
 
@@ -49,9 +48,14 @@ async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
         }
     };
     let count = ask(&isolate, "/count").await.unwrap_or_default();
-    assert!(count.parse().is_ok_and(|count: usize| count >= FUNCTIONS), "the walk has found {count} functions");
+    assert!(
+        count.parse().is_ok_and(|count: usize| count >= FUNCTIONS),
+        "the walk has found {count} functions"
+    );
     for call in first..first + CALLS {
-        let Ok(text) = ask(&isolate, &format!("/plan?seed={seed}&call={call}")).await else { return call };
+        let Ok(text) = ask(&isolate, &format!("/plan?seed={seed}&call={call}")).await else {
+            return call;
+        };
         tell(&format!("call {call} {}", text.replace('\n', " ")));
         let begun = Instant::now();
         let outcome = ask(&isolate, &format!("/call?seed={seed}&call={call}")).await;
@@ -75,7 +79,7 @@ async fn ask(isolate: &Rc<Isolate>, path: &str) -> Result<String, Failure> {
         url: format!("https://worker.test{path}"),
         headers: Vec::new(),
         body: Body::Full(Bytes::new()),
-        origin: Origin::default(),
+        call_context: CallContext::default(),
     };
     match isolate.fetch(request).await?.body {
         ResponseBody::Full(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
@@ -84,18 +88,15 @@ async fn ask(isolate: &Rc<Isolate>, path: &str) -> Result<String, Failure> {
 }
 
 fn revision() -> Revision {
-    let module = |name: &str, source: &'static str| (name.to_owned(), Bytes::from_static(source.as_bytes()));
+    let module =
+        |name: &str, source: &'static str| (name.to_owned(), Bytes::from_static(source.as_bytes()));
+    let modules = [
+        module("caller.js", include_str!("caller.js")),
+        module("values.js", include_str!("values.js")),
+    ];
     Revision {
-        worker: WorkerId::new("test", "builtins"),
         name: "first".to_owned(),
         entrypoint: "caller.js".to_owned(),
-        modules: BTreeMap::from([
-            module("caller.js", include_str!("caller.js")),
-            module("values.js", include_str!("values.js")),
-        ]),
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
         limits: Limits {
             cpu_ms: CPU.as_millis() as u32,
             wall_ms: 2_000,
@@ -103,9 +104,8 @@ fn revision() -> Revision {
             memory_mib: 128,
             ..Limits::default()
         },
-        state: StatePolicy::default(),
         egress: Egress::Only(Vec::new()),
-        compatibility_flags: BTreeSet::new(),
+        ..Revision::with_modules(WorkerId::new("test", "builtins"), modules)
     }
 }
 

@@ -16,7 +16,10 @@ struct Finding {
 
 impl Findings {
     pub(crate) fn add(&mut self, call: u32, text: String, how: How) {
-        let function = text.split([')', '(']).find(|part| !part.is_empty() && *part != "new ").unwrap_or_default();
+        let function = text
+            .split([')', '('])
+            .find(|part| !part.is_empty() && *part != "new ")
+            .unwrap_or_default();
         self.0.entry(function.to_owned()).or_default().push(Finding { call, text, how });
     }
 }

@@ -83,7 +83,11 @@ pub(crate) struct Heard {
 /// # Arguments
 /// * `arguments` - arguments that make this program the child.
 /// * `first` - the number of its first call.
-pub(crate) fn watch(arguments: &[&str], first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
+pub(crate) fn watch(
+    arguments: &[&str],
+    first: u32,
+    is_enough: impl Fn(&Heard) -> bool,
+) -> Result<Ended, Unattributed> {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program)
         .args(arguments)
@@ -160,7 +164,9 @@ impl Heard {
 fn lines(child: &mut Child) -> Receiver<String> {
     let out = BufReader::new(child.stdout.take().unwrap());
     let (line_tx, line_rx) = channel();
-    thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| line_tx.send(line)));
+    thread::spawn(move || {
+        out.lines().map_while(Result::ok).try_for_each(|line| line_tx.send(line))
+    });
     line_rx
 }
 
@@ -177,7 +183,8 @@ fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
 /// Returns the signal and the line that V8 wrote about it.
 fn told(status: ExitStatus, last_words: &str) -> String {
     let line = last_words.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
-    let line = line.or_else(|| last_words.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));
+    let line =
+        line.or_else(|| last_words.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));
     match status.signal() {
         Some(signal) => format!("signal {signal}, {}", line.unwrap_or_default().trim()),
         None => format!("{status}, {}", line.unwrap_or_default().trim()),
@@ -186,7 +193,8 @@ fn told(status: ExitStatus, last_words: &str) -> String {
 
 /// Returns the CPU time of the child's main thread so far.
 fn cpu_time(process: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{process}/task/{process}/schedstat")).unwrap_or_default();
+    let stat =
+        fs::read_to_string(format!("/proc/{process}/task/{process}/schedstat")).unwrap_or_default();
     let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
@@ -195,5 +203,6 @@ fn cpu_time(process: u32) -> Duration {
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() << 10
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default()
+        << 10
 }

@@ -31,14 +31,17 @@ async fn a_handler_sees_the_request_and_answers_with_status_headers_and_body(sha
     let response = worker.start().await.unwrap().get("/path?query=1").await.unwrap();
     assert_eq!(response.status, 201);
     assert_eq!(response.text(), "GET https://worker.test/path?query=1 hello");
-    let header = |name| response.headers.iter().find(|header| header.name == name).map(|header| &header.value[..]);
+    let header = |name| {
+        response.headers.iter().find(|header| header.name == name).map(|header| &header.value[..])
+    };
     assert_eq!(header("x-one"), Some(&b"gr\xf6\xdfe"[..]));
     assert_eq!(header("x-two"), Some(&b"2"[..]));
     assert!(header("content-type").is_some());
 }
 
 async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
-    let echo = shard.handler("return new Response(await request.arrayBuffer())").start().await.unwrap();
+    let echo =
+        shard.handler("return new Response(await request.arrayBuffer())").start().await.unwrap();
     let long = |length| (0..=255).cycle().take(length).collect::<Vec<u8>>();
     for body in [vec![], vec![0, 1, 254, 255], long(ROOM), long(ROOM + 1), long(3_000_000)] {
         let full = tenon_engine::Body::Full(body.clone().into());
@@ -64,7 +67,8 @@ async fn text_goes_out_as_utf_8_whatever_its_characters_and_its_length(shard: Rc
 }
 
 async fn global_state_lives_between_invocations(shard: Rc<Shard>) {
-    let worker = shard.worker("let n = 0; export default { fetch: () => new Response(String(++n)) }");
+    let worker =
+        shard.worker("let n = 0; export default { fetch: () => new Response(String(++n)) }");
     let worker = worker.start().await.unwrap();
     for n in 1..=3 {
         assert_eq!(worker.get("/").await.unwrap().text(), n.to_string());
@@ -127,7 +131,8 @@ async fn a_module_can_be_imported_while_a_request_is_served(shard: Rc<Shard>) {
         ("lib/angry.js", "throw new RangeError('no')"),
     ]);
     let worker = worker.start().await.unwrap();
-    let import = async |name: &str| worker.get(&format!("/?module={name}")).await.unwrap().text().to_owned();
+    let import =
+        async |name: &str| worker.get(&format!("/?module={name}")).await.unwrap().text().to_owned();
     assert_eq!(import("./lib/late.js").await, "late");
     assert_eq!(import("lib/late.js").await, "late");
     assert_eq!(import("./lib/angry.js").await, "RangeError: no");
@@ -153,7 +158,8 @@ async fn the_clock_stands_still_during_a_turn(shard: Rc<Shard>) {
 }
 
 async fn there_is_no_way_to_share_memory(shard: Rc<Shard>) {
-    let worker = shard.handler("return new Response([typeof SharedArrayBuffer, typeof Atomics].join(' '))");
+    let worker =
+        shard.handler("return new Response([typeof SharedArrayBuffer, typeof Atomics].join(' '))");
     assert_eq!(worker.get().await.unwrap().text(), "undefined undefined");
 }
 
@@ -167,7 +173,10 @@ async fn a_line_of_the_console_carries_its_level_and_request(shard: Rc<Shard>) {
            return new Response() } }",
     );
     worker.start().await.unwrap().get("/logs").await.unwrap();
-    assert_eq!(shard.log(), ["WARN [] starting", "DEBUG [request/logs] one 1 { two: 2 }", "ERROR [request/logs] two"],);
+    assert_eq!(
+        shard.log(),
+        ["WARN [] starting", "DEBUG [request/logs] one 1 { two: 2 }", "ERROR [request/logs] two"],
+    );
 }
 
 /// Overwrites the built-in prototypes and globals. The originals stay available under their names
@@ -225,7 +234,8 @@ async fn what_is_made_late_is_made_as_ever(shard: Rc<Shard>) {
 async fn isolates_can_be_dropped_in_any_order(shard: Rc<Shard>) {
     let mut workers = Vec::new();
     for n in 0..12 {
-        let worker = shard.handler(&format!("setTimeout(() => {{}}, 1e6); return new Response('{n}')"));
+        let worker =
+            shard.handler(&format!("setTimeout(() => {{}}, 1e6); return new Response('{n}')"));
         workers.push((n, worker.start().await.unwrap()));
     }
     for keep in [|n| n % 3 != 0, |n| n % 2 == 0, |n: i32| n > 3] {

@@ -23,7 +23,10 @@ async fn bindings_can_be_imported_and_are_those_of_the_handler(shard: Rc<Shard>)
              export default { fetch: (_, given) => Response.json([early, keys, env === given, Object.isFrozen(env)]) }",
         );
         let worker = worker.var("GREETING", "hello").service("OTHER", "other").state(state);
-        assert_eq!(worker.get().await.unwrap().text(), r#"["hello",["GREETING","OTHER"],true,true]"#);
+        assert_eq!(
+            worker.get().await.unwrap().text(),
+            r#"["hello",["GREETING","OTHER"],true,true]"#
+        );
     }
 }
 

@@ -30,7 +30,11 @@ async fn an_exception_fails_its_invocation_and_leaves_the_isolate_usable(shard: 
     let worker = worker.start().await.unwrap();
     let failure = worker.get("/bad").await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::WorkerException, Phase::Handler));
-    assert!(shard.logged("worker.js:2:36: TypeError: quite bad\n    at inner (worker.js:2:36)"), "{:?}", shard.log());
+    assert!(
+        shard.logged("worker.js:2:36: TypeError: quite bad\n    at inner (worker.js:2:36)"),
+        "{:?}",
+        shard.log()
+    );
     assert_eq!(worker.0.condemned(), None);
     assert_eq!(worker.get("/good").await.unwrap().text(), "https://worker.test/good");
     assert_eq!(worker.0.in_flight(), 0);
@@ -57,9 +61,11 @@ async fn anything_can_be_thrown(shard: Rc<Shard>) {
         "Promise.reject(9)",
     ];
     for value in thrown {
-        for how in
-            [format!("throw {value}"), format!("await null; throw {value}"), format!("return Promise.reject({value})")]
-        {
+        for how in [
+            format!("throw {value}"),
+            format!("await null; throw {value}"),
+            format!("return Promise.reject({value})"),
+        ] {
             let worker = shard.handler(&how).start().await.unwrap();
             let failure = worker.get("/").await.unwrap_err();
             assert_eq!(failure.code, FailureCode::WorkerException, "{how}");
@@ -69,10 +75,25 @@ async fn anything_can_be_thrown(shard: Rc<Shard>) {
 }
 
 async fn what_is_not_a_response_is_an_exception(shard: Rc<Shard>) {
-    let answers = ["1", "null", "undefined", "'text'", "{ status: 200 }", "Object.create(Response.prototype)"];
-    for answer in answers.into_iter().chain(["new Proxy(new Response(), {})", "Response", "new Request('a:b')"]) {
+    let answers = [
+        "1",
+        "null",
+        "undefined",
+        "'text'",
+        "{ status: 200 }",
+        "Object.create(Response.prototype)",
+    ];
+    for answer in answers.into_iter().chain([
+        "new Proxy(new Response(), {})",
+        "Response",
+        "new Request('a:b')",
+    ]) {
         let worker = shard.handler(&format!("return {answer}"));
-        assert_eq!(worker.failure().await, (FailureCode::WorkerException, Phase::Handler), "{answer}");
+        assert_eq!(
+            worker.failure().await,
+            (FailureCode::WorkerException, Phase::Handler),
+            "{answer}"
+        );
     }
 }
 
@@ -100,7 +121,8 @@ async fn a_promise_that_nothing_can_settle_is_noticed_at_once(shard: Rc<Shard>) 
     // The same after a timer that might have settled it has fired.
     let worker = shard.handler("setTimeout(() => {}, 5); await new Promise(() => {})");
     assert_eq!(worker.failure().await.0, FailureCode::NoResponse);
-    let worker = shard.worker("addEventListener('fetch', (event) => event.respondWith(new Promise(() => {})))");
+    let worker = shard
+        .worker("addEventListener('fetch', (event) => event.respondWith(new Promise(() => {})))");
     assert_eq!(worker.failure().await.0, FailureCode::NoResponse);
 }
 
@@ -165,20 +187,30 @@ async fn recursion_without_end_is_an_exception(shard: Rc<Shard>) {
     ];
     for code in endless {
         let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 2_000);
-        assert_eq!(worker.failure().await, (FailureCode::WorkerException, Phase::Handler), "{code}");
+        assert_eq!(
+            worker.failure().await,
+            (FailureCode::WorkerException, Phase::Handler),
+            "{code}"
+        );
     }
-    let worker = shard.handler("const f = () => f(); try { f() } catch (e) { return new Response(e.name) }");
+    let worker =
+        shard.handler("const f = () => f(); try { f() } catch (e) { return new Response(e.name) }");
     assert_eq!(worker.get().await.unwrap().text(), "RangeError");
     shard.expect_a_neighbour_to_answer().await;
 }
 
 async fn an_invocation_logs_only_so_much(shard: Rc<Shard>) {
-    let worker = shard.handler("for (let i = 0; i < 100000; i++) console.log('x'.repeat(100)); return new Response()");
+    let worker = shard.handler(
+        "for (let i = 0; i < 100000; i++) console.log('x'.repeat(100)); return new Response()",
+    );
     let worker = worker.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
     worker.get("/").await.unwrap();
     let lines = shard.log();
     assert_eq!(lines.len(), 64 * 1024 / 100 + 2);
-    assert_eq!(lines.last().unwrap(), "WARN [request/] the invocation has logged too much; dropping the rest");
+    assert_eq!(
+        lines.last().unwrap(),
+        "WARN [request/] the invocation has logged too much; dropping the rest"
+    );
     // The next invocation has a budget of its own; a line as large as the heap uses up that and no
     // more.
     let worker = shard.handler("console.log('y'.repeat(1 << 24)); return new Response()");
@@ -193,7 +225,8 @@ async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
     }
     let lines = shard.log();
     assert!(lines.len() < 60, "{} lines were logged", lines.len());
-    let said = lines.iter().filter(|line| line.ends_with("exceeds its log rate; dropping lines")).count();
+    let said =
+        lines.iter().filter(|line| line.ends_with("exceeds its log rate; dropping lines")).count();
     assert!(said >= 1, "nothing says that lines were dropped");
 }
 

@@ -1,6 +1,6 @@
 //! Starts Workers from strings and collects their results and logs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use libtest_mimic::Trial;
-use tenon_engine::{Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, ResponseBody, Watchdog};
-use tenon_proto::egress::Egress;
+use tenon_engine::{
+    Body, Bytecode, CallContext, Engine, FetchRequest, FetchResponse, Isolate, ResponseBody,
+    Watchdog,
+};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_proto::revision::{Binding, CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_web::{Services, Web};
 use tracing::field::{Field, Visit};
@@ -39,25 +41,34 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
 
-pub(crate) fn trial(name: String, test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static) -> Trial {
-    trial_with(name, |engine| engine, test)
+pub(crate) fn trial(
+    name: String,
+    test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static,
+) -> Trial {
+    trial_on(name, || engine(Web::default()), test)
 }
 
-/// Returns a test whose shard has a customised engine.
+/// Returns an engine whose Workers have these interfaces.
+pub(crate) fn engine(web: Web) -> Engine {
+    Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(web))
+}
+
+/// Returns a test whose shard has an engine of its own making.
 ///
 /// # Arguments
-/// * `equip` - customises the engine.
-pub(crate) fn trial_with(
+/// * `make` - makes the engine.
+pub(crate) fn trial_on(
     name: String,
-    equip: fn(Engine) -> Engine,
+    make: fn() -> Engine,
     test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static,
 ) -> Trial {
     Trial::test(name.clone(), move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(Web::default())));
-        let shard = Rc::new(Shard { name, engine: Rc::new(engine) });
+        let shard = Rc::new(Shard { name, engine: Rc::new(make()) });
         let test = async { tokio::time::timeout(PATIENCE, test(shard)).await };
-        tokio::task::LocalSet::new().block_on(&runtime, test).map_err(|_| "it never came to an end".into())
+        tokio::task::LocalSet::new()
+            .block_on(&runtime, test)
+            .map_err(|_| "it never came to an end".into())
     })
 }
 
@@ -81,21 +92,18 @@ impl Shard {
 
     /// Returns a Worker of several modules, of which the first is the entrypoint.
     pub(crate) fn modules(&self, modules: &[(&str, &str)]) -> Worker {
-        let module = |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));
+        let module =
+            |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));
         Worker {
             engine: Rc::clone(&self.engine),
             revision: Revision {
-                worker: WorkerId::new("test", &self.name),
                 name: "first".to_owned(),
                 entrypoint: modules[0].0.to_owned(),
-                modules: modules.iter().map(module).collect(),
-                vars: BTreeMap::new(),
-                secrets: BTreeMap::new(),
-                services: BTreeMap::new(),
                 limits: Limits { cpu_ms: 100, startup_ms: 2_000, ..Limits::default() },
-                state: StatePolicy::default(),
-                egress: Egress::default(),
-                compatibility_flags: BTreeSet::new(),
+                ..Revision::with_modules(
+                    WorkerId::new("test", &self.name),
+                    modules.iter().map(module),
+                )
             },
         }
     }
@@ -103,19 +111,22 @@ impl Shard {
     /// Returns a shard whose Workers' calls to other Workers go to `services`.
     #[allow(dead_code)]
     pub(crate) fn with_services(&self, services: Rc<dyn Services>) -> Rc<Self> {
-        self.with(|engine| engine.with_interfaces(Rc::new(Web::default().with_services(services))))
+        self.on(engine(Web::default().with_services(services)))
     }
 
-    /// Returns a shard with a new engine that `equip` customises.
-    pub(crate) fn with(&self, equip: impl FnOnce(Engine) -> Engine) -> Rc<Self> {
-        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(Web::default())));
+    /// Returns a shard of this test with another engine.
+    pub(crate) fn on(&self, engine: Engine) -> Rc<Self> {
         Rc::new(Self { name: self.name.clone(), engine: Rc::new(engine) })
     }
 
     /// Returns the lines that the test's Workers have logged so far, as `LEVEL text`.
     pub(crate) fn log(&self) -> Vec<String> {
         let lines = LOG.lines();
-        lines.iter().filter(|line| line.worker == format!("test/{}", self.name)).map(Line::to_string).collect()
+        lines
+            .iter()
+            .filter(|line| line.worker == format!("test/{}", self.name))
+            .map(Line::to_string)
+            .collect()
     }
 
     /// Returns whether a Worker of the test has logged a line that contains `part`.
@@ -125,7 +136,8 @@ impl Shard {
 
     /// Checks that a Worker started now beside the others answers.
     pub(crate) async fn expect_a_neighbour_to_answer(&self) {
-        let neighbour = self.handler("return new Response('well')").start().await.expect("a neighbour starts");
+        let neighbour =
+            self.handler("return new Response('well')").start().await.expect("a neighbour starts");
         assert_eq!(neighbour.get("/").await.expect("a neighbour answers").text(), "well");
     }
 }
@@ -164,12 +176,14 @@ impl Worker {
     /// Adds another Worker of the namespace as a binding.
     #[allow(dead_code)] // Not every suite uses it.
     pub(crate) fn service(mut self, name: &str, worker: &str) -> Self {
-        self.revision.services.insert(name.to_owned(), WorkerId::new("test", worker));
+        self.revision
+            .bindings
+            .insert(name.to_owned(), Binding::Service(WorkerId::new("test", worker)));
         self
     }
 
     pub(crate) fn var(mut self, name: &str, value: &str) -> Self {
-        self.revision.vars.insert(name.to_owned(), value.to_owned());
+        self.revision.bindings.insert(name.to_owned(), Binding::Var(value.to_owned()));
         self
     }
 
@@ -179,7 +193,7 @@ impl Worker {
     }
 
     pub(crate) fn secret(mut self, name: &str, value: &str) -> Self {
-        self.revision.secrets.insert(name.to_owned(), value.to_owned());
+        self.revision.bindings.insert(name.to_owned(), Binding::Secret(value.to_owned()));
         self
     }
 
@@ -187,7 +201,10 @@ impl Worker {
         self.start_with(None).await
     }
 
-    pub(crate) async fn start_with(self, bytecode: Option<Arc<Bytecode>>) -> Result<Loaded, Failure> {
+    pub(crate) async fn start_with(
+        self,
+        bytecode: Option<Arc<Bytecode>>,
+    ) -> Result<Loaded, Failure> {
         let digest = self.revision.digest();
         Isolate::start(&self.engine, digest, Rc::new(self.revision), bytecode).await.map(Loaded)
     }
@@ -223,9 +240,12 @@ pub(crate) fn request(path: &str) -> FetchRequest {
         request_id: format!("request{path}"),
         method: "GET".to_owned(),
         url: format!("https://worker.test{path}"),
-        headers: vec![Header { name: "x-greeting".to_owned(), value: Bytes::from_static(b"hello") }],
+        headers: vec![Header {
+            name: "x-greeting".to_owned(),
+            value: Bytes::from_static(b"hello"),
+        }],
         body: Body::Full(Bytes::new()),
-        origin: Origin::default(),
+        call_context: CallContext::default(),
     }
 }
 
@@ -236,7 +256,9 @@ pub(crate) trait Text {
 impl Text for FetchResponse {
     fn text(&self) -> &str {
         match &self.body {
-            ResponseBody::Full(body) => std::str::from_utf8(body).expect("the tests' Workers answer with text"),
+            ResponseBody::Full(body) => {
+                std::str::from_utf8(body).expect("the tests' Workers answer with text")
+            }
             ResponseBody::Stream(_) => panic!("a stream is to be collected"),
         }
     }

@@ -58,7 +58,11 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
         let allowed: &[FailureCode] = if code.contains("throw") {
             &[FailureCode::CpuLimitExceeded, FailureCode::WorkerException]
         } else if code.contains("2n") {
-            &[FailureCode::CpuLimitExceeded, FailureCode::WorkerException, FailureCode::MemoryLimitExceeded]
+            &[
+                FailureCode::CpuLimitExceeded,
+                FailureCode::WorkerException,
+                FailureCode::MemoryLimitExceeded,
+            ]
         } else {
             &[FailureCode::CpuLimitExceeded]
         };
@@ -69,7 +73,8 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
 }
 
 async fn a_loop_that_the_optimiser_has_unrolled_ends_too(shard: Rc<Shard>) {
-    let worker = shard.handler("for (;;) new Array(1000).fill(1)").limits(|limits| limits.cpu_ms = 1_500);
+    let worker =
+        shard.handler("for (;;) new Array(1000).fill(1)").limits(|limits| limits.cpu_ms = 1_500);
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));
 }
 
@@ -104,8 +109,9 @@ async fn the_cpu_limit_is_for_all_turns_of_an_invocation_together(shard: Rc<Shar
 }
 
 async fn waiting_costs_no_cpu_time(shard: Rc<Shard>) {
-    let worker =
-        shard.handler("await new Promise((resolve) => setTimeout(resolve, 300)); return new Response('woken')");
+    let worker = shard.handler(
+        "await new Promise((resolve) => setTimeout(resolve, 300)); return new Response('woken')",
+    );
     assert_eq!(worker.limits(|limits| limits.cpu_ms = 50).get().await.unwrap().text(), "woken");
 }
 
@@ -125,9 +131,14 @@ async fn a_condemned_isolate_finishes_what_it_has(shard: Rc<Shard>) {
 }
 
 async fn a_termination_never_reaches_the_next_turn(shard: Rc<Shard>) {
-    let well = shard.handler("for (let i = 0; i < 1e4; i++); return new Response('well')").start().await.unwrap();
+    let well = shard
+        .handler("for (let i = 0; i < 1e4; i++); return new Response('well')")
+        .start()
+        .await
+        .unwrap();
     for _ in 0..20 {
-        let looping = shard.handler("for (;;);").limits(|limits| limits.cpu_ms = 5).start().await.unwrap();
+        let looping =
+            shard.handler("for (;;);").limits(|limits| limits.cpu_ms = 5).start().await.unwrap();
         assert_eq!(looping.get("/").await.unwrap_err().code, FailureCode::CpuLimitExceeded);
         for _ in 0..20 {
             assert_eq!(well.get("/").await.unwrap().text(), "well");
@@ -175,19 +186,26 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
         let failure = worker.get("/").await.expect_err(code);
         assert!(
             // V8 has limits of its own for some shapes, and throws.
-            [FailureCode::MemoryLimitExceeded, FailureCode::WorkerException].contains(&failure.code),
+            [FailureCode::MemoryLimitExceeded, FailureCode::WorkerException]
+                .contains(&failure.code),
             "{code}: {failure}"
         );
         if failure.code == FailureCode::MemoryLimitExceeded {
             assert_eq!(worker.0.condemned(), Some(FailureCode::MemoryLimitExceeded), "{code}");
-            assert_eq!(worker.get("/").await.unwrap_err().code, FailureCode::MemoryLimitExceeded, "{code}");
+            assert_eq!(
+                worker.get("/").await.unwrap_err().code,
+                FailureCode::MemoryLimitExceeded,
+                "{code}"
+            );
         }
         assert_eq!(worker.0.in_flight(), 0, "{code}");
         assert_eq!(neighbour.get("/").await.unwrap().text(), "well");
     }
 }
 
-async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended(shard: Rc<Shard>) {
+async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended(
+    shard: Rc<Shard>,
+) {
     // V8 permits one long string whatever the limit is, and counts it at the next collection.
     let worker = shard.handler(
         "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 1e6));
@@ -251,8 +269,10 @@ async fn array_buffers_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
 
 async fn responses_that_nobody_takes_are_counted_with_their_headers(shard: Rc<Shard>) {
     for body in ["null", "'text'", "new Uint8Array(9)"] {
-        let code = format!("return new Response({body}, {{ headers: {{ x: 'x'.repeat(127 * 1024) }} }})");
-        let worker = shard.handler(&code).limits(|limits| limits.memory_mib = 24).start().await.unwrap();
+        let code =
+            format!("return new Response({body}, {{ headers: {{ x: 'x'.repeat(127 * 1024) }} }})");
+        let worker =
+            shard.handler(&code).limits(|limits| limits.memory_mib = 24).start().await.unwrap();
         let mut held = Vec::new();
         let failure = loop {
             match worker.get("/").await {
@@ -287,7 +307,9 @@ async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
     let (answer, collected) = tokio::join!(worker.get("/waits"), waits);
     answer.unwrap();
     assert_eq!(collected, None);
-    let large = shard.handler("globalThis.kept = new Array(1e6).fill(0).map((_, i) => ({ i })); return new Response()");
+    let large = shard.handler(
+        "globalThis.kept = new Array(1e6).fill(0).map((_, i) => ({ i })); return new Response()",
+    );
     let large = large.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
     large.get("/").await.unwrap();
     assert_eq!(large.0.collect(), None);
@@ -303,7 +325,8 @@ async fn floods_of_microtasks_and_timers_end_at_the_cpu_limit(shard: Rc<Shard>) 
         let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 50);
         let failure = worker.get().await.expect_err(code);
         assert!(
-            [FailureCode::CpuLimitExceeded, FailureCode::MemoryLimitExceeded].contains(&failure.code),
+            [FailureCode::CpuLimitExceeded, FailureCode::MemoryLimitExceeded]
+                .contains(&failure.code),
             "{code}: {failure}"
         );
     }
@@ -324,7 +347,8 @@ async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Sha
             answered.borrow_mut().push(who);
         })
     };
-    let backlog: Vec<_> = (0..5).map(|_| request("long", &long)).chain([request("neighbour", &neighbour)]).collect();
+    let backlog: Vec<_> =
+        (0..5).map(|_| request("long", &long)).chain([request("neighbour", &neighbour)]).collect();
     for request in backlog {
         request.await.unwrap();
     }

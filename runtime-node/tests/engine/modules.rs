@@ -78,7 +78,9 @@ async fn an_import_that_is_refused_says_why(shard: Rc<Shard>) {
                    }
                    return new Response(tried.join('\\n'))";
     let files = ["old.cjs", "code.js.map", "a.ts"];
-    let worker = files.into_iter().fold(with_data(shard.handler(handler)), |worker, name| worker.module(name, b"{}"));
+    let worker = files
+        .into_iter()
+        .fold(with_data(shard.handler(handler)), |worker, name| worker.module(name, b"{}"));
     let answer = worker.get().await.unwrap();
     let expected = [
         "CommonJS modules cannot be used",
@@ -97,14 +99,20 @@ async fn an_import_that_is_refused_says_why(shard: Rc<Shard>) {
 }
 
 async fn malformed_json_is_a_failed_start(shard: Rc<Shard>) {
-    let worker = shard.modules(&[("worker.js", "import './a.json'; export default { fetch() {} }"), ("a.json", "{")]);
+    let worker = shard.modules(&[
+        ("worker.js", "import './a.json'; export default { fetch() {} }"),
+        ("a.json", "{"),
+    ]);
     worker.failure().await;
     assert!(shard.logged("SyntaxError: "), "{:?}", shard.log());
 }
 
 async fn a_name_of_javascript_finds_its_typescript(shard: Rc<Shard>) {
     let worker = shard.modules(&[
-        ("worker.ts", "import one from './lib/one.js'; export default { fetch: () => new Response(one) }"),
+        (
+            "worker.ts",
+            "import one from './lib/one.js'; export default { fetch: () => new Response(one) }",
+        ),
         ("lib/one.ts", "export { default } from './two.mjs'"),
         ("lib/two.mts", "export default 'two in ' + import.meta.url"),
     ]);
@@ -132,7 +140,9 @@ async fn a_byte_order_mark_is_no_part_of_a_text(shard: Rc<Shard>) {
         "import json from './bom.json'; import text from './bom.txt';
          export default { fetch: () => Response.json([json, text]) }",
     );
-    let worker = worker.module("bom.json", b"\xef\xbb\xbf[1]").module("bom.txt", b"\xef\xbb\xbf\xef\xbb\xbfx");
+    let worker = worker
+        .module("bom.json", b"\xef\xbb\xbf[1]")
+        .module("bom.txt", b"\xef\xbb\xbf\xef\xbb\xbfx");
     assert_eq!(worker.get().await.unwrap().text(), "[[1],\"\u{feff}x\"]");
 }
 
@@ -141,7 +151,8 @@ async fn bytes_are_counted_against_the_workers_memory(shard: Rc<Shard>) {
                    for (let i = 0; i < 16; i++) held.push(await import(`./${i}.bin`));
                    return new Response('held')";
     let content: &'static [u8] = vec![1; 1 << 20].leak();
-    let worker = (0..16).fold(shard.handler(handler), |worker, i| worker.module(&format!("{i}.bin"), content));
+    let worker = (0..16)
+        .fold(shard.handler(handler), |worker, i| worker.module(&format!("{i}.bin"), content));
     let worker = worker.limits(|limits| (limits.memory_mib, limits.cpu_ms) = (8, 1_000));
     let (code, _) = worker.failure().await;
     assert_eq!(code.as_str(), "memory_limit_exceeded");

@@ -103,7 +103,8 @@ async fn timers_are_counted_against_the_memory(shard: Rc<Shard>) {
          ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 1e6)));
          return new Response('set')",
     );
-    let worker = worker.limits(|limits| (limits.memory_mib, limits.cpu_ms, limits.wall_ms) = (24, 20_000, 5_000));
+    let worker = worker
+        .limits(|limits| (limits.memory_mib, limits.cpu_ms, limits.wall_ms) = (24, 20_000, 5_000));
     let worker = worker.start().await.unwrap();
     // The timers of each request take 9 MiB.
     for _ in 0..2 {
@@ -165,12 +166,17 @@ async fn wait_until_ends_at_the_wall_limit(shard: Rc<Shard>) {
     let worker = worker.limits(|limits| limits.wall_ms = 50).start().await.unwrap();
     assert_eq!(worker.get("/").await.unwrap().text(), "early");
     worker.0.idle().await;
-    assert!(shard.logged("ended while waiting after its response: wall_limit_exceeded"), "{:?}", shard.log());
+    assert!(
+        shard.logged("ended while waiting after its response: wall_limit_exceeded"),
+        "{:?}",
+        shard.log()
+    );
     assert!(shard.logged("one of them failed"));
 }
 
 async fn wait_until_for_what_never_settles_is_ended_at_once(shard: Rc<Shard>) {
-    let worker = shard.handler("ctx.waitUntil(new Promise(() => {})); return new Response('early')");
+    let worker =
+        shard.handler("ctx.waitUntil(new Promise(() => {})); return new Response('early')");
     let worker = worker.start().await.unwrap();
     assert_eq!(worker.get("/").await.unwrap().text(), "early");
     assert_eq!(worker.0.in_flight(), 0);
@@ -215,7 +221,11 @@ fn stream(parts: impl IntoIterator<Item = Result<Bytes, Failure>, IntoIter: 'sta
 }
 
 async fn a_body_is_read_as_it_arrives(shard: Rc<Shard>) {
-    let worker = shard.handler("return new Response((await request.text()).toUpperCase())").start().await.unwrap();
+    let worker = shard
+        .handler("return new Response((await request.text()).toUpperCase())")
+        .start()
+        .await
+        .unwrap();
     let parts = ["one ", "", "two ", "three"].map(|part| Ok(Bytes::from_static(part.as_bytes())));
     assert_eq!(worker.post(stream(parts)).await.unwrap().text(), "ONE TWO THREE");
     // A handler that does not read the body does not wait for it.
@@ -240,7 +250,10 @@ async fn a_body_over_the_limit_is_refused(shard: Rc<Shard>) {
 }
 
 /// Returns `count` MiB in parts of 64 KiB. `taken` counts the parts that were taken.
-fn mebibytes(count: usize, taken: &Rc<Cell<usize>>) -> impl Iterator<Item = Result<Bytes, Failure>> + use<> {
+fn mebibytes(
+    count: usize,
+    taken: &Rc<Cell<usize>>,
+) -> impl Iterator<Item = Result<Bytes, Failure>> + use<> {
     let taken = Rc::clone(taken);
     (0..count * 16).map(move |_| {
         taken.set(taken.get() + 1);
@@ -264,7 +277,10 @@ async fn bodies_are_counted_while_they_arrive(shard: Rc<Shard>) {
     let endless = || stream(mebibytes(10, &taken).chain(std::iter::repeat(Ok(Bytes::new()))));
     let mut uploads: FuturesUnordered<_> = (0..10).map(|_| worker.post(endless())).collect();
     for _ in 1..10 {
-        assert_eq!(uploads.next().await.unwrap().unwrap_err().code, FailureCode::MemoryLimitExceeded);
+        assert_eq!(
+            uploads.next().await.unwrap().unwrap_err().code,
+            FailureCode::MemoryLimitExceeded
+        );
     }
     // There is room for one upload, which continues.
     assert!(uploads.next().now_or_never().is_none());
@@ -272,8 +288,13 @@ async fn bodies_are_counted_while_they_arrive(shard: Rc<Shard>) {
 }
 
 async fn bodies_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
-    let worker = shard.handler("return new Response(String((await request.arrayBuffer()).byteLength))");
-    let worker = worker.limits(|limits| (limits.memory_mib, limits.cpu_ms) = (24, 20_000)).start().await.unwrap();
+    let worker =
+        shard.handler("return new Response(String((await request.arrayBuffer()).byteLength))");
+    let worker = worker
+        .limits(|limits| (limits.memory_mib, limits.cpu_ms) = (24, 20_000))
+        .start()
+        .await
+        .unwrap();
     for _ in 0..8 {
         let body = stream(mebibytes(12, &Rc::default()));
         assert_eq!(worker.post(body).await.unwrap().text(), (12 << 20).to_string());
@@ -282,8 +303,9 @@ async fn bodies_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
 }
 
 async fn a_body_that_nobody_reads_is_not_collected(shard: Rc<Shard>) {
-    let worker =
-        shard.handler("await new Promise((resolve) => setTimeout(resolve, 30)); return new Response('unread')");
+    let worker = shard.handler(
+        "await new Promise((resolve) => setTimeout(resolve, 30)); return new Response('unread')",
+    );
     let worker = worker.start().await.unwrap();
     let taken = Rc::new(Cell::new(0));
     assert_eq!(worker.post(stream(mebibytes(1, &taken))).await.unwrap().text(), "unread");
@@ -292,7 +314,8 @@ async fn a_body_that_nobody_reads_is_not_collected(shard: Rc<Shard>) {
 
 async fn a_body_that_breaks_off_fails_the_request_with_its_reason(shard: Rc<Shard>) {
     let worker = shard.handler("return new Response(await request.text())").start().await.unwrap();
-    let broken = Failure::new(FailureCode::BadRequest, Phase::Handler, "the request's body broke off");
+    let broken =
+        Failure::new(FailureCode::BadRequest, Phase::Handler, "the request's body broke off");
     let parts = [Ok(Bytes::from_static(b"begun")), Err(broken.clone())];
     assert_eq!(worker.post(stream(parts)).await.unwrap_err(), broken);
 }

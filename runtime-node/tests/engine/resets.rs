@@ -26,8 +26,7 @@ fn resetting(worker: Worker) -> Worker {
 }
 
 async fn each_invocation_has_global_variables_of_its_own(shard: Rc<Shard>) {
-    let source =
-        "let n = 0; export default { fetch: () => new Response(`${++n} ${globalThis.m = (globalThis.m ?? 0) + 1}`) }";
+    let source = "let n = 0; export default { fetch: () => new Response(`${++n} ${globalThis.m = (globalThis.m ?? 0) + 1}`) }";
     let worker = resetting(shard.worker(source)).start().await.unwrap();
     for _ in 0..5 {
         assert_eq!(worker.get("/").await.unwrap().text(), "1 1");
@@ -88,7 +87,12 @@ async fn what_goes_on_after_the_response_goes_on_in_its_own_realm(shard: Rc<Shar
         worker.get("/").await.unwrap();
     }
     worker.0.idle().await;
-    assert_eq!(shard.log().iter().filter(|line| line.ends_with("after 2")).count(), 3, "{:?}", shard.log());
+    assert_eq!(
+        shard.log().iter().filter(|line| line.ends_with("after 2")).count(),
+        3,
+        "{:?}",
+        shard.log()
+    );
 }
 
 async fn an_import_by_what_is_left_of_a_realm_is_answered(shard: Rc<Shard>) {
@@ -103,18 +107,22 @@ async fn an_import_by_what_is_left_of_a_realm_is_answered(shard: Rc<Shard>) {
         } }"),
         ("other.js", ""),
     ];
-    let worker = resetting(shard.modules(&modules)).limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
+    let worker = resetting(shard.modules(&modules))
+        .limits(|limits| limits.cpu_ms = 5_000)
+        .start()
+        .await
+        .unwrap();
     for _ in 0..20 {
         assert_eq!(worker.get("/").await.unwrap().text(), "held");
     }
-    let answered = |line: &String| line.ends_with("imported") || line.contains("The invocation has ended");
+    let answered =
+        |line: &String| line.ends_with("imported") || line.contains("The invocation has ended");
     assert!(shard.log().iter().all(answered), "{:?}", shard.log());
 }
 
 async fn a_start_that_fails_later_fails_that_invocation(shard: Rc<Shard>) {
     // The realms of an isolate differ only in their random numbers.
-    let source =
-        "if (Math.random() < 0.5) throw new Error('tails'); export default { fetch: () => new Response('heads') }";
+    let source = "if (Math.random() < 0.5) throw new Error('tails'); export default { fetch: () => new Response('heads') }";
     let worker = loop {
         if let Ok(worker) = resetting(shard.worker(source)).start().await {
             break worker;
@@ -131,7 +139,11 @@ async fn a_start_that_fails_later_fails_that_invocation(shard: Rc<Shard>) {
 
 async fn realms_that_have_served_are_collected(shard: Rc<Shard>) {
     let source = "globalThis.kept = new Array(1e5).fill('kept'); export default { fetch: () => new Response('well') }";
-    let worker = resetting(shard.worker(source)).limits(|limits| limits.memory_mib = 64).start().await.unwrap();
+    let worker = resetting(shard.worker(source))
+        .limits(|limits| limits.memory_mib = 64)
+        .start()
+        .await
+        .unwrap();
     for _ in 0..300 {
         assert_eq!(worker.get("/").await.unwrap().text(), "well");
     }
@@ -144,7 +156,8 @@ async fn a_heap_filled_by_one_invocation_condemns_the_isolate(shard: Rc<Shard>) 
         if (request.url.endsWith('/grows')) for (const kept = [];;) kept.push(new Array(1e5).fill(0));
         return new Response('well');
     } }";
-    let worker = resetting(shard.worker(source)).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 20_000));
+    let worker = resetting(shard.worker(source))
+        .limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 20_000));
     let worker = worker.start().await.unwrap();
     assert_eq!(worker.get("/").await.unwrap().text(), "well");
     assert_eq!(worker.get("/grows").await.unwrap_err().code, FailureCode::MemoryLimitExceeded);
@@ -162,8 +175,8 @@ async fn a_heap_filled_by_realms_that_linger_condemns_the_isolate(shard: Rc<Shar
                 return new Response('well');
             }} }}"
         );
-        let worker =
-            resetting(shard.worker(&source)).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 20_000));
+        let worker = resetting(shard.worker(&source))
+            .limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 20_000));
         let worker = worker.start().await.unwrap();
         let mut served = 0;
         let failure = loop {
@@ -173,7 +186,11 @@ async fn a_heap_filled_by_realms_that_linger_condemns_the_isolate(shard: Rc<Shar
             }
         };
         assert_eq!(failure.code, FailureCode::MemoryLimitExceeded, "{size} after {served}");
-        assert_eq!(worker.0.condemned(), Some(FailureCode::MemoryLimitExceeded), "{size} after {served}");
+        assert_eq!(
+            worker.0.condemned(),
+            Some(FailureCode::MemoryLimitExceeded),
+            "{size} after {served}"
+        );
         assert_eq!(worker.0.in_flight(), 0);
     }
     shard.expect_a_neighbour_to_answer().await;

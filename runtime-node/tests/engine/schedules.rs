@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tenon_engine::{Origin, ScheduledEvent};
+use tenon_engine::{CallContext, ScheduledEvent};
 use tenon_proto::failure::{Failure, FailureCode};
 
 use crate::harness::{Loaded, Shard, Text as _, trials};
@@ -26,7 +26,7 @@ impl Loaded {
             request_id: "tick".to_owned(),
             cron: cron.to_owned(),
             time_ms: 1_763_750_400_000,
-            origin: Origin::default(),
+            call_context: CallContext::default(),
         };
         self.0.deliver_scheduled(self.0.queue().await, event).await
     }
@@ -89,11 +89,18 @@ async fn all_that_is_waited_for_belongs_to_the_outcome(shard: Rc<Shard>) {
 }
 
 async fn a_handler_that_throws_has_failed(shard: Rc<Shard>) {
-    let worker =
-        shard.worker("export default { async scheduled() { throw new Error('no stock'); } }").start().await.unwrap();
+    let worker = shard
+        .worker("export default { async scheduled() { throw new Error('no stock'); } }")
+        .start()
+        .await
+        .unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert!(shard.logged("no stock"));
-    let worker = shard.worker("export default { scheduled() { throw new Error('at once'); } }").start().await.unwrap();
+    let worker = shard
+        .worker("export default { scheduled() { throw new Error('at once'); } }")
+        .start()
+        .await
+        .unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert!(shard.logged("at once"));
 }
@@ -111,7 +118,9 @@ async fn what_is_waited_for_and_fails_has_failed(shard: Rc<Shard>) {
 async fn a_worker_without_a_handler_is_told_so(shard: Rc<Shard>) {
     let worker = shard.handler("return new Response('well')").start().await.unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
-    assert!(shard.logged("The entrypoint has no scheduled handler: export default { async scheduled(controller"));
+    assert!(shard.logged(
+        "The entrypoint has no scheduled handler: export default { async scheduled(controller"
+    ));
     assert_eq!(worker.told().await, "well");
 }
 
@@ -123,19 +132,28 @@ async fn a_worker_may_have_schedules_alone(shard: Rc<Shard>) {
 }
 
 async fn a_handler_has_the_limits_of_any_other(shard: Rc<Shard>) {
-    let worker = shard.worker("export default { scheduled() { for (;;); } }").start().await.unwrap();
+    let worker =
+        shard.worker("export default { scheduled() { for (;;); } }").start().await.unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::CpuLimitExceeded);
     let never = "export default { scheduled(c, e, ctx) { ctx.waitUntil(new Promise(() => {})); } }";
     let worker = shard.worker(never).start().await.unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::NoResponse);
     let slow = "export default { scheduled() { return new Promise((resolve) => setTimeout(resolve, 60_000)); } }";
     let worker = shard.worker(slow).limits(|limits| limits.wall_ms = 50).start().await.unwrap();
-    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WallLimitExceeded);
+    assert_eq!(
+        worker.schedule("* * * * *").await.unwrap_err().code,
+        FailureCode::WallLimitExceeded
+    );
 }
 
 async fn each_of_a_worker_that_resets_has_its_own_globals(shard: Rc<Shard>) {
     let source = "let times = 0; export default { scheduled() { if (++times > 1) throw new Error('again'); } }";
-    let worker = shard.worker(source).state(tenon_proto::revision::StatePolicy::Reset).start().await.unwrap();
+    let worker = shard
+        .worker(source)
+        .state(tenon_proto::revision::StatePolicy::Reset)
+        .start()
+        .await
+        .unwrap();
     for _ in 0..3 {
         worker.schedule("* * * * *").await.unwrap();
     }

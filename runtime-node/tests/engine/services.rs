@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
-use tenon_engine::{Body, FetchRequest, Origin};
+use tenon_engine::{Body, CallContext, FetchRequest};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::{Header, Service};
@@ -58,19 +58,41 @@ impl Drop for Dropped {
 impl Services for Other {
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
         let Call { caller, callee, digest, request } = call;
-        let FetchRequest { request_id, method, url, headers, body, origin } = request;
-        let text = |header: &Header| (header.name.clone(), String::from_utf8_lossy(&header.value).into_owned());
+        let FetchRequest { request_id, method, url, headers, body, call_context } = request;
+        let text = |header: &Header| {
+            (header.name.clone(), String::from_utf8_lossy(&header.value).into_owned())
+        };
         let headers = headers.iter().map(text).collect();
-        let depth = origin.depth;
-        let path = url.split("//").last().and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path);
+        let depth = call_context.depth;
+        let path = url
+            .split("//")
+            .last()
+            .and_then(|rest| rest.split_once('/'))
+            .map_or("", |(_, path)| path);
         let path = path.split('?').next().unwrap_or_default().to_owned();
-        self.calls.borrow_mut().push(Called { caller, callee, digest, depth, method, url, request_id, headers });
+        self.calls.borrow_mut().push(Called {
+            caller,
+            callee,
+            digest,
+            depth,
+            method,
+            url,
+            request_id,
+            headers,
+        });
         let dropped = Rc::clone(&self.dropped);
         async move {
-            let header = |name: &str, value: &str| Header { name: name.to_owned(), value: value.to_owned().into() };
+            let header = |name: &str, value: &str| Header {
+                name: name.to_owned(),
+                value: value.to_owned().into(),
+            };
             let answered = |status, headers, body| Ok(Answered { status, headers, body });
             match path.as_str() {
-                "fail" => Err(Failure::new(FailureCode::LoopDetected, Phase::Admission, "round and round")),
+                "fail" => Err(Failure::new(
+                    FailureCode::LoopDetected,
+                    Phase::Admission,
+                    "round and round",
+                )),
                 "hang" => {
                     let _dropped = Dropped(dropped);
                     std::future::pending().await
@@ -84,7 +106,11 @@ impl Services for Other {
                     };
                     answered(
                         201,
-                        vec![header("x-other", "yes"), header("set-cookie", "a=1"), header("set-cookie", "b=2")],
+                        vec![
+                            header("x-other", "yes"),
+                            header("set-cookie", "a=1"),
+                            header("set-cookie", "b=2"),
+                        ],
                         Some(echo),
                     )
                 }
@@ -108,17 +134,24 @@ async fn a_binding_calls_the_worker_that_it_names(shard: Rc<Shard>) {
             first.status, await first.text(), second.status, await second.text(), second.headers.get('x-other'),
             second.headers.getSetCookie(), second.url, second.redirected, Object.keys(env), String(env.FIRST),
         ]);";
-    let worker = shard.handler(source).var("NAME", "value").service("SECOND", "two").service("FIRST", "one");
+    let worker =
+        shard.handler(source).var("NAME", "value").service("SECOND", "two").service("FIRST", "one");
     let answer = worker.get().await.unwrap();
     let expected = r#"[204,"",201,"text","yes",["a=1","b=2"],"https://second.test:8443/",false,["NAME","FIRST","SECOND"],"[object Fetcher]"]"#;
     assert_eq!(answer.text(), expected);
     let calls = other.calls.borrow();
-    let told: Vec<_> =
-        calls.iter().map(|call| (call.callee.clone(), call.method.as_str(), call.url.as_str())).collect();
-    let expected = [(id("one"), "GET", "http://first.test/empty?x=1"), (id("two"), "PUT", "https://second.test:8443/")];
+    let told: Vec<_> = calls
+        .iter()
+        .map(|call| (call.callee.clone(), call.method.as_str(), call.url.as_str()))
+        .collect();
+    let expected = [
+        (id("one"), "GET", "http://first.test/empty?x=1"),
+        (id("two"), "PUT", "https://second.test:8443/"),
+    ];
     assert_eq!(told, expected);
-    let header =
-        |call: &Called, name: &str| call.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+    let header = |call: &Called, name: &str| {
+        call.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone())
+    };
     assert_eq!(header(&calls[0], "host").as_deref(), Some("first.test"));
     assert_eq!(header(&calls[1], "host").as_deref(), Some("second.test:8443"));
     assert_eq!(header(&calls[1], "content-length").as_deref(), Some("4"));
@@ -128,7 +161,12 @@ async fn a_binding_calls_the_worker_that_it_names(shard: Rc<Shard>) {
 async fn a_request_is_passed_on_with_its_body_and_the_answer_passed_back(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
-    let worker = shard.handler("return env.OTHER.fetch(request)").service("OTHER", "other").start().await.unwrap();
+    let worker = shard
+        .handler("return env.OTHER.fetch(request)")
+        .service("OTHER", "other")
+        .start()
+        .await
+        .unwrap();
     let pieces = stream::iter((0..100).map(|i| Ok(Bytes::from(vec![i; 1000]))));
     let answer = worker.post(Body::Stream(pieces.boxed_local())).await.unwrap();
     assert_eq!(answer.status, 201);
@@ -151,16 +189,20 @@ async fn a_body_that_the_worker_writes_is_sent_as_it_comes(shard: Rc<Shard>) {
         const answer = await env.OTHER.fetch('http://other.test/', { method: 'POST', body, duplex: 'half' });
         const bytes = await answer.bytes();
         return new Response(`${bytes.length} ${bytes[0]} ${bytes[99_999]}`);";
-    assert_eq!(shard.handler(source).service("OTHER", "other").get().await.unwrap().text(), "100000 49 0");
+    assert_eq!(
+        shard.handler(source).service("OTHER", "other").get().await.unwrap().text(),
+        "100000 49 0"
+    );
 }
 
 async fn a_call_is_one_deeper_and_knows_what_serves(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let source = "await env.ONE.fetch('http://one/'); await env.TWO.fetch('http://two/'); return new Response()";
-    let worker = shard.handler(source).service("ONE", "one").service("TWO", "two").start().await.unwrap();
+    let worker =
+        shard.handler(source).service("ONE", "one").service("TWO", "two").start().await.unwrap();
     let services = vec![Service { worker: "test/two".to_owned(), digest: vec![7; 32].into() }];
-    let request = FetchRequest { origin: Origin { depth: 3, services }, ..request("/") };
+    let request = FetchRequest { call_context: CallContext { depth: 3, services }, ..request("/") };
     worker.0.fetch(request).await.unwrap();
     let calls = other.calls.borrow();
     assert_eq!((calls[0].depth, calls[0].digest), (4, None));
@@ -174,7 +216,10 @@ async fn a_failure_rejects_with_its_code(shard: Rc<Shard>) {
         try { await env.OTHER.fetch('http://other/fail'); }
         catch (error) { return Response.json([error instanceof TypeError, error.message, error.cause.stage]); }";
     let expected = r#"[true,"fetch failed: loop_detected: round and round","service"]"#;
-    assert_eq!(shard.handler(source).service("OTHER", "other").get().await.unwrap().text(), expected);
+    assert_eq!(
+        shard.handler(source).service("OTHER", "other").get().await.unwrap().text(),
+        expected
+    );
 }
 
 async fn a_call_counts_among_the_subrequests(shard: Rc<Shard>) {
@@ -184,9 +229,14 @@ async fn a_call_counts_among_the_subrequests(shard: Rc<Shard>) {
         for (let i = 0; i < 3; i++) {
             try { await env.OTHER.fetch('http://other/'); } catch (error) { return new Response(`${i}: ${error.message}`); }
         }";
-    let worker = shard.handler(source).service("OTHER", "other").limits(|limits| limits.subrequests = 2);
+    let worker =
+        shard.handler(source).service("OTHER", "other").limits(|limits| limits.subrequests = 2);
     let answer = worker.get().await.unwrap();
-    assert!(answer.text().starts_with("2: ") && answer.text().contains("spec.limits.subrequests"), "{}", answer.text());
+    assert!(
+        answer.text().starts_with("2: ") && answer.text().contains("spec.limits.subrequests"),
+        "{}",
+        answer.text()
+    );
     assert_eq!(other.calls.borrow().len(), 2);
 }
 
@@ -207,7 +257,8 @@ async fn a_call_that_is_aborted_is_dropped(shard: Rc<Shard>) {
 async fn a_call_ends_with_its_invocation(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
-    let worker = shard.handler("await env.OTHER.fetch('http://other/hang')").service("OTHER", "other");
+    let worker =
+        shard.handler("await env.OTHER.fetch('http://other/hang')").service("OTHER", "other");
     let worker = worker.limits(|limits| limits.wall_ms = 30).start().await.unwrap();
     assert_eq!(worker.get("/").await.unwrap_err().code, FailureCode::WallLimitExceeded);
     worker.0.idle().await;
@@ -220,7 +271,8 @@ async fn a_call_ends_with_its_invocation(shard: Rc<Shard>) {
 async fn redirects_are_answers_like_others(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
-    let worker = shard.handler("return env.OTHER.fetch('http://other/moved')").service("OTHER", "other");
+    let worker =
+        shard.handler("return env.OTHER.fetch('http://other/moved')").service("OTHER", "other");
     assert_eq!(worker.get().await.unwrap().status, 302);
     assert_eq!(other.calls.borrow().len(), 1);
 }

@@ -25,14 +25,21 @@ fn mapped(shard: &Shard, body: &str) -> Worker {
 
 async fn a_stack_names_the_authors_lines(shard: Rc<Shard>) {
     let handler = "try { fail() } catch (error) { return new Response(error.stack) }";
-    let expected = "RangeError: no\n    at fail (src/index.ts:11:6)\n    at Object.fetch (src/index.ts:11:6)";
+    let expected =
+        "RangeError: no\n    at fail (src/index.ts:11:6)\n    at Object.fetch (src/index.ts:11:6)";
     let answer = mapped(&shard, handler).get().await.unwrap();
     assert!(answer.text().starts_with(expected), "{}", answer.text());
 }
 
 async fn what_is_logged_names_the_authors_lines(shard: Rc<Shard>) {
-    mapped(&shard, "console.log(new Error('shown')); setTimeout(() => fail()); await null; fail()").failure().await;
-    assert!(shard.logged("Error: shown\n    at Object.fetch (src/index.ts:11:6)"), "{:?}", shard.log());
+    mapped(&shard, "console.log(new Error('shown')); setTimeout(() => fail()); await null; fail()")
+        .failure()
+        .await;
+    assert!(
+        shard.logged("Error: shown\n    at Object.fetch (src/index.ts:11:6)"),
+        "{:?}",
+        shard.log()
+    );
     let uncaught = "uncaught: src/index.ts:11:6: RangeError: no\n    at fail (src/index.ts:11:6)";
     assert!(shard.logged(uncaught), "{:?}", shard.log());
 }
@@ -40,7 +47,11 @@ async fn what_is_logged_names_the_authors_lines(shard: Rc<Shard>) {
 async fn a_worker_without_source_maps_has_stacks_as_v8_writes_them(shard: Rc<Shard>) {
     let handler = "return Response.json(['prepareStackTrace' in Error, new Error('x').stack.split('\\n').slice(0, 2)])";
     let answer = shard.handler(handler).get().await.unwrap();
-    assert!(answer.text().starts_with(r#"[false,["Error: x","    at Object.fetch (worker.js:1:"#), "{}", answer.text());
+    assert!(
+        answer.text().starts_with(r#"[false,["Error: x","    at Object.fetch (worker.js:1:"#),
+        "{}",
+        answer.text()
+    );
 }
 
 async fn a_worker_may_write_stacks_by_itself(shard: Rc<Shard>) {
@@ -54,8 +65,10 @@ async fn a_worker_may_write_stacks_by_itself(shard: Rc<Shard>) {
 
 async fn a_source_map_that_is_none_is_passed_over(shard: Rc<Shard>) {
     for map in ["", "{", "[]", r#"{"version":3,"sources":[],"names":[],"mappings":"AAAA"}"#] {
-        let worker = "export default { fetch: () => new Response(new Error('x').stack.split('\\n')[1]) }";
-        let answer = shard.modules(&[("worker.js", worker), ("worker.js.map", map)]).get().await.unwrap();
+        let worker =
+            "export default { fetch: () => new Response(new Error('x').stack.split('\\n')[1]) }";
+        let answer =
+            shard.modules(&[("worker.js", worker), ("worker.js.map", map)]).get().await.unwrap();
         assert!(answer.text().contains("worker.js:1:"), "{map}: {}", answer.text());
     }
 }
@@ -64,6 +77,9 @@ async fn every_realm_of_a_worker_that_resets_has_mapped_stacks(shard: Rc<Shard>)
     let worker = mapped(&shard, "return new Response(new Error('x').stack.split('\\n')[1])");
     let worker = worker.state(tenon_proto::revision::StatePolicy::Reset).start().await.unwrap();
     for _ in 0..3 {
-        assert_eq!(worker.get("/").await.unwrap().text(), "    at Object.fetch (src/index.ts:11:6)");
+        assert_eq!(
+            worker.get("/").await.unwrap().text(),
+            "    at Object.fetch (src/index.ts:11:6)"
+        );
     }
 }

@@ -29,31 +29,54 @@ trials! {
 async fn a_syntax_error_is_logged_with_file_line_and_column(shard: Rc<Shard>) {
     let worker = shard.worker("export default {\n  fetch() { return new Response('unfinished }\n}");
     assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
-    assert!(shard.logged("worker.js:2:33: SyntaxError: Invalid or unexpected token"), "{:?}", shard.log());
+    assert!(
+        shard.logged("worker.js:2:33: SyntaxError: Invalid or unexpected token"),
+        "{:?}",
+        shard.log()
+    );
 }
 
 async fn an_error_in_an_imported_module_names_that_module(shard: Rc<Shard>) {
-    let modules =
-        [("worker.js", "import './lib/bad.js'; export default { fetch() {} }"), ("lib/bad.js", "\n\n  null.x")];
-    assert_eq!(shard.modules(&modules).failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
-    assert!(shard.logged("lib/bad.js:3:8: TypeError: Cannot read properties of null"), "{:?}", shard.log());
+    let modules = [
+        ("worker.js", "import './lib/bad.js'; export default { fetch() {} }"),
+        ("lib/bad.js", "\n\n  null.x"),
+    ];
+    assert_eq!(
+        shard.modules(&modules).failure().await,
+        (FailureCode::WorkerStartFailed, Phase::Start)
+    );
+    assert!(
+        shard.logged("lib/bad.js:3:8: TypeError: Cannot read properties of null"),
+        "{:?}",
+        shard.log()
+    );
 }
 
 async fn an_import_that_leads_nowhere_is_a_failed_start(shard: Rc<Shard>) {
     let worker = shard.worker("import './missing.js'; export default { fetch() {} }");
     assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
-    assert!(shard.logged(r#"Cannot find module "./missing.js" imported from "worker.js""#), "{:?}", shard.log());
+    assert!(
+        shard.logged(r#"Cannot find module "./missing.js" imported from "worker.js""#),
+        "{:?}",
+        shard.log()
+    );
 }
 
 async fn an_entrypoint_without_a_handler_is_a_failed_start(shard: Rc<Shard>) {
-    for source in ["", "export default null", "export default { fetch: 1 }", "export const fetch = () => {}"] {
-        assert_eq!(shard.worker(source).failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
+    for source in
+        ["", "export default null", "export default { fetch: 1 }", "export const fetch = () => {}"]
+    {
+        assert_eq!(
+            shard.worker(source).failure().await,
+            (FailureCode::WorkerStartFailed, Phase::Start)
+        );
     }
     assert!(shard.logged("The entrypoint has no handler"), "{:?}", shard.log());
 }
 
 async fn what_a_module_throws_is_logged_and_not_told(shard: Rc<Shard>) {
-    let failure = shard.worker("throw new Error('the tenant’s own business')").get().await.unwrap_err();
+    let failure =
+        shard.worker("throw new Error('the tenant’s own business')").get().await.unwrap_err();
     assert_eq!(failure.code, FailureCode::WorkerStartFailed);
     assert!(!failure.message.contains("business"));
     assert!(shard.logged("Error: the tenant’s own business"), "{:?}", shard.log());
@@ -80,7 +103,8 @@ async fn a_loop_at_top_level_ends_at_the_start_limit(shard: Rc<Shard>) {
 
 async fn a_loop_after_an_await_at_top_level_ends_at_the_start_limit(shard: Rc<Shard>) {
     for pause in ["null", "new Promise((resolve) => setTimeout(resolve, 1))"] {
-        let worker = shard.worker(&format!("await {pause}; try {{ for (;;); }} finally {{ for (;;); }}"));
+        let worker =
+            shard.worker(&format!("await {pause}; try {{ for (;;); }} finally {{ for (;;); }}"));
         let worker = worker.limits(|limits| limits.startup_ms = 50);
         assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
         shard.expect_a_neighbour_to_answer().await;
@@ -111,8 +135,11 @@ async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
 
 /// Returns a Worker that answers with `text` and has enough code to make bytecode worthwhile.
 fn long(shard: &Shard, text: &str) -> Worker {
-    let ballast: String = (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
-    let main = format!("import './lib/ballast.js'; export default {{ fetch: () => new Response('{text}') }}");
+    let ballast: String =
+        (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
+    let main = format!(
+        "import './lib/ballast.js'; export default {{ fetch: () => new Response('{text}') }}"
+    );
     shard.modules(&[("worker.js", &main), ("lib/ballast.js", &ballast)])
 }
 
@@ -135,7 +162,10 @@ async fn bytecode_that_v8_rejects_is_made_anew(shard: Rc<Shard>) {
 }
 
 async fn bytecode_of_a_short_worker_is_not_worth_its_making(shard: Rc<Shard>) {
-    assert_eq!(shard.handler("return new Response('')").start().await.unwrap().0.bytecode_lookup(), None);
+    assert_eq!(
+        shard.handler("return new Response('')").start().await.unwrap().0.bytecode_lookup(),
+        None
+    );
 }
 
 async fn timers_of_the_start_end_with_it(shard: Rc<Shard>) {

@@ -93,11 +93,16 @@ async fn a_request_is_read_piece_by_piece(shard: Rc<Shard>) {
 }
 
 async fn a_request_passes_to_the_response_in_native_code(shard: Rc<Shard>) {
-    passes(shard.handler("return new Response(request.body, { status: 201 })").start().await.unwrap()).await;
+    passes(
+        shard.handler("return new Response(request.body, { status: 201 })").start().await.unwrap(),
+    )
+    .await;
 }
 
 async fn a_body_that_was_only_looked_at_passes_as_well(shard: Rc<Shard>) {
-    let worker = shard.handler("if (request.body.locked) throw 0; return new Response(new Request(request).body)");
+    let worker = shard.handler(
+        "if (request.body.locked) throw 0; return new Response(new Request(request).body)",
+    );
     passes(worker.start().await.unwrap()).await;
 }
 
@@ -152,14 +157,19 @@ async fn a_response_that_stands_still_breaks_off(shard: Rc<Shard>) {
          return new Response(new ReadableStream({ async pull(controller) {
            await new Promise((resolve) => setTimeout(resolve, pieces++ < 60 ? 50 : 20_000)); controller.enqueue(new Uint8Array(1)) } }))",
     );
-    let worker = worker.limits(|limits| (limits.wall_ms, limits.cpu_ms) = (2_000, 2_000)).start().await.unwrap();
+    let worker = worker
+        .limits(|limits| (limits.wall_ms, limits.cpu_ms) = (2_000, 2_000))
+        .start()
+        .await
+        .unwrap();
     let pieces: Vec<_> = sending(worker.get("/").await.unwrap()).collect().await;
     // The body flows for longer than the limit, then stands still.
     assert_eq!(pieces.iter().filter(|piece| piece.is_ok()).count(), 60);
     assert!(pieces.last().unwrap().is_err());
     worker.0.idle().await;
     let never = Body::Stream(stream::pending().boxed_local());
-    let echo = shard.handler("return new Response(request.body)").limits(|limits| limits.wall_ms = 200);
+    let echo =
+        shard.handler("return new Response(request.body)").limits(|limits| limits.wall_ms = 200);
     let echo = echo.start().await.unwrap();
     assert!(echo.post(never).await.unwrap().body.collect().await.is_err());
     echo.0.idle().await;
@@ -219,7 +229,8 @@ async fn what_is_kept_goes_on_after_the_caller_has_left(shard: Rc<Shard>) {
 }
 
 async fn a_thousand_streams_flow_at_once(shard: Rc<Shard>) {
-    let worker = shard.handler("return new Response(request.body.pipeThrough(new TransformStream()))");
+    let worker =
+        shard.handler("return new Response(request.body.pipeThrough(new TransformStream()))");
     let worker = worker.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
     let taken = Rc::new(Cell::new(0));
     let all = (0..1_000).map(|_| {

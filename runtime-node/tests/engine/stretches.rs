@@ -49,7 +49,8 @@ async fn a_long_collection_is_told_from_a_long_computation(shard: Rc<Shard>) {
         keys.length = 1;
         for (let i = 0; i < 100; i++) globalThis.kept = new Array(100_000).fill(i);
         return new Response()";
-    let collects = shard.handler(collects).limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap();
+    let collects =
+        shard.handler(collects).limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap();
     collects.0.longest_collection();
     collects.get("/").await.unwrap();
     let collection = collects.0.longest_collection();
@@ -74,5 +75,8 @@ async fn a_collection_that_a_shard_asks_for_is_a_stretch(shard: Rc<Shard>) {
     worker.0.idle().await;
     worker.0.collect().expect("an idle and small isolate is collected");
     let (collection, stretch) = (worker.0.longest_collection(), worker.0.longest_stretch());
-    assert!(!collection.cpu.is_zero() && stretch >= collection.cpu, "{collection:?} in {stretch:?}");
+    assert!(
+        !collection.cpu.is_zero() && stretch >= collection.cpu,
+        "{collection:?} in {stretch:?}"
+    );
 }

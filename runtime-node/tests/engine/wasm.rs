@@ -24,8 +24,8 @@ const ADD: &[u8] = &[
     1, 12, 2, 0x60, 2, 0x7f, 0x7f, 1, 0x7f, 0x60, 1, 0x7f, 1, 0x7f, //
     3, 3, 2, 0, 1, //
     5, 3, 1, 0, 1, //
-    7, 23, 3, 3, b'a', b'd', b'd', 0, 0, 4, b'g', b'r', b'o', b'w', 0, 1, 6, b'm', b'e', b'm', b'o', b'r', b'y', 2,
-    0, //
+    7, 23, 3, 3, b'a', b'd', b'd', 0, 0, 4, b'g', b'r', b'o', b'w', 0, 1, 6, b'm', b'e', b'm',
+    b'o', b'r', b'y', 2, 0, //
     10, 16, 2, 7, 0, 0x20, 0, 0x20, 1, 0x6a, 0x0b, 6, 0, 0x20, 0, 0x40, 0, 0x0b,
 ];
 
@@ -71,7 +71,9 @@ async fn each_isolate_of_a_revision_has_its_own_instance_of_it(shard: Rc<Shard>)
 }
 
 async fn what_is_no_module_is_a_failed_start(shard: Rc<Shard>) {
-    let worker = shard.worker("import './bad.wasm'; export default { fetch() {} }").module("bad.wasm", b"text");
+    let worker = shard
+        .worker("import './bad.wasm'; export default { fetch() {} }")
+        .module("bad.wasm", b"text");
     assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
     assert!(shard.logged("CompileError: "), "{:?}", shard.log());
 }
@@ -87,7 +89,8 @@ async fn its_bytes_can_be_had_as_well(shard: Rc<Shard>) {
 async fn memory_counts_with_array_buffers(shard: Rc<Shard>) {
     let handler = |body: &str| {
         let handler = format!("const add = (await import('./add.wasm')).default; {body}");
-        with_add(shard.handler(&handler)).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 2_000))
+        with_add(shard.handler(&handler))
+            .limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 2_000))
     };
     let grown = "const { grow } = new WebAssembly.Instance(add).exports;
                  const held = new Uint8Array(20 << 20);
@@ -102,7 +105,11 @@ async fn memory_is_seen_and_comes_back(shard: Rc<Shard>) {
     let handler = "globalThis.held = request.url.endsWith('/keep')
                      ? new WebAssembly.Instance((await import('./add.wasm')).default).exports : null;
                    return new Response(held?.grow(800))";
-    let worker = with_add(shard.handler(handler)).limits(|limits| limits.cpu_ms = 2_000).start().await.unwrap();
+    let worker = with_add(shard.handler(handler))
+        .limits(|limits| limits.cpu_ms = 2_000)
+        .start()
+        .await
+        .unwrap();
     assert_eq!(worker.get("/keep").await.unwrap().text(), "1");
     assert!(worker.0.memory_bytes() > 50 << 20, "{}", worker.0.memory_bytes());
     worker.get("/").await.unwrap();
@@ -120,7 +127,8 @@ async fn code_counts_while_its_module_is_there(shard: Rc<Shard>) {
                    module.set([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 0x81, 0x80, 0x80, 0x04]);
                    globalThis.module = new WebAssembly.Module(module);
                    return new Response('made')";
-    let worker = shard.handler(handler).limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
+    let worker =
+        shard.handler(handler).limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
     worker.get("/").await.unwrap();
     let before = worker.0.memory_bytes();
     worker.get("/keep").await.unwrap();

@@ -57,7 +57,10 @@ async fn an_abort_ends_the_wait_for_an_answer(shard: Rc<Shard>) {
         const reason = await fetch(origin, { signal: controller.signal }).catch((e) => e);
         return new Response(reason)";
     assert_eq!(answer(&shard, &origin, body).await, "enough");
-    await_condition("the end of the connection", || (origin.connections.get(), origin.open.get()) == (1, 0)).await;
+    await_condition("the end of the connection", || {
+        (origin.connections.get(), origin.open.get()) == (1, 0)
+    })
+    .await;
 }
 
 async fn an_abort_ends_the_body_for_whoever_reads_it(shard: Rc<Shard>) {
@@ -157,6 +160,7 @@ async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc
         }
         return Response.json(left)";
     let body = format!("const origin = '{}'; {body}", origin.url("/"));
-    let worker = shard.handler(&body).limits(|limits| (limits.subrequests, limits.cpu_ms) = (100, 10_000));
+    let worker =
+        shard.handler(&body).limits(|limits| (limits.subrequests, limits.cpu_ms) = (100, 10_000));
     assert_eq!(text(worker.get().await.unwrap()).await, "0");
 }

@@ -52,9 +52,16 @@ async fn a_response_is_what_the_origin_answered(shard: Rc<Shard>) {
 
 async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| {
-        let header = |name: &str| asked.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
+        let header = |name: &str| {
+            asked.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned()
+        };
         let body = String::from_utf8_lossy(asked.body());
-        origin::text(&format!("{} {} {} {body}", asked.method(), header("content-type"), header("content-length")))
+        origin::text(&format!(
+            "{} {} {} {body}",
+            asked.method(),
+            header("content-type"),
+            header("content-length")
+        ))
     })
     .await;
     let body = "const bodies = ['caf\\u00e9', new Uint8Array([104, 105]), new URLSearchParams({ a: '1 2' }), null,
@@ -77,11 +84,16 @@ async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
 
 async fn a_request_can_be_handed_on_and_its_response_too(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| {
-        let greeting = asked.headers().get("x-greeting").map_or("", |value| value.to_str().unwrap());
+        let greeting =
+            asked.headers().get("x-greeting").map_or("", |value| value.to_str().unwrap());
         origin::text(&format!("{} {greeting} {:?}", asked.uri(), asked.body()))
     })
     .await;
-    let proxy = worker(&shard, &origin, "return fetch(new Request(origin + new URL(request.url).pathname, request))");
+    let proxy = worker(
+        &shard,
+        &origin,
+        "return fetch(new Request(origin + new URL(request.url).pathname, request))",
+    );
     let proxy = proxy.start().await.unwrap();
     assert_eq!(text(proxy.get("/x").await.unwrap()).await, "/x hello b\"\"");
     let body = tenon_engine::Body::Full("given".into());
@@ -92,8 +104,10 @@ async fn a_request_can_be_handed_on_and_its_response_too(shard: Rc<Shard>) {
 }
 
 async fn a_responses_headers_are_immutable_and_cookies_are_there(shard: Rc<Shard>) {
-    let origin =
-        Origin::raw(b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n").await;
+    let origin = Origin::raw(
+        b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n",
+    )
+    .await;
     let body = "const r = await fetch(origin);
         let thrown;
         try { r.headers.set('x', 'y') } catch (error) { thrown = error.name }
@@ -144,7 +158,10 @@ async fn fetches_run_at_once(shard: Rc<Shard>) {
 
 async fn a_cache_adds_what_origins_answer_all_or_nothing(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| {
-        let language = asked.headers().get("accept-language").map_or("", |language| language.to_str().unwrap());
+        let language = asked
+            .headers()
+            .get("accept-language")
+            .map_or("", |language| language.to_str().unwrap());
         let mut answer = origin::text(language);
         answer.headers_mut().insert("cache-control", "max-age=60".parse().unwrap());
         answer.headers_mut().insert("vary", "accept-language".parse().unwrap());

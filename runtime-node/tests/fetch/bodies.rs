@@ -60,9 +60,13 @@ async fn a_large_body_passes_through_in_constant_memory(shard: Rc<Shard>) {
     let made = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&made);
     let origin = Origin::plain(move |_| streamed(bytes(64 * MEBIBYTE, Rc::clone(&count)))).await;
-    let worker = shard.handler(&format!("return fetch('{}')", origin.url("/"))).limits(|limits| limits.memory_mib = 16);
+    let worker = shard
+        .handler(&format!("return fetch('{}')", origin.url("/")))
+        .limits(|limits| limits.memory_mib = 16);
     let worker = worker.start().await.unwrap();
-    let ResponseBody::Stream(mut body) = worker.get("/").await.unwrap().body else { panic!("it is a stream") };
+    let ResponseBody::Stream(mut body) = worker.get("/").await.unwrap().body else {
+        panic!("it is a stream")
+    };
     let mut read = 0;
     while let Some(piece) = body.next().await {
         read += piece.unwrap().len();
@@ -80,7 +84,8 @@ async fn a_body_passes_through_a_workers_own_stream(shard: Rc<Shard>) {
          return new Response(readable)",
         origin.url("/")
     );
-    let worker = shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 2_000));
+    let worker =
+        shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 2_000));
     let response = worker.get().await.unwrap();
     assert_eq!(response.body.collect().await.unwrap().len(), 4 * MEBIBYTE);
 }
@@ -105,7 +110,8 @@ async fn a_stream_is_sent_as_it_is_made(shard: Rc<Shard>) {
          return fetch('{}', {{ method: 'PUT', body, duplex: 'half' }})",
         origin.url("/")
     );
-    let worker = shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 2_000));
+    let worker =
+        shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 2_000));
     assert_eq!(text(worker.get().await.unwrap()).await, (200 * 65536).to_string());
     // A body that comes from the client bypasses JavaScript.
     let worker = shard.handler(&format!(
@@ -114,7 +120,10 @@ async fn a_stream_is_sent_as_it_is_made(shard: Rc<Shard>) {
     ));
     let worker = worker.limits(|limits| limits.memory_mib = 16).start().await.unwrap();
     let upload = bytes(32 * MEBIBYTE, Rc::default()).map(Ok).boxed_local();
-    assert_eq!(text(worker.post(Body::Stream(upload)).await.unwrap()).await, (32 * MEBIBYTE).to_string());
+    assert_eq!(
+        text(worker.post(Body::Stream(upload)).await.unwrap()).await,
+        (32 * MEBIBYTE).to_string()
+    );
 }
 
 async fn a_stream_that_fails_fails_its_request(shard: Rc<Shard>) {
@@ -147,7 +156,8 @@ async fn a_coded_body_is_decoded_and_handed_on_as_what_it_is(shard: Rc<Shard>) {
         answer
     })
     .await;
-    let response = shard.handler(&format!("return fetch('{}')", origin.url("/"))).get().await.unwrap();
+    let response =
+        shard.handler(&format!("return fetch('{}')", origin.url("/"))).get().await.unwrap();
     assert!(response.headers.iter().all(|header| !header.name.starts_with("content-")));
     assert_eq!(text(response).await, "squeezed squeezed squeezed");
 }
@@ -159,7 +169,10 @@ async fn a_response_can_be_cloned(shard: Rc<Shard>) {
          return Response.json([copy.url === r.url, copy.type, await copy.text(), await r.text()])",
         origin.url("/")
     );
-    assert_eq!(text(shard.handler(&body).get().await.unwrap()).await, r#"[true,"basic","twice","twice"]"#);
+    assert_eq!(
+        text(shard.handler(&body).get().await.unwrap()).await,
+        r#"[true,"basic","twice","twice"]"#
+    );
 }
 
 async fn a_stream_of_a_length_that_is_told_says_it(shard: Rc<Shard>) {
@@ -176,7 +189,11 @@ async fn a_stream_of_a_length_that_is_told_says_it(shard: Rc<Shard>) {
         origin.url("/")
     );
     let answer = shard.handler(&body).get().await.unwrap();
-    let length = answer.headers.iter().find(|header| header.name == "content-length").map(|header| &header.value[..]);
+    let length = answer
+        .headers
+        .iter()
+        .find(|header| header.name == "content-length")
+        .map(|header| &header.value[..]);
     assert_eq!(length, Some(&b"5"[..]));
     assert_eq!(text(answer).await, "hello");
     assert_eq!(origin.asked.borrow()[0].headers()["content-length"], "5");

@@ -23,17 +23,21 @@ fetching![
 
 fn events(pieces: Vec<&'static str>) -> Answer {
     let mut answer = streamed(stream::iter(pieces).map(Bytes::from));
-    answer.headers_mut().insert("content-type", "text/event-stream; charset=utf-8".parse().unwrap());
+    answer
+        .headers_mut()
+        .insert("content-type", "text/event-stream; charset=utf-8".parse().unwrap());
     answer
 }
 
 async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
-    let body = format!("const origin = '{}'; {body}", origin.url("").as_str().trim_end_matches('/'));
+    let body =
+        format!("const origin = '{}'; {body}", origin.url("").as_str().trim_end_matches('/'));
     text(shard.handler(&body).get().await.unwrap()).await
 }
 
 /// A JavaScript function that collects `n` events and then closes the source.
-const COLLECT: &str = "const collect = (source, n, types = ['message']) => new Promise((resolve) => {
+const COLLECT: &str =
+    "const collect = (source, n, types = ['message']) => new Promise((resolve) => {
     const seen = [];
     for (const type of types) source.addEventListener(type, (e) => {
       seen.push([e.type, e.data, e.lastEventId, e.origin === origin, e.isTrusted]);
@@ -44,7 +48,9 @@ const COLLECT: &str = "const collect = (source, n, types = ['message']) => new P
 async fn events_come_with_their_fields(shard: Rc<Shard>) {
     let stream = "\u{feff}: a comment\n\ndata: one\ndata:two\nid: 7\n\nevent: own\ndata\n\nid\ndata:  x\nignored: y\n\nid: 8\n\ndata: last\n\ndata: unfinished";
     let origin = Origin::plain(move |_| events(vec![stream])).await;
-    let body = format!("{COLLECT} return Response.json(await collect(new EventSource(origin), 4, ['message', 'own']))");
+    let body = format!(
+        "{COLLECT} return Response.json(await collect(new EventSource(origin), 4, ['message', 'own']))"
+    );
     let expected = r#"[["message","one\ntwo","7",true,true],["own","","7",true,true],["message"," x","",true,true],["message","last","8",true,true]]"#;
     assert_eq!(answer(&shard, &origin, &body).await, expected);
     let asked = &origin.asked.borrow()[0];
@@ -117,7 +123,8 @@ async fn a_source_gives_up_an_address_with_credentials(shard: Rc<Shard>) {
 
 async fn a_closed_source_is_closed(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| {
-        let mut answer = streamed(stream::iter([Bytes::from("data: x\n\n")]).chain(stream::pending()));
+        let mut answer =
+            streamed(stream::iter([Bytes::from("data: x\n\n")]).chain(stream::pending()));
         answer.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
         answer
     })

@@ -29,17 +29,44 @@ async fn caught(shard: &Shard, url: &str) -> String {
 }
 
 async fn a_failure_names_its_stage_and_the_remedy(shard: Rc<Shard>) {
-    let closed = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
+    let closed =
+        { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
     for (url, name, part, stage) in [
-        (format!("http://origin.test:{closed}/"), "fetch failed: cannot connect to origin.test", "refused", "connect"),
-        ("http://nowhere.test/".to_owned(), "fetch failed: the name nowhere.test", "cannot be resolved", "resolve"),
-        ("http://origin.test:25/".to_owned(), "fetch failed: port 25", "another protocol", "policy"),
-        ("ftp://origin.test/".to_owned(), "fetch failed: the URL scheme 'ftp:'", "data:", "request"),
-        ("blob:https://a.test/1".to_owned(), "fetch failed: the URL scheme 'blob:'", "data:", "request"),
+        (
+            format!("http://origin.test:{closed}/"),
+            "fetch failed: cannot connect to origin.test",
+            "refused",
+            "connect",
+        ),
+        (
+            "http://nowhere.test/".to_owned(),
+            "fetch failed: the name nowhere.test",
+            "cannot be resolved",
+            "resolve",
+        ),
+        (
+            "http://origin.test:25/".to_owned(),
+            "fetch failed: port 25",
+            "another protocol",
+            "policy",
+        ),
+        (
+            "ftp://origin.test/".to_owned(),
+            "fetch failed: the URL scheme 'ftp:'",
+            "data:",
+            "request",
+        ),
+        (
+            "blob:https://a.test/1".to_owned(),
+            "fetch failed: the URL scheme 'blob:'",
+            "data:",
+            "request",
+        ),
         ("about:blank".to_owned(), "fetch failed: the URL scheme 'about:'", "data:", "request"),
     ] {
         let caught = caught(&shard, &url).await;
-        let whole = caught.starts_with(&format!("TypeError|{name}")) && caught.ends_with(&format!("|{stage}"));
+        let whole = caught.starts_with(&format!("TypeError|{name}"))
+            && caught.ends_with(&format!("|{stage}"));
         assert!(whole && caught.contains(part), "{url}: {caught}");
     }
 }
@@ -56,7 +83,8 @@ async fn what_leads_inside_is_refused_without_saying_where(shard: Rc<Shard>) {
         assert!(caught.ends_with("|policy") && caught.contains("--egress-allow"), "{caught}");
         assert!(!caught.contains("10.96"), "{caught}");
     }
-    let origin = Origin::plain(|_| redirect(302, "http://169.254.169.254/latest/meta-data/iam/")).await;
+    let origin =
+        Origin::plain(|_| redirect(302, "http://169.254.169.254/latest/meta-data/iam/")).await;
     let caught = caught(&shard, origin.url("/").as_str()).await;
     assert!(caught.ends_with("|policy"), "{caught}");
 }
@@ -68,9 +96,13 @@ async fn an_invocation_has_so_many_subrequests(shard: Rc<Shard>) {
          return Response.json(ends.map((end) => end.reason?.cause.stage ?? end.value.status))",
         origin.url("/")
     );
-    let worker = shard.handler(&body).limits(|limits| limits.subrequests = 4).start().await.unwrap();
+    let worker =
+        shard.handler(&body).limits(|limits| limits.subrequests = 4).start().await.unwrap();
     for _ in 0..2 {
-        assert_eq!(text(worker.get("/").await.unwrap()).await, r#"[200,200,200,200,"limit","limit","limit"]"#);
+        assert_eq!(
+            text(worker.get("/").await.unwrap()).await,
+            r#"[200,200,200,200,"limit","limit","limit"]"#
+        );
     }
 }
 
@@ -102,7 +134,10 @@ async fn a_bomb_is_stopped_by_the_workers_memory(shard: Rc<Shard>) {
         answer
     })
     .await;
-    let body = format!("return Response.json((await (await fetch('{}')).arrayBuffer()).byteLength)", origin.url("/"));
+    let body = format!(
+        "return Response.json((await (await fetch('{}')).arrayBuffer()).byteLength)",
+        origin.url("/")
+    );
     let worker = shard.handler(&body).limits(|limits| limits.memory_mib = 32);
     assert_eq!(worker.failure().await, (FailureCode::MemoryLimitExceeded, Phase::Handler));
     shard.expect_a_neighbour_to_answer().await;
@@ -114,18 +149,27 @@ async fn fetches_end_with_their_invocation(shard: Rc<Shard>) {
         let _ = stream.read_to_end(&mut all).await;
     })
     .await;
-    let body =
-        format!("fetch('{}'); await fetch('{}'); return new Response('never')", silent.url("/"), silent.url("/"));
+    let body = format!(
+        "fetch('{}'); await fetch('{}'); return new Response('never')",
+        silent.url("/"),
+        silent.url("/")
+    );
     let worker = shard.handler(&body).limits(|limits| limits.wall_ms = 2_000);
     assert_eq!(worker.failure().await.0, FailureCode::WallLimitExceeded);
-    await_condition("the end of both connections", || (silent.connections.get(), silent.open.get()) == (2, 0)).await;
+    await_condition("the end of both connections", || {
+        (silent.connections.get(), silent.open.get()) == (2, 0)
+    })
+    .await;
     // A fetch that is not awaited ends with the invocation too.
     let body = format!(
         "fetch('{}').catch(() => {{}}); await scheduler.wait(500); return new Response('done')",
         silent.url("/")
     );
     assert_eq!(text(shard.handler(&body).get().await.unwrap()).await, "done");
-    await_condition("the end of the connection", || (silent.connections.get(), silent.open.get()) == (3, 0)).await;
+    await_condition("the end of the connection", || {
+        (silent.connections.get(), silent.open.get()) == (3, 0)
+    })
+    .await;
 }
 
 async fn a_body_outlives_its_invocation_for_nobody(shard: Rc<Shard>) {

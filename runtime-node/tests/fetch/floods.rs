@@ -60,7 +60,11 @@ async fn serve_a_neighbour(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
         say(&mut neighbour, &text).await;
         assert_eq!(hear(&mut neighbour).await, text);
     }
-    assert!(taken.get() <= bound, "{} bytes have been taken for a peer that never reads", taken.get());
+    assert!(
+        taken.get() <= bound,
+        "{} bytes have been taken for a peer that never reads",
+        taken.get()
+    );
 }
 
 async fn a_client_that_pings_and_never_reads_is_held_back(shard: Rc<Shard>) {
@@ -102,7 +106,11 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     while !heard.ends_with(b"\x8a\x04last") {
         heard.extend_from_slice(&received.next().await.expect("the tunnel is open").unwrap());
     }
-    assert_eq!(heard.len(), count * (2 + 125) + 6, "every message has come back, and the answer to the ping");
+    assert_eq!(
+        heard.len(),
+        count * (2 + 125) + 6,
+        "every message has come back, and the answer to the ping"
+    );
 }
 
 /// Starts an origin that accepts a WebSocket and then sends pings for as long as the network takes

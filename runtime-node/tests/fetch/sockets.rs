@@ -58,10 +58,19 @@ fetching![
 pub(crate) type Client = WebSocketStream<DuplexStream>;
 
 /// Returns an opening handshake, and the sender of the client's bytes.
-pub(crate) fn opening(headers: &[(&str, &str)]) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, Broken>>) {
+pub(crate) fn opening(
+    headers: &[(&str, &str)],
+) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, Broken>>) {
     let (sent, body) = mpsc::unbounded();
-    let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: (*value).to_owned().into() };
-    let headers = [("upgrade", "websocket"), ("connection", "upgrade")].iter().chain(headers).map(header).collect();
+    let header = |(name, value): &(&str, &str)| Header {
+        name: (*name).to_owned(),
+        value: (*value).to_owned().into(),
+    };
+    let headers = [("upgrade", "websocket"), ("connection", "upgrade")]
+        .iter()
+        .chain(headers)
+        .map(header)
+        .collect();
     (FetchRequest { headers, body: Body::Stream(Box::pin(body)), ..request("/chat") }, sent)
 }
 
@@ -75,7 +84,10 @@ pub(crate) async fn connect(worker: &Loaded) -> Client {
 }
 
 /// Joins both directions of a tunnel into one client.
-fn join(response: FetchResponse, sent: mpsc::UnboundedSender<Result<Bytes, Broken>>) -> DuplexClient {
+fn join(
+    response: FetchResponse,
+    sent: mpsc::UnboundedSender<Result<Bytes, Broken>>,
+) -> DuplexClient {
     assert_eq!(response.status, 101);
     let ResponseBody::Stream(mut received) = response.body else { panic!("a tunnel is a stream") };
     let (mine, theirs) = tokio::io::duplex(16 * 1024);
@@ -171,7 +183,8 @@ async fn the_answer_agrees_to_what_was_asked(shard: Rc<Shard>) {
     let worker = shard.handler(body).start().await.unwrap();
     let (request, _sent) = opening(&[KEY, VERSION, ("sec-websocket-protocol", "talk, chat")]);
     let response = worker.0.fetch(request).await.unwrap();
-    let headers: Vec<_> = response.headers.iter().map(|h| (h.name.as_str(), &h.value[..])).collect();
+    let headers: Vec<_> =
+        response.headers.iter().map(|h| (h.name.as_str(), &h.value[..])).collect();
     assert_eq!(
         headers,
         [
@@ -202,9 +215,9 @@ async fn a_request_that_is_not_as_the_standard_has_it_is_refused(shard: Rc<Shard
 }
 
 async fn a_long_message_comes_whole_in_whatever_frames(shard: Rc<Shard>) {
-    let body =
-        "on('message', ({ data }) => server.send(typeof data === 'string' ? data : new Uint8Array(data).reverse()));";
-    let worker = shard.handler(&serving(body)).limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
+    let body = "on('message', ({ data }) => server.send(typeof data === 'string' ? data : new Uint8Array(data).reverse()));";
+    let worker =
+        shard.handler(&serving(body)).limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
     let mut client = connect(&worker).await;
     for length in [125, 126, 65_535, 65_536, 3_000_001] {
         let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
@@ -214,9 +227,15 @@ async fn a_long_message_comes_whole_in_whatever_frames(shard: Rc<Shard>) {
     }
     // The frames split a character, with a ping between them.
     let [first, rest] = [&"𝄞".as_bytes()[..2], &"𝄞".as_bytes()[2..]].map(Bytes::copy_from_slice);
-    client.send(Message::Frame(Frame::message(first, OpCode::Data(Data::Text), false))).await.unwrap();
+    client
+        .send(Message::Frame(Frame::message(first, OpCode::Data(Data::Text), false)))
+        .await
+        .unwrap();
     client.send(Message::Ping("between".into())).await.unwrap();
-    client.send(Message::Frame(Frame::message(rest, OpCode::Data(Data::Continue), true))).await.unwrap();
+    client
+        .send(Message::Frame(Frame::message(rest, OpCode::Data(Data::Continue), true)))
+        .await
+        .unwrap();
     assert_eq!(client.next().await.unwrap().unwrap(), Message::Pong("between".into()));
     assert_eq!(hear(&mut client).await, "𝄞");
 }
@@ -266,7 +285,9 @@ async fn a_client_that_goes_away_is_heard_of(shard: Rc<Shard>) {
 
 async fn what_the_protocol_forbids_ends_the_socket_with_its_code(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
-    let masked = |first: u8, payload: &[u8]| [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat();
+    let masked = |first: u8, payload: &[u8]| {
+        [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+    };
     for (what, bytes, code) in [
         ("no mask", vec![0x81, 1, b'a'], 1002),
         ("reserved bits", masked(0xC1, b"a"), 1002),
@@ -288,7 +309,12 @@ async fn what_the_protocol_forbids_ends_the_socket_with_its_code(shard: Rc<Shard
 }
 
 async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
-    let worker = shard.handler(&serving(ECHO)).limits(|limits| limits.memory_mib = 16).start().await.unwrap();
+    let worker = shard
+        .handler(&serving(ECHO))
+        .limits(|limits| limits.memory_mib = 16)
+        .start()
+        .await
+        .unwrap();
     // At once, if the frame's header announces the length.
     let (request, sent) = opening(&[KEY, VERSION]);
     let response = worker.0.fetch(request).await.unwrap();
@@ -297,7 +323,9 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
     assert_eq!(response.body.collect().await.unwrap()[..], [0x88, 2, 0x03, 0xF1]);
     // When memory runs out, if the message comes in fragments.
     let mut client = connect(&worker).await;
-    let part = |data, is_final| Message::Frame(Frame::message(vec![0; 1 << 20], OpCode::Data(data), is_final));
+    let part = |data, is_final| {
+        Message::Frame(Frame::message(vec![0; 1 << 20], OpCode::Data(data), is_final))
+    };
     client.feed(part(Data::Binary, false)).await.unwrap();
     let mut sent = 1;
     while client.send(part(Data::Continue, false)).await.is_ok() {
@@ -320,7 +348,8 @@ async fn each_message_has_cpu_time_of_its_own(shard: Rc<Shard>) {
           for (let i = 0; i < 2e6; i++) x += i;
           server.send(data);
         });";
-    let worker = shard.handler(&serving(body)).limits(|limits| limits.cpu_ms = 200).start().await.unwrap();
+    let worker =
+        shard.handler(&serving(body)).limits(|limits| limits.cpu_ms = 200).start().await.unwrap();
     let mut client = connect(&worker).await;
     let begun = std::time::Instant::now();
     while begun.elapsed() < Duration::from_millis(600) {
@@ -334,7 +363,12 @@ async fn each_message_has_cpu_time_of_its_own(shard: Rc<Shard>) {
 }
 
 async fn a_socket_may_be_idle_for_as_long_as_the_wall_limit(shard: Rc<Shard>) {
-    let worker = shard.handler(&serving(ECHO)).limits(|limits| limits.wall_ms = 1_000).start().await.unwrap();
+    let worker = shard
+        .handler(&serving(ECHO))
+        .limits(|limits| limits.wall_ms = 1_000)
+        .start()
+        .await
+        .unwrap();
     let mut client = connect(&worker).await;
     let begun = std::time::Instant::now();
     while begun.elapsed() < Duration::from_millis(1_500) {
@@ -348,8 +382,14 @@ async fn a_socket_may_be_idle_for_as_long_as_the_wall_limit(shard: Rc<Shard>) {
 }
 
 async fn an_invocation_that_is_stopped_says_so_to_its_client(shard: Rc<Shard>) {
-    let body = "on('message', () => { const all = []; for (;;) all.push(new Array(1e4).fill(all)) });";
-    let worker = shard.handler(&serving(body)).limits(|limits| limits.memory_mib = 16).start().await.unwrap();
+    let body =
+        "on('message', () => { const all = []; for (;;) all.push(new Array(1e4).fill(all)) });";
+    let worker = shard
+        .handler(&serving(body))
+        .limits(|limits| limits.memory_mib = 16)
+        .start()
+        .await
+        .unwrap();
     let mut client = connect(&worker).await;
     say(&mut client, "go").await;
     drop(worker);
@@ -369,7 +409,7 @@ async fn a_node_that_leaves_says_so(shard: Rc<Shard>) {
     let mut client = connect(&worker).await;
     say(&mut client, "before").await;
     assert_eq!(hear(&mut client).await, "before");
-    shard.engine.close_sockets();
+    shard.engine.leave();
     assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1001));
     assert!(client.next().await.is_none());
     worker.0.idle().await;
@@ -400,7 +440,9 @@ async fn a_client_that_does_not_read_fills_the_workers_memory_and_no_more(shard:
         });
         on('error', () => console.log('full'));
         on('close', (e) => console.log('closed', e.code, e.wasClean));";
-    let worker = shard.handler(&serving(body)).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 5_000));
+    let worker = shard
+        .handler(&serving(body))
+        .limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 5_000));
     let worker = worker.start().await.unwrap();
     let mut client = connect(&worker).await;
     say(&mut client, "go").await;
@@ -458,7 +500,11 @@ fn agreement(key: &Key, headers: &str) -> String {
 
 async fn serve_echo(mut stream: TcpStream, headers: &str, heard: &Heard) {
     let Some(head) = read_head(&mut stream).await else { return };
-    let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: ")).unwrap_or_default().to_owned();
+    let key = head
+        .lines()
+        .find_map(|line| line.strip_prefix("sec-websocket-key: "))
+        .unwrap_or_default()
+        .to_owned();
     heard.heads.borrow_mut().push(head);
     let Some(key) = Key::read(key.as_bytes()) else {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
@@ -477,10 +523,9 @@ async fn serve_echo(mut stream: TcpStream, headers: &str, heard: &Heard) {
                 Ok(()) | Err(Error::ConnectionClosed) => {}
                 Err(_) => break,
             },
-            Message::Close(frame) => heard
-                .closes
-                .borrow_mut()
-                .push_back(frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()))),
+            Message::Close(frame) => heard.closes.borrow_mut().push_back(
+                frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned())),
+            ),
             _ => {}
         }
     }
@@ -518,13 +563,18 @@ async fn a_fetched_socket_talks_to_its_origin(shard: Rc<Shard>) {
           status, body, headers.get('sec-websocket-protocol'), state, before, again, text, [...new Uint8Array(bytes)],
           code, reason, wasClean, await plain.text(), plain.webSocket,
         ])";
-    let expected = r#"[101,null,"chat",1,"TypeError","TypeError","text",[2,0],4000,"done",true,"plain",null]"#;
+    let expected =
+        r#"[101,null,"chat",1,"TypeError","TypeError","text",[2,0],4000,"done",true,"plain",null]"#;
     assert_eq!(answer(&shard, &origin, body).await, expected);
     assert_eq!(heard.closes.borrow()[0], Some((4000, "done".to_owned())));
     let head = heard.heads.borrow()[0].to_ascii_lowercase();
-    for line in
-        ["get / http/1.1", "connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", "x-mine: yes"]
-    {
+    for line in [
+        "get / http/1.1",
+        "connection: upgrade",
+        "upgrade: websocket",
+        "sec-websocket-version: 13",
+        "x-mine: yes",
+    ] {
         assert!(head.contains(line), "{line}: {head}");
     }
     await_condition("the end of the connection", || heard.open.get() == 0).await;
@@ -549,8 +599,7 @@ async fn a_web_socket_opens_and_says_what_the_origin_has_chosen(shard: Rc<Shard>
           states, early, blob.data instanceof Blob, await blob.data.text(), blob.origin === `ws${origin.slice(0, -1)}`,
           buffer.data.byteLength, close.code, close.reason, close.wasClean, socket.readyState, close.isTrusted,
         ])";
-    let expected =
-        r#"[[0,"","blob",0,1,"b","",true,5],"InvalidStateError",true,"ablob",true,3,3001,"asked",true,3,true]"#;
+    let expected = r#"[[0,"","blob",0,1,"b","",true,5],"InvalidStateError",true,"ablob",true,3,3001,"asked",true,3,true]"#;
     assert_eq!(answer(&shard, &origin, body).await, expected);
 }
 
@@ -561,14 +610,21 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
           socket.onclose = (e) => resolve([...seen, ['close', e.code, e.reason, e.wasClean, socket.readyState]]);
         });";
     let failed = r#"[["error",3],["close",1006,"",false,3]]"#;
-    let each =
-        |url: &str, more: &str| format!("{events} return Response.json(await events(new WebSocket({url}{more})))");
+    let each = |url: &str, more: &str| {
+        format!("{events} return Response.json(await events(new WebSocket({url}{more})))")
+    };
     let (origin, _heard) = echo("").await;
     // The origin selects none of the offered subprotocols.
     assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await, failed);
-    for headers in ["sec-websocket-protocol: other\r\n", "sec-websocket-extensions: permessage-deflate\r\n"] {
+    for headers in
+        ["sec-websocket-protocol: other\r\n", "sec-websocket-extensions: permessage-deflate\r\n"]
+    {
         let (origin, _heard) = echo(headers).await;
-        assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await, failed, "{headers}");
+        assert_eq!(
+            answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await,
+            failed,
+            "{headers}"
+        );
     }
     for raw in [
         &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"[..],
@@ -615,14 +671,20 @@ async fn a_socket_is_handed_on_past_javascript(shard: Rc<Shard>) {
     let (request, sent) = opening(&[KEY, VERSION, ("sec-websocket-protocol", "chat")]);
     let response = worker.0.fetch(request).await.unwrap();
     let accept = response.headers.iter().filter(|header| header.name == "sec-websocket-accept");
-    assert_eq!(accept.map(|header| &header.value[..]).collect::<Vec<_>>(), [b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="]);
+    assert_eq!(
+        accept.map(|header| &header.value[..]).collect::<Vec<_>>(),
+        [b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="]
+    );
     let mut client = join(response, sent);
     for length in [0, 1, 70_000, 2_000_000] {
         let message = Message::binary(vec![7; length]);
         client.send(message.clone()).await.unwrap();
         assert_eq!(client.next().await.unwrap().unwrap(), message);
     }
-    client.close(Some(CloseFrame { code: CloseCode::Normal, reason: "enough".into() })).await.unwrap();
+    client
+        .close(Some(CloseFrame { code: CloseCode::Normal, reason: "enough".into() }))
+        .await
+        .unwrap();
     assert_eq!(hear_close(&mut client).await, Some((1000, "enough".to_owned())));
     worker.0.idle().await;
     assert_eq!(heard.closes.borrow()[0], Some((1000, "enough".to_owned())));
@@ -630,14 +692,18 @@ async fn a_socket_is_handed_on_past_javascript(shard: Rc<Shard>) {
 
 async fn a_flood_of_frames_is_no_ones_trouble_but_its_own(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
-    let masked = |first: u8, payload: &[u8]| [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat();
+    let masked = |first: u8, payload: &[u8]| {
+        [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+    };
     // A message of empty fragments that never ends, and a flood of pings.
     let floods = [masked(0x00, b"").repeat(200_000), masked(0x89, b"x").repeat(100_000)];
     for (begin, flood) in [masked(0x01, b""), Vec::new()].into_iter().zip(floods) {
         let (request, sent) = opening(&[KEY, VERSION]);
         let response = worker.0.fetch(request).await.unwrap();
         sent.unbounded_send(Ok(begin.into())).unwrap();
-        flood.chunks(64 * 1024).for_each(|piece| sent.unbounded_send(Ok(Bytes::copy_from_slice(piece))).unwrap());
+        flood
+            .chunks(64 * 1024)
+            .for_each(|piece| sent.unbounded_send(Ok(Bytes::copy_from_slice(piece))).unwrap());
         drop(sent);
         shard.expect_a_neighbour_to_answer().await;
         drop(response.body.collect().await);

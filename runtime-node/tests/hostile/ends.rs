@@ -41,7 +41,8 @@ pub(crate) fn trial(name: String) -> Trial {
             unsafe { alone.pre_exec(bound_memory) };
         }
         let output = alone.output()?;
-        let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        let printed =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         judge(output.status, &printed).map_err(|why| Failed::from(format!("{why}\n{printed}")))
     })
 }

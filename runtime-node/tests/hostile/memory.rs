@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok()).unwrap_or_default() << 10
+    line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok()).unwrap_or_default()
+        << 10
 }
 
 /// Returns freed memory to the system, which the C library otherwise keeps for later.

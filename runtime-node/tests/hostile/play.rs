@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use libtest_mimic::Trial;
-use tenon_engine::{Body, Engine, FetchResponse, Headroom};
+use tenon_engine::{Body, FetchResponse, Headroom};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_web::Web;
 
 use crate::ends;
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
@@ -53,8 +54,8 @@ pub(crate) fn trial(script: Script) -> Trial {
     if ends::needs_a_process(&script.name) {
         return ends::trial(script.name);
     }
-    let equip = |engine: Engine| engine.with_headroom(Headroom::within(ends::MEMORY));
-    harness::trial_with(script.name.clone(), equip, move |shard| Box::pin(play(script, shard)))
+    let make = || harness::engine(Web::default()).with_headroom(Headroom::within(ends::MEMORY));
+    harness::trial_on(script.name.clone(), make, move |shard| Box::pin(play(script, shard)))
 }
 
 async fn play(script: Script, shard: Rc<Shard>) {
@@ -118,20 +119,26 @@ async fn yardstick(neighbour: &Neighbour, shard: &Shard) -> Yardstick {
 }
 
 /// Sends the script's requests and returns how each of them ended.
-async fn requests(script: &Script, shard: &Shard, progress: &Progress) -> Vec<Result<String, Failure>> {
+async fn requests(
+    script: &Script,
+    shard: &Shard,
+    progress: &Progress,
+) -> Vec<Result<String, Failure>> {
     let mut ends = Vec::new();
     let mut running: Vec<Option<Loaded>> = vec![None; script.revisions.len()];
     for number in 0..script.requests {
         let revision = number % running.len();
         // As a pool does: a condemned isolate is replaced.
-        let isolate = match running[revision].take().filter(|isolate| isolate.0.condemned().is_none()) {
-            Some(isolate) => isolate,
-            None => match progress.starting(worker(script, revision, shard).start()).await {
-                Ok(isolate) => isolate,
-                Err(failure) => return vec![Err(failure)],
-            },
-        };
-        let all = (0..script.at_once).map(|_| async { text(request(script, &isolate).await?).await });
+        let isolate =
+            match running[revision].take().filter(|isolate| isolate.0.condemned().is_none()) {
+                Some(isolate) => isolate,
+                None => match progress.starting(worker(script, revision, shard).start()).await {
+                    Ok(isolate) => isolate,
+                    Err(failure) => return vec![Err(failure)],
+                },
+            };
+        let all =
+            (0..script.at_once).map(|_| async { text(request(script, &isolate).await?).await });
         ends.extend(join_all(all).await);
         isolate.0.idle().await;
         running[revision] = Some(isolate);
@@ -152,9 +159,13 @@ async fn request(script: &Script, isolate: &Loaded) -> Result<FetchResponse, Fai
 }
 
 fn worker(script: &Script, revision: usize, shard: &Shard) -> Worker {
-    let modules: Vec<_> = script.revisions[revision].iter().map(|(name, source)| (&name[..], &source[..])).collect();
-    let worker =
-        shard.modules(&modules).limits(|limits| *limits = script.limits).state(script.state).flags(&script.flags);
+    let modules: Vec<_> =
+        script.revisions[revision].iter().map(|(name, source)| (&name[..], &source[..])).collect();
+    let worker = shard
+        .modules(&modules)
+        .limits(|limits| *limits = script.limits)
+        .state(script.state)
+        .flags(&script.flags);
     worker.secret("SECRET", "the hostile Worker's own")
 }
 
@@ -162,8 +173,12 @@ impl End {
     fn is(&self, end: &Result<String, Failure>) -> bool {
         match (self, end) {
             (Self::Answer(expected), Ok(text)) => expected == text,
-            (Self::StartFailure(code), Err(failure)) => failure.phase == Phase::Start && failure.code.as_str() == code,
-            (Self::Failure(code), Err(failure)) => failure.phase == Phase::Handler && failure.code.as_str() == code,
+            (Self::StartFailure(code), Err(failure)) => {
+                failure.phase == Phase::Start && failure.code.as_str() == code
+            }
+            (Self::Failure(code), Err(failure)) => {
+                failure.phase == Phase::Handler && failure.code.as_str() == code
+            }
             _ => false,
         }
     }
@@ -177,7 +192,8 @@ struct Neighbour {
 
 impl Neighbour {
     async fn start(shard: &Shard) -> Self {
-        let isolate = shard.handler(NEIGHBOUR).secret("WHO", "the neighbour").start().await.unwrap();
+        let isolate =
+            shard.handler(NEIGHBOUR).secret("WHO", "the neighbour").start().await.unwrap();
         let neighbour = Self { isolate, asked: Cell::new(0) };
         neighbour.ask().await;
         neighbour
@@ -186,7 +202,8 @@ impl Neighbour {
     /// Sends it a request and checks the response.
     async fn ask(&self) {
         let number = self.asked.replace(self.asked.get() + 1);
-        let response = self.isolate.get(&format!("/{number}")).await.expect("the neighbour answers");
+        let response =
+            self.isolate.get(&format!("/{number}")).await.expect("the neighbour answers");
         assert_eq!(response.text(), format!("/{number} for the neighbour"));
     }
 

@@ -65,12 +65,17 @@ pub(crate) fn all(directory: &Path) -> Vec<Script> {
     let mut files: Vec<_> = directories(directory).flat_map(|family| files(&family)).collect();
     files.sort();
     let shared = directory.parent().unwrap();
-    let parse = |file: &Path| Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap(), shared);
+    let parse = |file: &Path| {
+        Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap(), shared)
+    };
     files.iter().map(|file| parse(file)).collect()
 }
 
 fn directories(directory: &Path) -> impl Iterator<Item = std::path::PathBuf> {
-    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+    std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
 }
 
 fn files(family: &Path) -> Vec<std::path::PathBuf> {
@@ -93,7 +98,13 @@ impl Script {
             revisions: vec![entrypoint()],
             ends: Vec::new(),
             // Enough time for a busy machine, and no more memory than a test needs.
-            limits: Limits { cpu_ms: 50, wall_ms: 2_000, startup_ms: 2_000, memory_mib: 32, ..Limits::default() },
+            limits: Limits {
+                cpu_ms: 50,
+                wall_ms: 2_000,
+                startup_ms: 2_000,
+                memory_mib: 32,
+                ..Limits::default()
+            },
             state: StatePolicy::default(),
             flags: BTreeSet::new(),
             beyond: Duration::ZERO,
@@ -138,7 +149,9 @@ impl Script {
             "state" => self.state = state(value),
             "flags" => self.flags = value.split(' ').map(|flag| flag.parse().unwrap()).collect(),
             "beyond" => self.beyond = Duration::from_millis(value.parse().unwrap()),
-            "with" => self.modules().push((value.to_owned(), std::fs::read_to_string(shared.join(value)).unwrap())),
+            "with" => self
+                .modules()
+                .push((value.to_owned(), std::fs::read_to_string(shared.join(value)).unwrap())),
             "revision" => self.revisions.push(entrypoint()),
             "module" => self.modules().push((value.to_owned(), String::new())),
             "chain" => self.modules().extend(chain(value.parse().unwrap())),
@@ -188,7 +201,9 @@ fn deep(levels: usize) -> (String, String) {
 
 /// Returns modules that contain no code.
 fn many(number: usize) -> impl Iterator<Item = (String, String)> {
-    (1..=number).flat_map(|n| ["json", "txt", "bin"].map(|kind| (format!("many/{n}.{kind}"), n.to_string())))
+    (1..=number).flat_map(|n| {
+        ["json", "txt", "bin"].map(|kind| (format!("many/{n}.{kind}"), n.to_string()))
+    })
 }
 
 impl End {

@@ -46,7 +46,11 @@ pub(crate) struct Yardstick {
 
 /// Checks that a request made the neighbour wait for little more than its own CPU limit, and a
 /// start for little more than the start-up limit.
-pub(crate) fn expect_short(script: &Script, waits: &Waits, yardstick: &Yardstick) -> Result<(), TooLong> {
+pub(crate) fn expect_short(
+    script: &Script,
+    waits: &Waits,
+    yardstick: &Yardstick,
+) -> Result<(), TooLong> {
     // Concurrent requests may use up their CPU limits back to back.
     let at_once = script.at_once as u32;
     let Yardstick { alone, grace } = *yardstick;

@@ -25,9 +25,13 @@ trials! {
 
 async fn a_worker_answers(name: &'static str) {
     let stand = Stand::start(name).await;
-    let hello = stand.handler("hello", "return new Response('hello', { status: 201, headers: { 'x-a': 'b' } })");
+    let hello = stand
+        .handler("hello", "return new Response('hello', { status: 201, headers: { 'x-a': 'b' } })");
     let answer = stand.client().get(&hello).await.unwrap();
-    assert_eq!((answer.status, answer.text(), answer.header("x-a")), (201, "hello", Some(&b"b"[..])));
+    assert_eq!(
+        (answer.status, answer.text(), answer.header("x-a")),
+        (201, "hello", Some(&b"b"[..]))
+    );
     assert_eq!(stand.metric("tenon_invocations_total", &[("code", "ok")]), 1);
     assert_eq!(stand.metric("tenon_isolates", &[("state", "warm")]), 1);
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
@@ -55,8 +59,10 @@ async fn large_bodies_go_both_ways(name: &'static str) {
 
 async fn a_head_may_be_larger_than_its_room_before_the_body(name: &'static str) {
     let stand = Stand::start(name).await;
-    let worker = stand
-        .handler("worker", "return new Response(await request.text(), { headers: { 'x-long': 'v'.repeat(20_000) } })");
+    let worker = stand.handler(
+        "worker",
+        "return new Response(await request.text(), { headers: { 'x-long': 'v'.repeat(20_000) } })",
+    );
     for length in [0, 1, ROOM] {
         let answer = stand.client().post(&worker, Bytes::from(vec![b'b'; length])).await.unwrap();
         assert_eq!(answer.body, vec![b'b'; length]);
@@ -86,9 +92,12 @@ async fn a_body_is_streamed_while_it_is_sent(name: &'static str) {
 }
 
 async fn every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once(name: &'static str) {
-    let stand = Stand::with(name, |config| config.shards = 2).await;
-    let counter =
-        stand.worker("counter", "let n = 0; export default { fetch: () => new Response(String(++n)) }", |_| {});
+    let stand = Stand::with(name, |config| config.listen.shards = 2).await;
+    let counter = stand.worker(
+        "counter",
+        "let n = 0; export default { fetch: () => new Response(String(++n)) }",
+        |_| {},
+    );
     for client in stand.clients() {
         for n in ["1", "2"] {
             assert_eq!(client.get(&counter).await.unwrap().text(), n);
@@ -106,7 +115,12 @@ async fn an_exception_is_its_own_code_and_a_line_in_the_log(name: &'static str) 
     let failure = stand.client().get(&broken).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::WorkerException, Phase::Handler));
     assert!(!failure.message.contains("of the tenant"), "{failure}");
-    for part in ["of the tenant", "code=\"worker_exception\"", "request_id=\"a-request\"", &broken.digest.short()] {
+    for part in [
+        "of the tenant",
+        "code=\"worker_exception\"",
+        "request_id=\"a-request\"",
+        &broken.digest.short(),
+    ] {
         assert!(stand.logged(part), "{part} is not in the log");
     }
     assert_eq!(stand.metric("tenon_invocations_total", &[("code", "worker_exception")]), 1);
@@ -129,15 +143,19 @@ async fn a_worker_whose_callers_hang_up_is_well(name: &'static str) {
         tokio::task::yield_now().await;
         upload.cancel();
     }
-    assert_eq!(stand.client().post(&echo, Bytes::from_static(b"well")).await.unwrap().text(), "well");
+    assert_eq!(
+        stand.client().post(&echo, Bytes::from_static(b"well")).await.unwrap().text(),
+        "well"
+    );
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
 async fn a_caller_who_leaves_cancels_the_invocation(name: &'static str) {
     let stand = Stand::start(name).await;
-    let waits = stand.handler_with("waits", "await request.text(); return new Response()", |limits| {
-        limits.concurrency = 1;
-    });
+    let waits =
+        stand.handler_with("waits", "await request.text(); return new Response()", |limits| {
+            limits.concurrency = 1;
+        });
     // The first client resets its stream; the second loses its connection.
     let upload = stand.client().upload(&waits);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
@@ -157,7 +175,11 @@ struct Connection(tokio::runtime::Runtime);
 
 impl Connection {
     fn open(client: &Client, worker: crate::harness::Deployed) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let address = client.address();
         runtime.spawn(async move {
             let mut upload = Client::of(address).upload(&worker);

@@ -24,7 +24,8 @@ const LINGERS: &str = "ctx.waitUntil((async () => {
     return new Response()";
 
 async fn a_node_with_nothing_to_do_ends_at_once(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let mut stand =
+        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let hello = stand.handler("hello", WAITS);
     stand.client().get(&hello).await.unwrap();
     stand.begin_drain();
@@ -32,7 +33,8 @@ async fn a_node_with_nothing_to_do_ends_at_once(name: &'static str) {
 }
 
 async fn what_is_in_flight_is_finished_and_what_is_new_is_refused(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let mut stand =
+        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let waits = stand.handler("waits", WAITS);
     let upload = stand.client().upload(&waits);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
@@ -57,7 +59,8 @@ async fn what_is_in_flight_is_finished_and_what_is_new_is_refused(name: &'static
 }
 
 async fn what_wait_until_keeps_is_finished(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let mut stand =
+        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let lingers = stand.handler("lingers", LINGERS);
     stand.client().get(&lingers).await.unwrap();
     stand.begin_drain();
@@ -66,7 +69,8 @@ async fn what_wait_until_keeps_is_finished(name: &'static str) {
 }
 
 async fn a_node_waits_for_an_isolate_that_its_pool_has_let_go(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let mut stand =
+        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let body = format!("if (request.method === 'POST') for (;;); {LINGERS}");
     let lingers = stand.handler_with("lingers", &body, |limits| limits.cpu_ms = 100);
     stand.client().get(&lingers).await.unwrap();
@@ -82,7 +86,8 @@ async fn a_node_waits_for_an_isolate_that_its_pool_has_let_go(name: &'static str
 }
 
 async fn the_grace_is_the_longest_it_takes(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_millis(200)).await;
+    let mut stand =
+        Stand::with(name, |config| config.drain.grace = Duration::from_millis(200)).await;
     let waits = stand.handler("waits", WAITS);
     let mut upload = stand.client().upload(&waits);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
@@ -90,5 +95,8 @@ async fn the_grace_is_the_longest_it_takes(name: &'static str) {
     stand.join().await;
     let failure = upload.answer().await.unwrap_err();
     assert_eq!(failure.code, FailureCode::Internal, "the connection is gone: {failure}");
-    await_condition("the line of the grace", || crate::harness::log::lines().iter().any(|l| l.contains("grace"))).await;
+    await_condition("the line of the grace", || {
+        crate::harness::log::lines().iter().any(|l| l.contains("grace"))
+    })
+    .await;
 }

@@ -1,30 +1,23 @@
 //! A node with its catalog, and the operations that tests perform on them.
 
-#[path = "harness/catalog.rs"]
 pub(crate) mod catalog;
-#[path = "harness/client.rs"]
 pub(crate) mod client;
-#[path = "harness/kept.rs"]
 pub(crate) mod kept;
-#[path = "harness/log.rs"]
 pub(crate) mod log;
-#[path = "harness/router.rs"]
 pub(crate) mod router;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::Bytes;
 use libtest_mimic::Trial;
 use prometheus::Registry;
 use tenon_lifecycle::drain::{self, Signal};
 use tenon_lifecycle::readiness::Readiness;
-use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
-use tenon_runtime_node::config::Config;
+use tenon_proto::revision::{Binding, Limits, Revision};
+use tenon_runtime_node::config::{Config, DrainConfig, ListenConfig, MemoryConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
 
 use catalog::Catalog;
@@ -49,7 +42,8 @@ pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Tr
     Trial::test(name, move || {
         // A test that ends waits for its node, which closes the test's connection gracefully:
         // another thread answers.
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let test = async { tokio::time::timeout(PATIENCE, test(name)).await };
         runtime.block_on(test).map_err(|_| "it never came to an end".into())
     })
@@ -83,30 +77,17 @@ impl Stand {
     pub(crate) async fn with(name: &'static str, change: impl FnOnce(&mut Config)) -> Self {
         let catalog = Catalog::start();
         let mut config = Config {
-            name: name.to_owned(),
-            listen_ip: [127, 0, 0, 1].into(),
-            shard_port: 0,
-            shards: 1,
-            lanes: 0,
-            processes: 1,
-            catalog: catalog.url().parse().unwrap(),
-            router: None,
-            isolates_per_shard: 20,
-            spare_isolates: 2,
-            response_cache: 16 << 20,
-            max_inflight: 1024,
-            max_waiting: 100,
-            code_cache_dir: None,
-            isolate_idle_timeout: Duration::from_secs(600),
-            memory_budget: None,
-            egress_allow: Vec::new(),
-            egress_deny: Vec::new(),
-            egress_ca_files: Vec::new(),
-            egress_proxy: None,
-            root: "/".into(),
-            pin: false,
-            drain_grace: Duration::from_secs(1),
-            tls: None,
+            listen: ListenConfig {
+                ip: [127, 0, 0, 1].into(),
+                shard_port: 0,
+                shards: 1,
+                lanes: 0,
+                pin: false,
+            },
+            pool: PoolConfig { isolates: 20, spares: 2, ..PoolConfig::default() },
+            memory: MemoryConfig { response_cache: 16 << 20, ..MemoryConfig::default() },
+            drain: DrainConfig { grace: Duration::from_secs(1) },
+            ..Config::new(name.to_owned(), catalog.url().parse().unwrap())
         };
         change(&mut config);
         let (registry, readiness) = (Registry::new(), Readiness::new());
@@ -119,7 +100,7 @@ impl Stand {
 
     /// Starts a node without queues: a request gets a permit at once or is shed.
     pub(crate) async fn without_queues(name: &'static str) -> Self {
-        Self::with(name, |config| config.max_waiting = 0).await
+        Self::with(name, |config| config.admission.max_waiting = 0).await
     }
 
     /// Deploys a Worker whose handler has this function body, with parameters `request`, `env` and
@@ -128,11 +109,25 @@ impl Stand {
         self.handler_with(name, body, |_| {})
     }
 
-    pub(crate) fn handler_with(&self, name: &str, body: &str, limits: impl FnOnce(&mut Limits)) -> Deployed {
-        self.worker(name, &format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"), limits)
+    pub(crate) fn handler_with(
+        &self,
+        name: &str,
+        body: &str,
+        limits: impl FnOnce(&mut Limits),
+    ) -> Deployed {
+        self.worker(
+            name,
+            &format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"),
+            limits,
+        )
     }
 
-    pub(crate) fn worker(&self, name: &str, source: &str, change: impl FnOnce(&mut Limits)) -> Deployed {
+    pub(crate) fn worker(
+        &self,
+        name: &str,
+        source: &str,
+        change: impl FnOnce(&mut Limits),
+    ) -> Deployed {
         // Limits for unoptimised builds on a busy machine.
         let mut limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
         change(&mut limits);
@@ -158,21 +153,17 @@ impl Stand {
         self.deploy(WorkerId::new(namespace, name), source, limits, BTreeMap::new())
     }
 
-    fn deploy(&self, worker: WorkerId, source: &str, limits: Limits, services: BTreeMap<String, WorkerId>) -> Deployed {
-        let modules = BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]);
-        let digest = self.catalog.put(Revision {
-            worker: worker.clone(),
-            name: format!("{}-1", worker.name()),
-            entrypoint: "worker.js".to_owned(),
-            modules,
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            services,
-            limits,
-            state: StatePolicy::default(),
-            egress: Egress::default(),
-            compatibility_flags: BTreeSet::new(),
-        });
+    fn deploy(
+        &self,
+        worker: WorkerId,
+        source: &str,
+        limits: Limits,
+        services: BTreeMap<String, WorkerId>,
+    ) -> Deployed {
+        let revision = Revision::of_source(worker.clone(), source.to_owned());
+        let bindings =
+            services.into_iter().map(|(name, worker)| (name, Binding::Service(worker))).collect();
+        let digest = self.catalog.put(Revision { bindings, limits, ..revision });
         Deployed { worker, digest }
     }
 
@@ -194,14 +185,19 @@ impl Stand {
     /// Returns the sum over all metrics of a family that have these labels.
     pub(crate) fn metric(&self, family: &str, labels: &[(&str, &str)]) -> u64 {
         let families = self.registry.gather();
-        let family = families.iter().find(|found| found.name() == family).expect("a family of the node");
+        let family =
+            families.iter().find(|found| found.name() == family).expect("a family of the node");
         let has = |metric: &prometheus::proto::Metric, (name, value): &(&str, &str)| {
             metric.get_label().iter().any(|label| label.name() == *name && label.value() == *value)
         };
-        let metrics = family.get_metric().iter().filter(|metric| labels.iter().all(|label| has(metric, label)));
+        let metrics = family
+            .get_metric()
+            .iter()
+            .filter(|metric| labels.iter().all(|label| has(metric, label)));
         // A metric is either a counter or a gauge, and reads as zero in the other form.
-        let value =
-            |metric: &prometheus::proto::Metric| metric.get_counter().get_value() + metric.get_gauge().get_value();
+        let value = |metric: &prometheus::proto::Metric| {
+            metric.get_counter().get_value() + metric.get_gauge().get_value()
+        };
         metrics.map(value).sum::<f64>() as u64
     }
 

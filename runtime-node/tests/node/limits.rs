@@ -63,7 +63,10 @@ async fn what_wait_until_keeps_counts_as_one_of_a_workers_invocations(name: &'st
 }
 
 async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
-    let stand = Stand::with(name, |config| (config.max_inflight, config.max_waiting) = (1, 0)).await;
+    let stand = Stand::with(name, |config| {
+        (config.admission.max_inflight, config.admission.max_waiting) = (1, 0)
+    })
+    .await;
     let (one, other) = (stand.handler("one", WAITS), stand.handler("other", WAITS));
     let upload = stand.client().upload(&one);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
@@ -76,7 +79,9 @@ async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
 }
 
 async fn who_finds_no_room_waits_for_it_if_there_is_room_to_wait(name: &'static str) {
-    let full = |config: &mut Config| (config.max_inflight, config.max_waiting) = (2, 1);
+    let full = |config: &mut Config| {
+        (config.admission.max_inflight, config.admission.max_waiting) = (2, 1)
+    };
     let stand = Stand::with(name, full).await;
     // A single Worker gets at most half of the shard.
     let (one, other) = (stand.handler("one", WAITS), stand.handler("other", WAITS));
@@ -127,7 +132,8 @@ async fn a_worker_that_is_stopped_again_and_again_rests(name: &'static str) {
 async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
     let stand = Stand::start(name).await;
     let limit = |limits: &mut tenon_proto::revision::Limits| limits.request_body_mib = 1;
-    let echo = stand.handler_with("echo", "return new Response(await request.arrayBuffer())", limit);
+    let echo =
+        stand.handler_with("echo", "return new Response(await request.arrayBuffer())", limit);
     let mib = Bytes::from(vec![b'x'; 1 << 20]);
     assert_eq!(stand.client().post(&echo, mib.clone()).await.unwrap().body.len(), 1 << 20);
 
@@ -141,7 +147,9 @@ async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
     // The length is declared: the Worker is never invoked.
     let mut announced = head(&echo);
     announced.more_body = true;
-    announced.headers.push(Header { name: "content-length".to_owned(), value: Bytes::from_static(b"1048577") });
+    announced
+        .headers
+        .push(Header { name: "content-length".to_owned(), value: Bytes::from_static(b"1048577") });
     let failure = stand.client().call(announced, futures::stream::pending()).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::RequestTooLarge, Phase::Admission));
 }
@@ -151,7 +159,8 @@ async fn a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well(name: &'static 
     let loops = stand.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 20);
     let neighbour = stand.handler("neighbour", "return new Response('well')");
     for _ in 0..3 {
-        let (failure, answer) = tokio::join!(stand.client().get(&loops), stand.client().get(&neighbour));
+        let (failure, answer) =
+            tokio::join!(stand.client().get(&loops), stand.client().get(&neighbour));
         let failure = failure.unwrap_err();
         assert_eq!((failure.code, failure.phase), (FailureCode::CpuLimitExceeded, Phase::Handler));
         assert_eq!(answer.unwrap().text(), "well");
@@ -166,7 +175,8 @@ async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
           if (request.method === 'POST') for (;;) kept.push(new Array(1e5).fill(n));
           return new Response(String(n));
         } }";
-    let grows = stand.worker("grows", source, |limits| (limits.memory_mib, limits.cpu_ms) = (32, 20_000));
+    let grows =
+        stand.worker("grows", source, |limits| (limits.memory_mib, limits.cpu_ms) = (32, 20_000));
     assert_eq!(stand.client().get(&grows).await.unwrap().text(), "1");
     let failure = stand.client().post(&grows, Bytes::new()).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::MemoryLimitExceeded, Phase::Handler));
@@ -209,7 +219,8 @@ async fn who_waits_while_an_isolate_is_stopped_is_served_by_the_next(name: &'sta
 
 async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str) {
     let stand = Stand::start(name).await;
-    let ignores = stand.handler("ignores", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
+    let ignores =
+        stand.handler("ignores", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
     let echo = stand.handler("echo", "return new Response(await request.arrayBuffer())");
     let piece = Bytes::from(vec![b'x'; INLINE_BODY]);
     // Together more than any single flow-control window.
@@ -225,7 +236,10 @@ async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str
     let body = Bytes::from(vec![b'y'; 1 << 20]);
     for _ in 0..3 {
         let answer = stand.client().post(&echo, body.clone());
-        let answer = tokio::time::timeout(Duration::from_secs(30), answer).await.expect("it is not held up").unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(30), answer)
+            .await
+            .expect("it is not held up")
+            .unwrap();
         assert_eq!(answer.body.len(), body.len());
     }
     stuck.into_iter().for_each(|upload| upload.cancel());
@@ -233,7 +247,8 @@ async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str
 }
 
 async fn an_isolate_that_nobody_uses_is_let_go(name: &'static str) {
-    let stand = Stand::with(name, |config| config.isolate_idle_timeout = Duration::from_millis(1)).await;
+    let stand =
+        Stand::with(name, |config| config.pool.idle_timeout = Duration::from_millis(1)).await;
     let hello = stand.handler("hello", "return new Response('hello')");
     stand.client().get(&hello).await.unwrap();
     stand.await_metric("tenon_evictions_total", &[("reason", "idle")], 1).await;
@@ -250,7 +265,8 @@ async fn a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself(name:
           for (let i = 0; i < rounds; i++);
           return new Response(String(served));
         } }";
-    let deploy = |number| stand.worker(&format!("worker-{number}"), source, |limits| limits.cpu_ms = 5);
+    let deploy =
+        |number| stand.worker(&format!("worker-{number}"), source, |limits| limits.cpu_ms = 5);
     let (mut number, mut worker, mut answered) = (0, deploy(0), false);
     // Each request does a little more work, so that one of them ends just after the limit.
     let mut rounds = 100_000;
@@ -298,14 +314,15 @@ impl Memory {
     }
 
     async fn node(&self, name: &'static str) -> Stand {
-        Stand::with(name, |config| config.root = self.0.path().to_owned()).await
+        Stand::with(name, |config| config.memory.root = self.0.path().to_owned()).await
     }
 }
 
 async fn when_memory_is_tight_garbage_goes_before_isolates_do(name: &'static str) {
     let memory = Memory::used(10);
     let stand = memory.node(name).await;
-    let wastes = stand.handler("wastes", "for (let i = 0; i < 1e5; i++) ({ i }); return new Response()");
+    let wastes =
+        stand.handler("wastes", "for (let i = 0; i < 1e5; i++) ({ i }); return new Response()");
     stand.client().get(&wastes).await.unwrap();
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
     memory.use_up(85);

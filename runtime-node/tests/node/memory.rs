@@ -47,7 +47,12 @@ async fn many_starts_at_once_end_no_process(name: &'static str) {
     let refused = answers.into_iter().filter_map(code).collect::<Vec<_>>();
     assert!(refused.len() < workers.len(), "none was started");
     assert!(refused.iter().all(|code| *code == FailureCode::Overloaded), "{refused:?}");
-    assert!(!node.metrics().await.contains("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1"));
+    assert!(
+        !node
+            .metrics()
+            .await
+            .contains("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1")
+    );
 }
 
 async fn what_workers_map_and_touch_later_together_stays_within_the_budget(name: &'static str) {
@@ -79,9 +84,11 @@ async fn what_workers_map_and_touch_later_together_stays_within_the_budget(name:
         }
         bearable = mapped.saturating_sub(2);
         let lane = &node.lane;
-        let touches = join_all(takers.iter().map(|taker| lane.call(asks(taker, "touch"), stream::empty())));
+        let touches =
+            join_all(takers.iter().map(|taker| lane.call(asks(taker, "touch"), stream::empty())));
         let mut touches = std::pin::pin!(touches);
-        let resident = || ["0", "lane-0"].map(|id| node.memory(id, "VmRSS")).iter().sum::<u64>() >> 20;
+        let resident =
+            || ["0", "lane-0"].map(|id| node.memory(id, "VmRSS")).iter().sum::<u64>() >> 20;
         let mut most = 0;
         loop {
             tokio::select! {

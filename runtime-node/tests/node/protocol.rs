@@ -32,15 +32,24 @@ struct Exchange {
     trailers: Option<HeaderMap>,
 }
 
-async fn exchange(client: &Client, path: &str, content_type: &str, timeout: Option<&str>, body: Bytes) -> Exchange {
+async fn exchange(
+    client: &Client,
+    path: &str,
+    content_type: &str,
+    timeout: Option<&str>,
+    body: Bytes,
+) -> Exchange {
     let stream = tokio::net::TcpStream::connect(client.address()).await.unwrap();
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let mut request = Request::post(format!("http://{}{path}", client.address())).header(CONTENT_TYPE, content_type);
+    let mut request = Request::post(format!("http://{}{path}", client.address()))
+        .header(CONTENT_TYPE, content_type);
     if let Some(timeout) = timeout {
         request = request.header("grpc-timeout", timeout);
     }
-    let (parts, body) = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap().into_parts();
+    let (parts, body) =
+        sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap().into_parts();
     let body = body.collect().await.unwrap();
     let trailers = body.trailers().cloned();
     Exchange { status: parts.status, body: body.to_bytes(), headers: parts.headers, trailers }
@@ -56,7 +65,9 @@ fn failure(headers: &HeaderMap) -> Failure {
 
 async fn only_grpc_is_served(name: &'static str) {
     let stand = Stand::start(name).await;
-    for content_type in ["text/plain", "application/json", "application/grpc-web", "application/grpc+json"] {
+    for content_type in
+        ["text/plain", "application/json", "application/grpc-web", "application/grpc+json"]
+    {
         let answer = exchange(stand.client(), INVOKE_PATH, content_type, None, Bytes::new()).await;
         assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{content_type}");
     }
@@ -64,8 +75,14 @@ async fn only_grpc_is_served(name: &'static str) {
 
 async fn a_method_that_is_not_there_is_unimplemented(name: &'static str) {
     let stand = Stand::start(name).await;
-    let answer =
-        exchange(stand.client(), "/tenon.runtime.v1.Runtime/Other", "application/grpc", None, Bytes::new()).await;
+    let answer = exchange(
+        stand.client(),
+        "/tenon.runtime.v1.Runtime/Other",
+        "application/grpc",
+        None,
+        Bytes::new(),
+    )
+    .await;
     assert_eq!(answer.status, StatusCode::OK);
     let status = Status::from_header_map(&answer.headers).unwrap();
     assert_eq!(status.code(), tonic::Code::Unimplemented);
@@ -75,12 +92,14 @@ async fn a_failure_is_trailers_alone(name: &'static str) {
     let stand = Stand::start(name).await;
     let throws = stand.handler("throws", "throw 1");
     let content_type = "application/grpc+proto";
-    let answer = exchange(stand.client(), INVOKE_PATH, content_type, None, message(head(&throws))).await;
+    let answer =
+        exchange(stand.client(), INVOKE_PATH, content_type, None, message(head(&throws))).await;
     assert_eq!((answer.status, answer.body.len(), answer.trailers), (StatusCode::OK, 0, None));
     assert_eq!(failure(&answer.headers).code, FailureCode::WorkerException);
 
     let answers = stand.handler("answers", "return new Response('well')");
-    let answer = exchange(stand.client(), INVOKE_PATH, content_type, None, message(head(&answers))).await;
+    let answer =
+        exchange(stand.client(), INVOKE_PATH, content_type, None, message(head(&answers))).await;
     assert_eq!(answer.trailers.unwrap().get("grpc-status").unwrap(), "0");
     assert_eq!(answer.headers.get(CONTENT_TYPE).unwrap(), "application/grpc");
 }
@@ -88,8 +107,10 @@ async fn a_failure_is_trailers_alone(name: &'static str) {
 async fn what_is_no_request_is_refused(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler("worker", "return new Response()");
-    let body_first = frame::encode(&InvokeRequest { part: Some(invoke_request::Part::Body(Bytes::new())) });
-    let short_digest = message(InvokeHead { digest: Bytes::from_static(b"short"), ..head(&worker) });
+    let body_first =
+        frame::encode(&InvokeRequest { part: Some(invoke_request::Part::Body(Bytes::new())) });
+    let short_digest =
+        message(InvokeHead { digest: Bytes::from_static(b"short"), ..head(&worker) });
     let truncated = message(head(&worker)).slice(..20);
     let garbage = Bytes::from_static(&[0, 0, 0, 0, 2, 0xff, 0xff]);
     for (what, body) in [
@@ -101,15 +122,27 @@ async fn what_is_no_request_is_refused(name: &'static str) {
     ] {
         let answer = exchange(stand.client(), INVOKE_PATH, "application/grpc", None, body).await;
         let failure = failure(&answer.headers);
-        assert_eq!((failure.code, failure.phase), (FailureCode::BadRequest, Phase::Admission), "{what}: {failure}");
+        assert_eq!(
+            (failure.code, failure.phase),
+            (FailureCode::BadRequest, Phase::Admission),
+            "{what}: {failure}"
+        );
     }
 }
 
 async fn a_callers_deadline_ends_the_invocation(name: &'static str) {
     let stand = Stand::start(name).await;
     let waits = stand.handler("waits", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
-    let answer = exchange(stand.client(), INVOKE_PATH, "application/grpc", Some("200m"), message(head(&waits)));
-    let answer = tokio::time::timeout(Duration::from_secs(20), answer).await.expect("it ends before the wall limit");
+    let answer = exchange(
+        stand.client(),
+        INVOKE_PATH,
+        "application/grpc",
+        Some("200m"),
+        message(head(&waits)),
+    );
+    let answer = tokio::time::timeout(Duration::from_secs(20), answer)
+        .await
+        .expect("it ends before the wall limit");
     assert_eq!(failure(&answer.headers).code, FailureCode::WallLimitExceeded);
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }

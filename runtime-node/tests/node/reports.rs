@@ -57,12 +57,18 @@ async fn a_crash_loop_is_reported_and_so_is_its_end(name: &'static str) {
     await_condition("a report", || !stand.reported().is_empty()).await;
     let report = stand.reported().remove(0);
     assert_eq!(stand.catalog.reports()[0].node, name);
-    assert_eq!((report.worker, &report.digest[..]), (worker.worker.to_string(), &worker.digest.as_bytes()[..]));
+    assert_eq!(
+        (report.worker, &report.digest[..]),
+        (worker.worker.to_string(), &worker.digest.as_bytes()[..])
+    );
     let Some(State::CrashLoop(told)) = report.state else { panic!("{:?}", report.state) };
     assert_eq!((told.code.as_str(), told.failures), ("worker_start_failed", 2));
 
     stand.ask_until_it_answers(&worker).await;
-    await_condition("a recovery", || matches!(stand.reported().last().unwrap().state, Some(State::Recovered(_)))).await;
+    await_condition("a recovery", || {
+        matches!(stand.reported().last().unwrap().state, Some(State::Recovered(_)))
+    })
+    .await;
     stand.await_metric("tenon_worker_crash_loops", &[], 0).await;
 }
 
@@ -86,11 +92,15 @@ async fn an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back(name
     stand.client().get(&late).await.unwrap_err();
     stand.catalog.stop();
     stand.ask_until_it_answers(&early).await;
-    await_condition("its loop to be over", || stand.metric("tenon_worker_crash_loops", &[]) == 0).await;
+    await_condition("its loop to be over", || stand.metric("tenon_worker_crash_loops", &[]) == 0)
+        .await;
     stand.ask_until_it_loops(&late).await;
     stand.catalog.restart();
-    let looping = |report: &WorkerReport| (report.worker.clone(), matches!(report.state, Some(State::CrashLoop(_))));
-    let latest = BTreeMap::from([(early.worker.to_string(), false), (late.worker.to_string(), true)]);
+    let looping = |report: &WorkerReport| {
+        (report.worker.clone(), matches!(report.state, Some(State::CrashLoop(_))))
+    };
+    let latest =
+        BTreeMap::from([(early.worker.to_string(), false), (late.worker.to_string(), true)]);
     await_condition("both to be told", || {
         stand.reported().iter().skip(1).map(looping).collect::<BTreeMap<_, _>>() == latest
     })

@@ -29,7 +29,8 @@ trials! {
 /// Starts a stand whose service calls go through a router.
 async fn stand_and_router(name: &'static str) -> (Stand, Router) {
     let router = Router::start().await;
-    let stand = Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
+    let stand =
+        Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
     router.leads_to(stand.client().address());
     (stand, router)
 }
@@ -37,7 +38,8 @@ async fn stand_and_router(name: &'static str) -> (Stand, Router) {
 /// Sends a request to `caller` as a router does, with the current digests of `services`.
 async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Result<Answer, Failure> {
     let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
-    let service = |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
+    let service =
+        |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
     let head = InvokeHead { services: services.iter().map(service).collect(), ..head(caller) };
     stand.client().call(head, stream::empty()).await
 }
@@ -46,7 +48,8 @@ const CALLS: &str = "return env.OTHER.fetch('http://other.test/')";
 
 async fn what_is_warm_on_the_shard_is_called_without_a_router(name: &'static str) {
     let stand = Stand::start(name).await;
-    let other = stand.handler("other", "return new Response('other: ' + request.url, { status: 203 })");
+    let other =
+        stand.handler("other", "return new Response('other: ' + request.url, { status: 203 })");
     let caller = stand.caller("caller", CALLS, "other");
     stand.client().get(&other).await.unwrap();
     let answer = call(&stand, &caller, &[&other]).await.unwrap();
@@ -67,7 +70,10 @@ async fn what_is_not_there_is_asked_of_a_router_by_its_name(name: &'static str) 
     let calls = router.calls();
     let InvokeHead { worker, digest, caller: by, depth, request_id, body, .. } = &calls[0];
     assert_eq!((worker.as_str(), by.as_str()), (other.worker.as_str(), caller.worker.as_str()));
-    assert_eq!((digest.len(), *depth, request_id.as_str(), &body[..]), (0, 1, "a-request", &b"text"[..]));
+    assert_eq!(
+        (digest.len(), *depth, request_id.as_str(), &body[..]),
+        (0, 1, "a-request", &b"text"[..])
+    );
 
     assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
     assert_eq!(router.calls().len(), 1, "it is warm now");
@@ -94,7 +100,8 @@ async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
     let services = vec![Service { worker: other.worker.to_string(), digest }];
     for way in ["by the router", "within the shard"] {
         let services = services.clone();
-        let head = InvokeHead { method: "POST".to_owned(), more_body: true, services, ..head(&caller) };
+        let head =
+            InvokeHead { method: "POST".to_owned(), more_body: true, services, ..head(&caller) };
         let pieces: Vec<_> = text.chunks(50_000).map(Bytes::copy_from_slice).collect();
         let answer = stand.client().call(head, stream::iter(pieces)).await.unwrap();
         assert!(answer.body == text, "{way}: {} bytes of {}", answer.body.len(), text.len());
@@ -104,14 +111,21 @@ async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
 
 async fn a_worker_has_its_own_limits_when_it_is_called(name: &'static str) {
     let stand = Stand::start(name).await;
-    let spins =
-        stand.handler_with("other", "if (request.method === 'POST') for (;;); return new Response('well')", |limits| {
+    let spins = stand.handler_with(
+        "other",
+        "if (request.method === 'POST') for (;;); return new Response('well')",
+        |limits| {
             limits.cpu_ms = 30;
             limits.request_body_mib = 0;
-        });
+        },
+    );
     let says = "try { return await env.OTHER.fetch('http://other.test/', INIT) } catch (error) { return new Response(error.message) }";
     let caller = stand.caller("caller", &says.replace("INIT", "{ method: 'POST' }"), "other");
-    let sends = stand.caller("sends", &says.replace("INIT", "{ method: 'POST', body: 'too much' }"), "other");
+    let sends = stand.caller(
+        "sends",
+        &says.replace("INIT", "{ method: 'POST', body: 'too much' }"),
+        "other",
+    );
     stand.client().get(&spins).await.unwrap();
     let answer = call(&stand, &caller, &[&spins]).await.unwrap();
     assert!(answer.text().contains("cpu_limit_exceeded: "), "{}", answer.text());
@@ -124,12 +138,15 @@ async fn a_worker_that_is_full_is_asked_of_a_router(name: &'static str) {
     let router = Router::start().await;
     let stand = Stand::with(name, |config| {
         config.router = Some(router.url().parse().unwrap());
-        config.max_waiting = 0;
+        config.admission.max_waiting = 0;
     })
     .await;
     router.leads_to(stand.client().address());
-    let other = stand
-        .handler_with("other", "await request.text(); return new Response('done')", |limits| limits.concurrency = 1);
+    let other = stand.handler_with(
+        "other",
+        "await request.text(); return new Response('done')",
+        |limits| limits.concurrency = 1,
+    );
     let caller = stand.caller(
         "caller",
         "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))",
@@ -170,22 +187,35 @@ async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str)
     router.knows(&ping);
     router.knows(&pong);
     let answer = call(&stand, &ping, &[&pong]).await.unwrap();
-    let expected = format!("{} calls {} after {MAX_DEPTH} calls in a row", ping.worker, pong.worker);
-    assert!(answer.text().contains("loop_detected: ") && answer.text().contains(&expected), "{}", answer.text());
+    let expected =
+        format!("{} calls {} after {MAX_DEPTH} calls in a row", ping.worker, pong.worker);
+    assert!(
+        answer.text().contains("loop_detected: ") && answer.text().contains(&expected),
+        "{}",
+        answer.text()
+    );
     assert!(router.calls().iter().all(|head| head.depth <= MAX_DEPTH));
 }
 
 async fn a_router_that_is_not_there_is_told_to_the_caller(name: &'static str) {
     let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let with = |router: Option<String>| async move {
-        let stand = Stand::with(name, |config| config.router = router.map(|url| url.parse().unwrap())).await;
+        let stand =
+            Stand::with(name, |config| config.router = router.map(|url| url.parse().unwrap()))
+                .await;
         let says = "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))";
         let caller = stand.caller("caller", says, "other");
         call(&stand, &caller, &[]).await.unwrap().text().to_owned()
     };
-    assert_eq!(with(Some(format!("http://{gone}"))).await, "fetch failed: no_node: no router is reachable");
+    assert_eq!(
+        with(Some(format!("http://{gone}"))).await,
+        "fetch failed: no_node: no router is reachable"
+    );
     let without = with(None).await;
-    assert!(without.starts_with("fetch failed: no_node: ") && without.contains("--router"), "{without}");
+    assert!(
+        without.starts_with("fetch failed: no_node: ") && without.contains("--router"),
+        "{without}"
+    );
 }
 
 fn tick(worker: &Deployed) -> InvokeHead {

@@ -40,7 +40,10 @@ async fn a_worker_opens_a_socket_to_another_on_its_shard(name: &'static str) {
     let other = stand.handler("other", ECHO);
     let caller = stand.caller("caller", ASKS, "other");
     assert_eq!(stand.client().get(&other).await.unwrap().text(), "warm");
-    let service = Service { worker: other.worker.to_string(), digest: Bytes::copy_from_slice(other.digest.as_bytes()) };
+    let service = Service {
+        worker: other.worker.to_string(),
+        digest: Bytes::copy_from_slice(other.digest.as_bytes()),
+    };
     let head = InvokeHead { services: vec![service], ..head(&caller) };
     let answer = stand.client().call(head, stream::empty()).await.unwrap();
     assert_eq!(answer.text(), "from one Worker to another 4000 true");
@@ -49,7 +52,8 @@ async fn a_worker_opens_a_socket_to_another_on_its_shard(name: &'static str) {
 
 async fn a_worker_opens_a_socket_to_another_by_a_router(name: &'static str) {
     let router = Router::start().await;
-    let stand = Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
+    let stand =
+        Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
     router.leads_to(stand.client().address());
     let other = stand.handler("other", ECHO);
     let caller = stand.caller("caller", ASKS, "other");
@@ -62,7 +66,8 @@ async fn a_worker_opens_a_socket_to_another_by_a_router(name: &'static str) {
 
 async fn a_worker_hands_a_socket_of_another_on(name: &'static str) {
     let router = Router::start().await;
-    let stand = Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
+    let stand =
+        Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
     router.leads_to(stand.client().address());
     let other = stand.handler("other", ECHO);
     let front = stand.caller("front", "return env.OTHER.fetch(request)", "other");

@@ -34,7 +34,8 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
     let stand = Stand::start(name).await;
     let counter = stand.worker("counter", COUNTER, |_| {});
     let answers = futures::future::join_all((0..20).map(|_| stand.client().get(&counter))).await;
-    let mut counts: Vec<u32> = answers.into_iter().map(|answer| answer.unwrap().text().parse().unwrap()).collect();
+    let mut counts: Vec<u32> =
+        answers.into_iter().map(|answer| answer.unwrap().text().parse().unwrap()).collect();
     counts.sort_unstable();
     assert_eq!(counts, (1..=20).collect::<Vec<_>>());
     assert_eq!(stand.catalog.fetches(), 1);
@@ -51,7 +52,9 @@ async fn of_those_who_wait_for_a_start_the_earliest_deadline_goes_first(name: &'
         // The last request has the earliest deadline.
         let mut answers = Vec::new();
         for (n, seconds) in [50, 40, 30, 20].into_iter().enumerate() {
-            answers.push(tokio::spawn(stand.client().get_within(&worker, Duration::from_secs(seconds))));
+            answers.push(tokio::spawn(
+                stand.client().get_within(&worker, Duration::from_secs(seconds)),
+            ));
             stand.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
         }
         stand.catalog.let_go();
@@ -64,8 +67,9 @@ async fn of_those_who_wait_for_a_start_the_earliest_deadline_goes_first(name: &'
 }
 
 async fn as_many_wait_for_a_start_as_may(name: &'static str) {
-    let stand = Stand::with(name, |config| config.max_waiting = 3).await;
-    let (cold, other) = (stand.worker("cold", COUNTER, |_| {}), stand.worker("other", COUNTER, |_| {}));
+    let stand = Stand::with(name, |config| config.admission.max_waiting = 3).await;
+    let (cold, other) =
+        (stand.worker("cold", COUNTER, |_| {}), stand.worker("other", COUNTER, |_| {}));
     stand.catalog.hold();
     let mut waits = Vec::new();
     for (n, worker) in [&cold, &cold, &cold, &other].into_iter().enumerate() {
@@ -95,7 +99,7 @@ async fn a_digest_that_nobody_knows_is_unavailable(name: &'static str) {
 }
 
 async fn what_runs_goes_on_without_the_catalog(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.isolates_per_shard = 1).await;
+    let mut stand = Stand::with(name, |config| config.pool.isolates = 1).await;
     let (known, other) = (stand.worker("known", COUNTER, |_| {}), stand.handler("other", WAITS));
     let unknown = stand.handler("unknown", WAITS);
     stand.client().get(&known).await.unwrap();
@@ -123,12 +127,13 @@ async fn a_start_waits_for_a_catalog_that_is_coming_back(name: &'static str) {
 }
 
 async fn a_node_is_ready_without_a_catalog(name: &'static str) {
-    let stand = Stand::with(name, |config| config.catalog = "http://127.0.0.1:9".parse().unwrap()).await;
+    let stand =
+        Stand::with(name, |config| config.catalog = "http://127.0.0.1:9".parse().unwrap()).await;
     assert!(stand.readiness.is_ready());
 }
 
 async fn cold_workers_that_cannot_be_had_take_no_room_from_warm_ones(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.max_inflight = 2).await;
+    let mut stand = Stand::with(name, |config| config.admission.max_inflight = 2).await;
     let warm = stand.worker("warm", COUNTER, |_| {});
     stand.client().get(&warm).await.unwrap();
     stand.catalog.stop();
@@ -149,7 +154,8 @@ async fn cold_workers_that_cannot_be_had_take_no_room_from_warm_ones(name: &'sta
 
 async fn a_catalog_that_gives_other_code_is_not_believed(name: &'static str) {
     let stand = Stand::start(name).await;
-    let (asked, given) = (stand.worker("asked", COUNTER, |_| {}), stand.worker("given", COUNTER, |_| {}));
+    let (asked, given) =
+        (stand.worker("asked", COUNTER, |_| {}), stand.worker("given", COUNTER, |_| {}));
     stand.catalog.swap(asked.digest, given.digest);
     let failure = stand.client().get(&asked).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::RevisionUnavailable, Phase::Start));
@@ -172,7 +178,7 @@ async fn a_worker_that_cannot_start_is_not_tried_for_every_request(name: &'stati
 }
 
 async fn the_least_recently_used_makes_room_and_starts_afresh(name: &'static str) {
-    let stand = Stand::with(name, |config| config.isolates_per_shard = 2).await;
+    let stand = Stand::with(name, |config| config.pool.isolates = 2).await;
     let [a, b, c] = ["a", "b", "c"].map(|name| stand.worker(name, COUNTER, |_| {}));
     for (worker, n) in [(&a, "1"), (&b, "1"), (&a, "2"), (&c, "1"), (&a, "3"), (&b, "1")] {
         assert_eq!(stand.client().get(worker).await.unwrap().text(), n, "{}", worker.worker);
@@ -185,7 +191,7 @@ async fn the_least_recently_used_makes_room_and_starts_afresh(name: &'static str
 }
 
 async fn a_busy_isolate_makes_no_room(name: &'static str) {
-    let stand = Stand::with(name, |config| config.isolates_per_shard = 1).await;
+    let stand = Stand::with(name, |config| config.pool.isolates = 1).await;
     let (busy, other) = (stand.handler("busy", WAITS), stand.handler("other", WAITS));
     let upload = stand.client().upload(&busy);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
@@ -210,13 +216,14 @@ async fn a_start_takes_a_spare_isolate_and_another_is_made(name: &'static str) {
 async fn a_worker_with_a_memory_limit_of_its_own_takes_no_spare(name: &'static str) {
     let stand = Stand::start(name).await;
     stand.await_metric("tenon_spare_isolates", &[], 1).await;
-    let small = stand.handler_with("small", "return new Response('small')", |limits| limits.memory_mib = 16);
+    let small = stand
+        .handler_with("small", "return new Response('small')", |limits| limits.memory_mib = 16);
     assert_eq!(stand.client().get(&small).await.unwrap().text(), "small");
     assert_eq!(stand.metric("tenon_spare_lookups_total", &[("outcome", "miss")]), 1);
 }
 
 async fn without_spares_workers_start_as_well(name: &'static str) {
-    let stand = Stand::with(name, |config| config.spare_isolates = 0).await;
+    let stand = Stand::with(name, |config| config.pool.spares = 0).await;
     let counter = stand.worker("counter", COUNTER, |_| {});
     assert_eq!(stand.client().get(&counter).await.unwrap().text(), "1");
     assert_eq!(stand.metric("tenon_spare_isolates", &[]), 0);
@@ -224,17 +231,24 @@ async fn without_spares_workers_start_as_well(name: &'static str) {
 
 async fn bytecode_outlives_the_process_and_damage_to_it_costs_only_time(name: &'static str) {
     let directory = tempfile::tempdir().unwrap();
-    let source: String = (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
+    let source: String =
+        (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
     let lookups = ["miss", "hit", "rejected"];
     let answers_with = async |wanted: &str, damaged: &[u8]| {
-        let stand = Stand::with(name, |config| config.code_cache_dir = Some(directory.path().join("code"))).await;
+        let stand = Stand::with(name, |config| {
+            config.pool.code_cache_dir = Some(directory.path().join("code"))
+        })
+        .await;
         let worker = stand.worker("long", &format!("{source}{COUNTER}"), |_| {});
         assert_eq!(stand.client().get(&worker).await.unwrap().text(), "1");
         let found = |lookup| stand.metric("tenon_bytecode_lookups_total", &[("outcome", lookup)]);
         assert_eq!(lookups.map(found), lookups.map(|lookup| u64::from(lookup == wanted)));
         let file = directory.path().join("code").join(worker.digest.to_string());
         // The file is written under another name first.
-        await_condition("the bytecode's file", || std::fs::read(&file).is_ok_and(|bytes| bytes != damaged)).await;
+        await_condition("the bytecode's file", || {
+            std::fs::read(&file).is_ok_and(|bytes| bytes != damaged)
+        })
+        .await;
         file
     };
     let file = answers_with("miss", &[]).await;

@@ -60,7 +60,10 @@ async fn an_answer_that_breaks_off_says_so(name: &'static str) {
             Err(failure) => break failure,
         }
     };
-    assert_eq!((read, failure.code, failure.phase), (6, FailureCode::WorkerException, Phase::Response));
+    assert_eq!(
+        (read, failure.code, failure.phase),
+        (6, FailureCode::WorkerException, Phase::Response)
+    );
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
@@ -76,7 +79,10 @@ async fn a_caller_who_leaves_while_it_comes_is_noticed(name: &'static str) {
     let mut answer = stand.client().open(&worker).await;
     assert!(piece(&mut answer).await.unwrap().is_some());
     drop(answer);
-    crate::harness::await_condition("the Worker hears of it", || stand.logged("nobody reads any more")).await;
+    crate::harness::await_condition("the Worker hears of it", || {
+        stand.logged("nobody reads any more")
+    })
+    .await;
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 

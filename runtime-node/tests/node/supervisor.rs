@@ -24,7 +24,9 @@ trials! {
     metrics_are_those_of_all_processes,
 }
 
-async fn a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly(name: &'static str) {
+async fn a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly(
+    name: &'static str,
+) {
     let node = Kept::start(name).await;
     let unknown = node.handler("unknown", "return new Response('light')");
     assert_eq!(code(node.shard.get(&unknown).await), Some(FailureCode::Moved));
@@ -44,7 +46,9 @@ async fn a_request_that_must_stay_runs_in_the_lane(name: &'static str) {
     }
 }
 
-async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported(name: &'static str) {
+async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported(
+    name: &'static str,
+) {
     let node = Kept::start(name).await;
     let killer = node.handler("killer", "for (;;);");
     let other = node.handler("other", "return new Response('served')");
@@ -68,7 +72,10 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
 
 async fn a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard(name: &'static str) {
     let node = Kept::start(name).await;
-    let known = node.known("killer", "if (request.url.includes('kill')) for (;;); return new Response('light')");
+    let known = node.known(
+        "killer",
+        "if (request.url.includes('kill')) for (;;); return new Response('light')",
+    );
     let killer = known.await;
     let kill = InvokeHead { url: "https://worker.test/kill".to_owned(), ..head(&killer) };
     let (shard, first) = (node.shard.clone(), kill.clone());
@@ -84,14 +91,19 @@ async fn a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard(na
     node.await_line("tenon_node_process_up{process=\"lane-0\"} 1").await;
 }
 
-async fn a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused(name: &'static str) {
+async fn a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused(
+    name: &'static str,
+) {
     let node = Kept::start(name).await;
     let worker = node.handler("innocent", "return new Response('served')");
     assert_eq!(node.ask(&worker).await.unwrap().text(), "served");
-    for seat in ["0", "lane-0"] {
-        node.signal(seat, "-KILL");
-        let process = if seat == "0" { "shard-0" } else { seat };
-        node.await_line(&format!("tenon_node_process_exits_total{{cause=\"killed\",process=\"{process}\"}} 1")).await;
+    for id in ["0", "lane-0"] {
+        node.signal(id, "-KILL");
+        let process = if id == "0" { "shard-0" } else { id };
+        node.await_line(&format!(
+            "tenon_node_process_exits_total{{cause=\"killed\",process=\"{process}\"}} 1"
+        ))
+        .await;
         // Connections that arrive in the meantime wait.
         let (shard, lane) = (node.shard.another(), node.lane.another());
         let outcome = match shard.get(&worker).await {
@@ -119,7 +131,9 @@ async fn a_heavy_revision_moves_back_to_the_lanes(name: &'static str) {
 /// A computation longer than the turns that a shard permits.
 const COMPUTE: &str = "const compute = () => { let sum = 0; for (let i = 0; i < 3e7; i++) sum += i % 7; return sum };";
 
-async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane(name: &'static str) {
+async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane(
+    name: &'static str,
+) {
     let node = Kept::start(name).await;
     let echo = format!(
         "{COMPUTE}
@@ -163,8 +177,10 @@ async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
 
 async fn a_node_that_drains_finishes_what_it_has_begun(name: &'static str) {
     let mut node = Kept::start(name).await;
-    let worker =
-        node.handler("slow", "await new Promise((done) => setTimeout(done, 500)); return new Response('done')");
+    let worker = node.handler(
+        "slow",
+        "await new Promise((done) => setTimeout(done, 500)); return new Response('done')",
+    );
     let (lane, asked) = (node.lane.clone(), worker.clone());
     let begun = tokio::spawn(async move { lane.get(&asked).await });
     node.await_line("tenon_shard_inflight{shard=\"lane-0\"} 1").await;

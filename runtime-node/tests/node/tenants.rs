@@ -32,7 +32,11 @@ impl Stand {
     async fn is_refused(&self, worker: &Deployed, reason: &str) {
         let before = self.metric("tenon_shed_total", &[("reason", reason)]);
         let failure = self.client().get(worker).await.unwrap_err();
-        assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission), "{failure}");
+        assert_eq!(
+            (failure.code, failure.phase),
+            (FailureCode::Overloaded, Phase::Admission),
+            "{failure}"
+        );
         assert!(failure.may_retry_elsewhere());
         assert_eq!(self.metric("tenon_shed_total", &[("reason", reason)]), before + 1);
     }
@@ -45,7 +49,10 @@ async fn end(uploads: Vec<Upload>) {
 }
 
 async fn one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has(name: &'static str) {
-    let stand = Stand::with(name, |config| (config.max_inflight, config.max_waiting) = (8, 3)).await;
+    let stand = Stand::with(name, |config| {
+        (config.admission.max_inflight, config.admission.max_waiting) = (8, 3)
+    })
+    .await;
     let [one, two, three] = stand.waiters("greedy");
     let [modest] = stand.waiters("modest");
     stand.client().get(&modest).await.unwrap();
@@ -63,7 +70,10 @@ async fn one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has(n
 }
 
 async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
-    let stand = Stand::with(name, |config| (config.max_inflight, config.max_waiting) = (8, 3)).await;
+    let stand = Stand::with(name, |config| {
+        (config.admission.max_inflight, config.admission.max_waiting) = (8, 3)
+    })
+    .await;
     let [one, two, three] = stand.waiters("greedy");
     let [modest] = stand.waiters("modest");
     stand.client().get(&modest).await.unwrap();
@@ -84,7 +94,7 @@ async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
 }
 
 async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
-    let stand = Stand::with(name, |config| config.isolates_per_shard = 4).await;
+    let stand = Stand::with(name, |config| config.pool.isolates = 4).await;
     let [one, two, three] = stand.waiters("greedy");
     let [first, second] = stand.waiters("modest");
     stand.client().get(&first).await.unwrap();
@@ -102,7 +112,8 @@ async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
 
 async fn a_tenant_alone_may_have_more_than_half(name: &'static str) {
     let small = |config: &mut tenon_runtime_node::config::Config| {
-        (config.isolates_per_shard, config.max_inflight, config.max_waiting) = (8, 8, 0);
+        (config.pool.isolates, config.admission.max_inflight, config.admission.max_waiting) =
+            (8, 8, 0);
     };
     let stand = Stand::with(name, small).await;
     let workers: [_; 8] = stand.waiters("alone");

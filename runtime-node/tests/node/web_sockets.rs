@@ -66,7 +66,11 @@ impl Socket {
             to_client.shutdown().await.unwrap();
             Ok(())
         });
-        Ok(Self { stream: WebSocketStream::from_raw_socket(near, Role::Client, None).await, head, carried })
+        Ok(Self {
+            stream: WebSocketStream::from_raw_socket(near, Role::Client, None).await,
+            head,
+            carried,
+        })
     }
 
     pub(crate) async fn echoes(&mut self, message: impl Into<Message>) {
@@ -90,7 +94,10 @@ async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'s
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     assert!(socket.head.status == 101 && socket.head.more_body, "{:?}", socket.head);
     // The example of RFC 6455, section 1.3.
-    assert_eq!(header(&socket.head, "sec-websocket-accept"), Some(&b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..]));
+    assert_eq!(
+        header(&socket.head, "sec-websocket-accept"),
+        Some(&b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..])
+    );
     assert_eq!(header(&socket.head, "content-length"), None);
     socket.echoes("a text").await;
     socket.echoes(vec![7; 300_000]).await;
@@ -102,7 +109,8 @@ async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'s
 
 async fn a_worker_that_does_not_agree_answers_as_ever(name: &'static str) {
     let stand = Stand::start(name).await;
-    let never = stand.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
+    let never =
+        stand.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
     let (body_tx, body_rx) = mpsc::channel(1);
     // The client's direction ends, as when a router sees that the response is not a 101.
     drop(body_tx);
@@ -144,11 +152,14 @@ async fn a_caller_who_leaves_ends_it(name: &'static str) {
     socket.carried.abort();
     drop(socket);
     stand.await_metric("tenon_shard_tunnels", &[], 0).await;
-    crate::harness::await_condition("the Worker to hear of it", || stand.logged("closed: 1006, false")).await;
+    crate::harness::await_condition("the Worker to hear of it", || {
+        stand.logged("closed: 1006, false")
+    })
+    .await;
 }
 
 async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3)).await;
+    let mut stand = Stand::with(name, |config| config.drain.grace = Duration::from_secs(3)).await;
     let echo = stand.handler("echo", ECHO);
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     stand.begin_drain();
@@ -161,7 +172,8 @@ async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static s
 }
 
 async fn a_node_that_leaves_does_not_wait_for_who_does_not_close(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_millis(100)).await;
+    let mut stand =
+        Stand::with(name, |config| config.drain.grace = Duration::from_millis(100)).await;
     let echo = stand.handler("echo", ECHO);
     let (_body_tx, body_rx) = mpsc::channel(1);
     let (head, mut messages) = stand.client().tunnel(&echo, body_rx).await.unwrap();

@@ -15,11 +15,16 @@ pub(crate) async fn start() -> String {
 fn answer(asked: &Asked) -> Answer {
     let body = String::from_utf8_lossy(asked.body());
     match asked.uri().path() {
-        "/v1/chat/completions" => complete(&serde_json::from_str(&body).expect("the client sends JSON")),
+        "/v1/chat/completions" => {
+            complete(&serde_json::from_str(&body).expect("the client sends JSON"))
+        }
         "/v1/files" => {
             let name = body.split_once("filename=\"").and_then(|(_, rest)| rest.split_once('"'));
             let name = name.expect("the client sends a form with a file").0;
-            one(200, &json!({ "id": "file-1", "filename": name, "bytes": 9, "purpose": "assistants" }))
+            one(
+                200,
+                &json!({ "id": "file-1", "filename": name, "bytes": 9, "purpose": "assistants" }),
+            )
         }
         "/v1/customers" if asked.method() == "POST" => one(
             200,
@@ -65,9 +70,16 @@ fn complete(request: &Value) -> Answer {
 /// Returns one of the two pages of the list.
 fn customers(asked: &Asked) -> Answer {
     let is_second = asked.uri().query().is_some_and(|query| query.contains("starting_after=cus_2"));
-    let names: &[_] = if is_second { &[("cus_3", "Edith")] } else { &[("cus_1", "Ada"), ("cus_2", "Grace")] };
-    let data: Vec<_> = names.iter().map(|(id, name)| json!({ "id": id, "object": "customer", "name": name })).collect();
-    one(200, &json!({ "object": "list", "url": "/v1/customers", "has_more": !is_second, "data": data }))
+    let names: &[_] =
+        if is_second { &[("cus_3", "Edith")] } else { &[("cus_1", "Ada"), ("cus_2", "Grace")] };
+    let data: Vec<_> = names
+        .iter()
+        .map(|(id, name)| json!({ "id": id, "object": "customer", "name": name }))
+        .collect();
+    one(
+        200,
+        &json!({ "object": "list", "url": "/v1/customers", "has_more": !is_second, "data": data }),
+    )
 }
 
 // ---- S3
@@ -78,43 +90,62 @@ fn object(asked: &Asked, body: &str) -> Answer {
         && signature.contains("/us-east-1/s3/aws4_request, SignedHeaders=")
         && signature.rsplit_once("Signature=").is_some_and(|(_, signature)| signature.len() == 64);
     if !is_signed {
-        return xml(403, &format!("<Error><Code>AccessDenied</Code><Message>{signature}</Message></Error>"));
+        return xml(
+            403,
+            &format!("<Error><Code>AccessDenied</Code><Message>{signature}</Message></Error>"),
+        );
     }
     let query = asked.uri().query().unwrap_or_default();
     match (asked.method().as_str(), asked.uri().path()) {
         ("PUT", "/bucket/a%20name.txt") => {
-            let seen = [body, header(asked, "content-type"), header(asked, "x-amz-meta-by")].join(",");
+            let seen =
+                [body, header(asked, "content-type"), header(asked, "x-amz-meta-by")].join(",");
             let checksum = header(asked, "x-amz-checksum-crc32");
             with(of("text/plain", 200, Vec::new()), &[("etag", &format!("\"{seen},{checksum}\""))])
         }
         ("HEAD" | "GET", "/bucket/a%20name.txt") => {
             let pieces = ["some ", "text"].map(str::to_owned).to_vec();
             let modified = ("last-modified", "Thu, 01 Jan 1970 00:00:00 GMT");
-            with(of("text/plain", 200, pieces), &[("x-amz-meta-by", "Ada"), ("content-length", "9"), modified])
+            with(
+                of("text/plain", 200, pieces),
+                &[("x-amz-meta-by", "Ada"), ("content-length", "9"), modified],
+            )
         }
         ("GET", "/bucket" | "/bucket/") => {
             let is_second = query.contains("continuation-token=next");
-            let more = if is_second { "" } else { "<NextContinuationToken>next</NextContinuationToken>" };
+            let more =
+                if is_second { "" } else { "<NextContinuationToken>next</NextContinuationToken>" };
             let keys = if is_second { ["c", "d"] } else { ["a &amp; b", "a"] };
             let entry = |key| {
                 let modified = "<LastModified>1970-01-01T00:00:01.000Z</LastModified>";
                 format!("<Contents><Key>{key}</Key><Size>9</Size>{modified}</Contents>")
             };
             let entries = keys.map(entry).concat();
-            let list = format!("<KeyCount>2</KeyCount><IsTruncated>{}</IsTruncated>{more}{entries}", !is_second);
+            let list = format!(
+                "<KeyCount>2</KeyCount><IsTruncated>{}</IsTruncated>{more}{entries}",
+                !is_second
+            );
             xml(200, &format!("<ListBucketResult>{list}</ListBucketResult>"))
         }
         ("POST", "/bucket" | "/bucket/") => {
             let deleted = body.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
-            let deleted: String = deleted.map(|(key, _)| format!("<Deleted><Key>{key}</Key></Deleted>")).collect();
+            let deleted: String =
+                deleted.map(|(key, _)| format!("<Deleted><Key>{key}</Key></Deleted>")).collect();
             xml(200, &format!("<DeleteResult>{deleted}</DeleteResult>"))
         }
-        _ => xml(404, "<Error><Code>NoSuchKey</Code><Message>The key is not there.</Message></Error>"),
+        _ => xml(
+            404,
+            "<Error><Code>NoSuchKey</Code><Message>The key is not there.</Message></Error>",
+        ),
     }
 }
 
 fn xml(status: u16, text: &str) -> Answer {
-    of("application/xml", status, vec![format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{text}")])
+    of(
+        "application/xml",
+        status,
+        vec![format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{text}")],
+    )
 }
 
 // ---- Answers
@@ -126,7 +157,11 @@ fn one(status: u16, body: &Value) -> Answer {
 fn of(kind: &str, status: u16, pieces: Vec<String>) -> Answer {
     let frames = pieces.into_iter().map(|piece| Ok(Frame::data(piece.into())));
     let body = StreamBody::new(Box::pin(futures::stream::iter(frames)) as _);
-    http::Response::builder().status(status).header("content-type", kind).body(body).expect("these are headers")
+    http::Response::builder()
+        .status(status)
+        .header("content-type", kind)
+        .body(body)
+        .expect("these are headers")
 }
 
 fn with(mut answer: Answer, headers: &[(&'static str, &str)]) -> Answer {

@@ -696,6 +696,20 @@ check("a pair of the platform's becomes a duplex stream", async () => {
   equal(await new Response(readable).text(), "through");
 });
 
+check("a stream reads with the language's own Promise, even if the Worker has replaced it", async () => {
+  const { Promise } = globalThis;
+  globalThis.Promise = function () { throw new Error("the Worker's"); };
+  try {
+    const source = new Readable({ read() {} });
+    const all = collect(source);
+    source.push("a");
+    source.push(null);
+    equal(await all, ["a"]);
+  } finally {
+    globalThis.Promise = Promise;
+  }
+});
+
 check("node:stream/web has the platform's classes", () => {
   equal([web.ReadableStream === ReadableStream, web.TextDecoderStream === TextDecoderStream, web.WritableStream === WritableStream], [true, true, true]);
 });

@@ -95,13 +95,24 @@ impl Model {
     fn leave(&mut self, evicted: Vec<(Eviction, Fake)>) -> Result<BTreeSet<u8>, TestCaseError> {
         let mut left = BTreeSet::new();
         for (why, fake) in evicted {
-            prop_assert!(!self.gone.iter().any(|gone| Rc::ptr_eq(&gone.0, &fake.0)), "nobody leaves twice");
-            let n = self.warm.iter().find(|(_, (warm, _))| Rc::ptr_eq(&warm.0, &fake.0)).map(|(n, _)| *n);
-            let Some(n) = n else { return Err(TestCaseError::fail("who is not there cannot leave")) };
+            prop_assert!(
+                !self.gone.iter().any(|gone| Rc::ptr_eq(&gone.0, &fake.0)),
+                "nobody leaves twice"
+            );
+            let n = self
+                .warm
+                .iter()
+                .find(|(_, (warm, _))| Rc::ptr_eq(&warm.0, &fake.0))
+                .map(|(n, _)| *n);
+            let Some(n) = n else {
+                return Err(TestCaseError::fail("who is not there cannot leave"));
+            };
             self.warm.remove(&n);
             match fake.condition() {
                 Condition::Busy => return Err(TestCaseError::fail("who is busy stays")),
-                Condition::Idle => prop_assert!(!matches!(why, Eviction::Condemned | Eviction::Retired)),
+                Condition::Idle => {
+                    prop_assert!(!matches!(why, Eviction::Condemned | Eviction::Retired))
+                }
                 Condition::Spent(Spent::Retired) => prop_assert_eq!(why, Eviction::Retired),
                 Condition::Spent(Spent::Condemned(_)) => prop_assert_eq!(why, Eviction::Condemned),
             }
@@ -176,7 +187,13 @@ fn turn(model: &Model, index: Index, condition: Condition) {
 }
 
 /// Asks for a revision, and checks the answer and the eviction against the model.
-fn look_up(shard: &mut Shard, model: &mut Model, n: u8, half: Half, at: usize) -> Result<(), TestCaseError> {
+fn look_up(
+    shard: &mut Shard,
+    model: &mut Model,
+    n: u8,
+    half: Half,
+    at: usize,
+) -> Result<(), TestCaseError> {
     let share = if half { Share::Half } else { Share::Most };
     let capacity = shard.pool.capacity;
     // A lookup evicts a spent isolate, whatever its answer.
@@ -218,7 +235,10 @@ fn look_up(shard: &mut Shard, model: &mut Model, n: u8, half: Half, at: usize) -
             None
         }
         Lookup::Refused(Obstacle::OverShare) => {
-            prop_assert!(!is_full && is_over && victims.is_empty(), "none of the tenant's own is idle");
+            prop_assert!(
+                !is_full && is_over && victims.is_empty(),
+                "none of the tenant's own is idle"
+            );
             None
         }
         Lookup::Start(vacancy) => {

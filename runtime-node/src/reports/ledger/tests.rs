@@ -12,7 +12,13 @@ fn digest(of: u16) -> RevisionDigest {
 
 fn failing(of: u16, failures: u32) -> Failing {
     let worker = WorkerId::new("shop", &format!("worker-{of}"));
-    Failing { worker, digest: digest(of), code: FailureCode::WorkerStartFailed, failures, place: None }
+    Failing {
+        worker,
+        digest: digest(of),
+        code: FailureCode::WorkerStartFailed,
+        failures,
+        place: None,
+    }
 }
 
 /// Returns for each revision whether it is reported to be in a crash loop.

@@ -43,18 +43,24 @@ struct State {
 
 impl Catalog {
     pub(crate) fn start() -> Self {
-        let mut catalog = Self { addr: ([127, 0, 0, 1], 0).into(), content: Content::default(), process: None };
+        let mut catalog =
+            Self { addr: ([127, 0, 0, 1], 0).into(), content: Content::default(), process: None };
         catalog.restart();
         catalog
     }
 
     /// Starts the catalog again, at the same address and with the same content.
     pub(crate) fn restart(&mut self) {
-        let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let process = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let listener = std::net::TcpListener::bind(self.addr).unwrap();
         listener.set_nonblocking(true).unwrap();
         self.addr = listener.local_addr().unwrap();
-        let server = tonic::transport::Server::builder().add_service(CatalogServer::new(self.content.clone()));
+        let server = tonic::transport::Server::builder()
+            .add_service(CatalogServer::new(self.content.clone()));
         process.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
@@ -66,7 +72,9 @@ impl Catalog {
     pub(crate) fn stop(&mut self) {
         let process = self.process.take().expect("it runs");
         // A runtime must not be waited for inside another one. The port must be free afterwards.
-        std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5))).join().unwrap();
+        std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5)))
+            .join()
+            .unwrap();
     }
 
     pub(crate) fn url(&self) -> String {
@@ -140,7 +148,8 @@ impl catalog_server::Catalog for Content {
         let mut state = self.state();
         state.fetches += 1;
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
-        let revision = state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
+        let revision =
+            state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
         Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
     }
 
@@ -151,11 +160,16 @@ impl catalog_server::Catalog for Content {
         _: Request<WatchQuarantineRequest>,
     ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
         Ok(Response::new(
-            stream::once(async { Ok(WatchQuarantineResponse::default()) }).chain(stream::pending()).boxed(),
+            stream::once(async { Ok(WatchQuarantineResponse::default()) })
+                .chain(stream::pending())
+                .boxed(),
         ))
     }
 
-    async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+    async fn report(
+        &self,
+        request: Request<ReportRequest>,
+    ) -> Result<Response<ReportResponse>, Status> {
         self.state().reports.push(request.into_inner());
         Ok(Response::new(ReportResponse {}))
     }

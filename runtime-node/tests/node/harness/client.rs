@@ -9,7 +9,8 @@ use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
 use tenon_proto::runtime::{
-    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
+    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request,
+    invoke_response,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -46,7 +47,8 @@ impl Answer {
 impl Client {
     /// Returns a client that connects on first use.
     pub(crate) fn of(address: SocketAddr) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address is a URL's authority");
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .expect("an address is a URL's authority");
         Self { address, runtime: RuntimeClient::new(endpoint.connect_lazy()) }
     }
 
@@ -79,8 +81,15 @@ impl Client {
     /// Sends a body as a router does: with the head if it is small, and in pieces otherwise.
     pub(crate) async fn post(&self, worker: &Deployed, mut body: Bytes) -> Result<Answer, Failure> {
         let first = body.split_to(body.len().min(INLINE_BODY));
-        let head = InvokeHead { method: "POST".to_owned(), body: first, more_body: !body.is_empty(), ..head(worker) };
-        let pieces = std::iter::from_fn(move || (!body.is_empty()).then(|| body.split_to(body.len().min(INLINE_BODY))));
+        let head = InvokeHead {
+            method: "POST".to_owned(),
+            body: first,
+            more_body: !body.is_empty(),
+            ..head(worker)
+        };
+        let pieces = std::iter::from_fn(move || {
+            (!body.is_empty()).then(|| body.split_to(body.len().min(INLINE_BODY)))
+        });
         self.call(head, stream::iter(pieces.collect::<Vec<_>>())).await
     }
 
@@ -98,8 +107,15 @@ impl Client {
         let part = Some(invoke_request::Part::Head(head(worker)));
         let messages = self.runtime.clone().invoke(stream::iter([InvokeRequest { part }])).await;
         let mut messages = messages.expect("the Worker answers").into_inner();
-        let first = messages.message().await.expect("an answer has a head").and_then(|message| message.part);
-        assert!(matches!(first, Some(invoke_response::Part::Head(_))), "an answer begins with {first:?}");
+        let first = messages
+            .message()
+            .await
+            .expect("an answer has a head")
+            .and_then(|message| message.part);
+        assert!(
+            matches!(first, Some(invoke_response::Part::Head(_))),
+            "an answer begins with {first:?}"
+        );
         messages
     }
 
@@ -110,7 +126,8 @@ impl Client {
         worker: &Deployed,
         body_rx: mpsc::Receiver<Bytes>,
     ) -> Result<(ResponseHead, Streaming<InvokeResponse>), Failure> {
-        let header = |name: &str, value: &'static str| Header { name: name.to_owned(), value: value.into() };
+        let header =
+            |name: &str, value: &'static str| Header { name: name.to_owned(), value: value.into() };
         let headers = vec![
             header("upgrade", "websocket"),
             header("sec-websocket-version", "13"),
@@ -123,7 +140,9 @@ impl Client {
         let opened = async {
             let mut messages = self.runtime.clone().invoke(messages).await?.into_inner();
             let first = messages.message().await?.and_then(|message| message.part);
-            let Some(invoke_response::Part::Head(head)) = first else { panic!("an answer begins with {first:?}") };
+            let Some(invoke_response::Part::Head(head)) = first else {
+                panic!("an answer begins with {first:?}")
+            };
             Ok((head, messages))
         };
         opened.await.map_err(|status: Status| Failure::from(&status))
@@ -137,7 +156,9 @@ impl Client {
         let head = stream::iter([invoke_request::Part::Head(head)]);
         let parts = head.chain(body.map(invoke_request::Part::Body));
         let messages = parts.map(|part| InvokeRequest { part: Some(part) });
-        read(self.runtime.clone().invoke(messages).await).await.map_err(|status| Failure::from(&status))
+        read(self.runtime.clone().invoke(messages).await)
+            .await
+            .map_err(|status| Failure::from(&status))
     }
 }
 
@@ -172,13 +193,18 @@ pub(crate) fn head(worker: &Deployed) -> InvokeHead {
         request_id: "a-request".to_owned(),
         method: "GET".to_owned(),
         url: "https://worker.test/a/path?query=1".to_owned(),
-        headers: vec![Header { name: "x-greeting".to_owned(), value: Bytes::from_static(b"hello") }],
+        headers: vec![Header {
+            name: "x-greeting".to_owned(),
+            value: Bytes::from_static(b"hello"),
+        }],
         ..InvokeHead::default()
     }
 }
 
 /// Returns the next piece of a body, or `None` at its end.
-pub(crate) async fn piece(messages: &mut Streaming<InvokeResponse>) -> Result<Option<Bytes>, Failure> {
+pub(crate) async fn piece(
+    messages: &mut Streaming<InvokeResponse>,
+) -> Result<Option<Bytes>, Failure> {
     let message = messages.message().await.map_err(|status| Failure::from(&status))?;
     Ok(message.map(|message| match message.part {
         Some(invoke_response::Part::Body(piece)) => piece,
@@ -186,13 +212,20 @@ pub(crate) async fn piece(messages: &mut Streaming<InvokeResponse>) -> Result<Op
     }))
 }
 
-async fn read(response: Result<tonic::Response<Streaming<InvokeResponse>>, Status>) -> Result<Answer, Status> {
+async fn read(
+    response: Result<tonic::Response<Streaming<InvokeResponse>>, Status>,
+) -> Result<Answer, Status> {
     let mut messages = response?.into_inner();
     let first = messages.message().await?.and_then(|message| message.part);
-    let Some(invoke_response::Part::Head(head)) = first else { panic!("an answer begins with {first:?}") };
-    let mut answer = Answer { status: head.status, headers: head.headers, body: head.body.to_vec() };
+    let Some(invoke_response::Part::Head(head)) = first else {
+        panic!("an answer begins with {first:?}")
+    };
+    let mut answer =
+        Answer { status: head.status, headers: head.headers, body: head.body.to_vec() };
     while let Some(message) = messages.message().await? {
-        let Some(invoke_response::Part::Body(piece)) = message.part else { panic!("a body is not {message:?}") };
+        let Some(invoke_response::Part::Body(piece)) = message.part else {
+            panic!("a body is not {message:?}")
+        };
         assert!(head.more_body, "a body that was not announced");
         answer.body.extend_from_slice(&piece);
     }

@@ -1,10 +1,8 @@
 //! A node of processes: its supervisor, in the test's own process, and the program itself for each
 //! shard and lane.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use clap::Parser as _;
 use prometheus::Registry;
 use tenon_lifecycle::admin::Exposition as _;
@@ -12,10 +10,9 @@ use tenon_lifecycle::drain::{self, Signal};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_proto::catalog::Quarantined;
 use tenon_proto::catalog::worker_report::State;
-use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{Limits, Revision};
 use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::supervisor::{Program, Supervisor};
 
@@ -51,12 +48,27 @@ impl Kept {
     pub(crate) async fn with(name: &'static str, more: &[&str]) -> Self {
         let catalog = Catalog::start();
         let url = catalog.url();
-        let line = ["--name", name, "--listen-ip", "127.0.0.1", "--shard-port", "0", "--shards", "1", "--lanes", "1"];
+        let line = [
+            "--name",
+            name,
+            "--listen-ip",
+            "127.0.0.1",
+            "--shard-port",
+            "0",
+            "--shards",
+            "1",
+            "--lanes",
+            "1",
+        ];
         let line = line.into_iter().chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]);
         let line: Vec<&str> = line.chain(more.iter().copied()).collect();
         let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
         let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();
-        let program = Program { name: path.clone().into(), path, arguments: line.iter().map(Into::into).collect() };
+        let program = Program {
+            name: path.clone().into(),
+            path,
+            arguments: line.iter().map(Into::into).collect(),
+        };
         let (signal, watch) = drain::channel();
         let readiness = Readiness::new();
         let node = Supervisor::spawn(config, program, watch, &Registry::new(), &readiness).unwrap();
@@ -81,17 +93,8 @@ impl Kept {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
         let worker = WorkerId::new(self.name, name);
         let digest = self.catalog.put(Revision {
-            worker: worker.clone(),
-            name: format!("{name}-1"),
-            entrypoint: "worker.js".to_owned(),
-            modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from(source))]),
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            services: BTreeMap::new(),
             limits: Limits { cpu_ms, wall_ms: 300_000, startup_ms: 5_000, ..Limits::default() },
-            state: StatePolicy::default(),
-            egress: Egress::default(),
-            compatibility_flags: BTreeSet::new(),
+            ..Revision::of_source(worker.clone(), source)
         });
         Deployed { worker, digest }
     }
@@ -137,15 +140,21 @@ impl Kept {
     pub(crate) fn signal(&self, id: &str, signal: &str) {
         let process = self.process(id).expect("the process runs");
         let pid = process.file_name().unwrap();
-        assert!(std::process::Command::new("kill").arg(signal).arg(pid).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill").arg(signal).arg(pid).status().unwrap().success()
+        );
     }
 
     /// Returns a field of `/proc/PID/status` of the process of a shard or lane, such as `VmRSS`, in
     /// bytes; zero if there is none.
     pub(crate) fn memory(&self, id: &str, field: &str) -> u64 {
-        let status = self.process(id).and_then(|process| std::fs::read_to_string(process.join("status")).ok());
+        let status = self
+            .process(id)
+            .and_then(|process| std::fs::read_to_string(process.join("status")).ok());
         let status = status.unwrap_or_default();
-        let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.strip_suffix("kB"));
+        let value = status
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.strip_suffix("kB"));
         value.map_or(0, |kib| kib.trim().parse::<u64>().unwrap() << 10)
     }
 
@@ -153,7 +162,7 @@ impl Kept {
     fn process(&self, id: &str) -> Option<PathBuf> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let arguments = |pid: &Path| std::fs::read(pid.join("cmdline")).unwrap_or_default();
-        let wanted = [format!("--seat={id}"), self.name.to_owned()].map(String::into_bytes);
+        let wanted = [format!("--child={id}"), self.name.to_owned()].map(String::into_bytes);
         let is_it = |pid: &Path| {
             let line = arguments(pid);
             let words: Vec<_> = line.split(|byte| *byte == 0).collect();

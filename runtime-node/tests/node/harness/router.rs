@@ -38,7 +38,8 @@ impl Router {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let router = Self { address: listener.local_addr().unwrap(), known: Arc::default() };
-        let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(router.clone()));
+        let server =
+            tonic::transport::Server::builder().add_service(RuntimeServer::new(router.clone()));
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
         router
     }
@@ -68,15 +69,24 @@ type Answers = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>
 impl Runtime for Router {
     type InvokeStream = Answers;
 
-    async fn invoke(&self, request: Request<Streaming<InvokeRequest>>) -> Result<Response<Self::InvokeStream>, Status> {
+    async fn invoke(
+        &self,
+        request: Request<Streaming<InvokeRequest>>,
+    ) -> Result<Response<Self::InvokeStream>, Status> {
         let mut parts = request.into_inner();
-        let Some(invoke_request::Part::Head(mut head)) = parts.message().await?.and_then(|message| message.part) else {
+        let Some(invoke_request::Part::Head(mut head)) =
+            parts.message().await?.and_then(|message| message.part)
+        else {
             return Err(Status::invalid_argument("the first message is no head"));
         };
         let shard = {
             let mut known = self.known.lock().unwrap();
             known.heads.push(head.clone());
-            let failure = Failure::new(FailureCode::WorkerNotFound, Phase::Admission, "There is no such Worker.");
+            let failure = Failure::new(
+                FailureCode::WorkerNotFound,
+                Phase::Admission,
+                "There is no such Worker.",
+            );
             let digest = known.digests.get(&head.worker).ok_or_else(|| Status::from(&failure))?;
             head.digest = Bytes::copy_from_slice(digest.as_bytes());
             known.shard.expect("it leads to a shard")

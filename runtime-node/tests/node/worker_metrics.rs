@@ -12,7 +12,8 @@ trials! {
 
 async fn a_worker_is_told_by_its_name_with_what_it_uses(name: &'static str) {
     let stand = Stand::start(name).await;
-    let [one, other] = ["one", "other"].map(|name| stand.handler(name, "return new Response('hello')"));
+    let [one, other] =
+        ["one", "other"].map(|name| stand.handler(name, "return new Response('hello')"));
     for _ in 0..3 {
         stand.client().get(&one).await.unwrap();
     }
@@ -20,11 +21,21 @@ async fn a_worker_is_told_by_its_name_with_what_it_uses(name: &'static str) {
     let of = |worker| [("worker", worker), ("code", "ok")];
     stand.await_metric("tenon_worker_invocations_total", &of("one"), 3).await;
     stand.await_metric("tenon_worker_invocations_total", &of("other"), 1).await;
-    assert_eq!(stand.metric("tenon_worker_cold_starts_total", &[("worker", "one"), ("revision", "one-1")]), 1);
-    stand.await_any("tenon_worker_memory_bytes", &[("worker", "one"), ("namespace", one.worker.namespace())]).await;
+    assert_eq!(
+        stand.metric("tenon_worker_cold_starts_total", &[("worker", "one"), ("revision", "one-1")]),
+        1
+    );
+    stand
+        .await_any(
+            "tenon_worker_memory_bytes",
+            &[("worker", "one"), ("namespace", one.worker.namespace())],
+        )
+        .await;
 }
 
-async fn a_worker_that_is_stopped_at_a_limit_is_told_after_its_isolate_has_gone(name: &'static str) {
+async fn a_worker_that_is_stopped_at_a_limit_is_told_after_its_isolate_has_gone(
+    name: &'static str,
+) {
     let stand = Stand::start(name).await;
     let spins = stand.handler_with("spins", "for (;;) {}", |limits| limits.cpu_ms = 10);
     let failure = stand.client().get(&spins).await.unwrap_err();

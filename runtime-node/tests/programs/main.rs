@@ -8,15 +8,13 @@
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
-#[path = "programs/assets.rs"]
 mod assets;
-#[path = "engine/harness.rs"]
+#[path = "../engine/harness.rs"]
 #[allow(dead_code, unused_imports, unused_macros)] // The other suites use more of it.
 mod harness;
-#[path = "../egress/src/tests/origin.rs"]
+#[path = "../../egress/src/tests/origin.rs"]
 #[allow(dead_code)] // The client's own tests use the rest.
 mod origin;
-#[path = "programs/service.rs"]
 mod service;
 
 use std::collections::BTreeMap;
@@ -85,7 +83,9 @@ fn main() {
     if !arguments.list {
         bundle(&names);
     }
-    let trials = names.into_iter().map(|name| harness::trial(name.clone(), move |shard| Box::pin(play(name, shard))));
+    let trials = names
+        .into_iter()
+        .map(|name| harness::trial(name.clone(), move |shard| Box::pin(play(name, shard))));
     let trials: Vec<Trial> = trials.collect();
     libtest_mimic::run(&arguments, trials).exit()
 }
@@ -108,30 +108,38 @@ fn bundles() -> PathBuf {
 /// Installs the programs' dependencies if the lock file has changed since, and bundles the named
 /// programs.
 fn bundle(names: &[String]) {
-    let (lock, installed) =
-        (["package-lock.json", "node_modules/.package-lock.json"].map(|file| Path::new(SOURCES).join(file))).into();
+    let (lock, installed) = (["package-lock.json", "node_modules/.package-lock.json"]
+        .map(|file| Path::new(SOURCES).join(file)))
+    .into();
     let changed = |file: &PathBuf| file.metadata().and_then(|data| data.modified()).ok();
     if changed(&installed) < changed(&lock) {
-        run(Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]));
+        run(Command::new("npm").args([
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ]));
     }
     run(Command::new("node").arg("bundle.mjs").arg(bundles()).args(names));
 }
 
 fn run(command: &mut Command) {
     let status = command.current_dir(SOURCES).status();
-    let status = status.unwrap_or_else(|error| panic!("{command:?} cannot be run; is Node.js installed? {error}"));
+    let status = status
+        .unwrap_or_else(|error| panic!("{command:?} cannot be run; is Node.js installed? {error}"));
     assert!(status.success(), "{command:?} failed: {status}");
 }
 
-/// Lets an engine's Workers reach this machine and these assets, and gives them a response cache.
-fn equip(engine: Engine, assets: Assets) -> Engine {
+/// Returns an engine whose Workers reach this machine and these assets, and have a response cache.
+fn engine(assets: Assets) -> Engine {
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hickory_resolver::Hosts::default());
     let web = Web::default()
         .with_egress(Client::new(&settings, EgressMetrics::default()))
         .with_responses(ResponseCache::new(1 << 20))
         .with_services(Rc::new(assets));
-    engine.with_interfaces(Rc::new(web))
+    harness::engine(web)
 }
 
 async fn play(name: String, shard: Rc<Shard>) {
@@ -140,12 +148,17 @@ async fn play(name: String, shard: Rc<Shard>) {
     let source = std::fs::read_to_string(bundles().join(&name).with_extension("js")).unwrap();
     let service = service::start().await;
     let assets = Assets::start(&shard, &bundles().join(&name).with_extension("assets")).await;
-    let shard = shard.with(|engine| equip(engine, assets));
+    let shard = shard.on(engine(assets));
     let flags = [CompatibilityFlag::NodejsCompat].into();
-    let worker = shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
+    let worker =
+        shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
     let worker = worker.service(assets::BINDING, assets::NAME).flags(&flags);
     // Limits for unoptimised builds on a busy machine; time is not tested here.
-    let worker = worker.limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000)).start().await.unwrap();
+    let worker = worker
+        .limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000))
+        .start()
+        .await
+        .unwrap();
     for case in cases {
         ask(&worker, case).await;
     }
@@ -153,7 +166,10 @@ async fn play(name: String, shard: Rc<Shard>) {
 
 async fn ask(worker: &Loaded, case: Case) {
     let what = format!("{} {}", case.method, case.path);
-    let header = |(name, value): (&String, &String)| Header { name: name.clone(), value: Bytes::from(value.clone()) };
+    let header = |(name, value): (&String, &String)| Header {
+        name: name.clone(),
+        value: Bytes::from(value.clone()),
+    };
     let request = FetchRequest {
         method: case.method,
         url: format!("https://program.test{}", case.path),
@@ -161,7 +177,8 @@ async fn ask(worker: &Loaded, case: Case) {
         body: Body::Full(case.send.into()),
         ..harness::request("/")
     };
-    let answer = worker.0.fetch(request).await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    let answer =
+        worker.0.fetch(request).await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
     let (status, headers) = (answer.status, answer.headers);
     let body = answer.body.collect().await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
     let text = String::from_utf8_lossy(&body);
@@ -185,7 +202,8 @@ async fn ask(worker: &Loaded, case: Case) {
         assert!(text.contains(&part), "{what}: no {part:?} in {text}");
     }
     if let Some(beginning) = case.names {
-        let place = text.find(&beginning).unwrap_or_else(|| panic!("{what}: no {beginning:?} in {text}"));
+        let place =
+            text.find(&beginning).unwrap_or_else(|| panic!("{what}: no {beginning:?} in {text}"));
         let path = text[place..].split(['"', '\'', ')']).next().unwrap_or_default();
         let answer = worker.get(path).await.unwrap_or_else(|failure| panic!("{path}: {failure}"));
         assert_eq!(answer.status, 200, "{path}");

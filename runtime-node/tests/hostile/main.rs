@@ -16,18 +16,13 @@
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
-#[path = "hostile/ends.rs"]
 mod ends;
 #[allow(dead_code, unused_imports, unused_macros)] // The engine's own tests use the rest.
-#[path = "engine/harness.rs"]
+#[path = "../engine/harness.rs"]
 mod harness;
-#[path = "hostile/memory.rs"]
 mod memory;
-#[path = "hostile/play.rs"]
 mod play;
-#[path = "hostile/script.rs"]
 mod script;
-#[path = "hostile/waits.rs"]
 mod waits;
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! A shard's background tasks, which live as long as the shard. [`crate::upkeep`],
-//! [`crate::spares`] and [`crate::pool`] decide what is to be done.
+//! [`crate::spares`], [`crate::wear`] and [`crate::pool`] decide what is to be done.
 
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -11,10 +11,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 
 use super::Shard;
+use crate::child::{Command, Supervisor};
 use crate::memory::{self, Pressure};
 use crate::pool::{Eviction, Notice};
-use crate::seat::{Errand, Supervisor};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
+use crate::wear::{self, Signs};
 
 /// A thread on which no turn began for `LULL` counts as idle. After `LULLS` tries the task runs
 /// anyway: on a thread that is never idle, isolates would otherwise be made only when requests wait
@@ -46,11 +47,11 @@ impl Shard {
             let freed = match upkeep.relief(pressure, now) {
                 Relief::Nothing => false,
                 Relief::Collect if self.collect_largest() => true,
-                Relief::Collect | Relief::LetGo => self.pool.borrow_mut().let_one_go(Eviction::Memory, now),
+                Relief::Collect | Relief::LetGo => {
+                    self.pool.borrow_mut().let_one_go(Eviction::Memory, now)
+                }
             };
-            if upkeep.is_in_vain(pressure, freed, now) && memory::is_outgrown() {
-                self.supervisor.iter().for_each(Supervisor::is_worn);
-            }
+            self.look_for_wear(upkeep.in_vain(pressure, freed, now));
             let mut pause = pin!(tokio::time::sleep(upkeep::pause(pressure, idle)));
             loop {
                 self.pool.borrow_mut().sweep(idle, Instant::now());
@@ -73,10 +74,11 @@ impl Shard {
     /// Collects the garbage of the largest idle isolate, unless that has happened since its last
     /// use. Returns whether a collection ran.
     fn collect_largest(&self) -> bool {
-        let largest = self.pool.borrow_mut().largest_idle(|resident| resident.isolate.memory_bytes());
+        let largest =
+            self.pool.borrow_mut().largest_idle(|resident| resident.isolate.memory_bytes());
         let freed = largest.and_then(|resident| resident.isolate.collect());
         if let Some(bytes) = freed {
-            self.metrics.collections.inc();
+            self.metrics.pool.collections.inc();
             tracing::debug!(bytes, "collected the garbage of an idle isolate");
         }
         freed.is_some()
@@ -98,7 +100,8 @@ impl Shard {
                 Stock::Keep => {
                     self.settle();
                     // Demand decays with time, so it is reviewed even if nothing happens.
-                    let _ = tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
+                    let _ =
+                        tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
                 }
             }
         }
@@ -125,14 +128,10 @@ impl Shard {
     /// isolates do not mean more work at once.
     pub async fn keep_account(self: Rc<Self>) {
         let mut looked_at = 0;
-        let mut worn = false;
         loop {
             tokio::time::sleep(ACCOUNT).await;
-            self.metrics.turned(self.engine.turns(), self.engine.turn_cpu());
-            if !worn && self.engine.exhausted() {
-                worn = true;
-                self.supervisor.iter().for_each(Supervisor::is_worn);
-            }
+            self.metrics.engine.turned(self.engine.turns(), self.engine.turn_cpu());
+            self.look_for_wear(Duration::ZERO);
             let living = self.living.borrow().clone();
             let looks = living.len().min(ACCOUNTS);
             let next = living.iter().cycle().skip(looked_at).take(looks).filter_map(Weak::upgrade);
@@ -150,23 +149,44 @@ impl Shard {
         }
     }
 
-    /// Carries out the supervisor's errands until its channel closes.
-    pub(crate) async fn run_errands(
+    /// Tells the supervisor, once, if this process is worn out.
+    ///
+    /// # Arguments
+    /// * `in_vain` - time for which steps against a shortage of memory have freed nothing.
+    fn look_for_wear(&self, in_vain: Duration) {
+        if self.worn.get() {
+            return;
+        }
+        // Asking for the process's memory takes system calls, so it happens only if it matters.
+        let (pressure, mapped) = if in_vain < wear::IN_VAIN {
+            (Pressure::Eased, 0)
+        } else {
+            (memory::on_this_process(), memory::mapped())
+        };
+        let types_are_used_up = self.engine.exhausted();
+        if (Signs { in_vain, pressure, mapped, types_are_used_up }).are_of_wear() {
+            self.worn.set(true);
+            self.supervisor.iter().for_each(Supervisor::report_worn);
+        }
+    }
+
+    /// Carries out the supervisor's commands until its channel closes.
+    pub(crate) async fn run_commands(
         self: Rc<Self>,
         supervisor: Supervisor,
-        mut errands_rx: mpsc::UnboundedReceiver<Errand>,
+        mut commands_rx: mpsc::UnboundedReceiver<Command>,
     ) {
-        while let Some(errand) = errands_rx.recv().await {
-            match errand {
-                Errand::Release { digest, condemn } => self.release(digest, condemn),
-                Errand::Prestart(worker, digest) => {
+        while let Some(command) = commands_rx.recv().await {
+            match command {
+                Command::Release { digest, condemn } => self.release(digest, condemn),
+                Command::Prestart(worker, digest) => {
                     let (shard, supervisor) = (Rc::clone(&self), supervisor.clone());
                     spawn_local(async move {
                         let deadline = tokio::time::Instant::now() + PRESTART;
                         // If the revision cannot start here, its next request starts it and gets
                         // the reason.
                         drop(shard.admit(worker.as_str(), digest, deadline, false).await);
-                        supervisor.is_warm(&digest);
+                        supervisor.report_warm(&digest);
                     });
                 }
             }
@@ -188,7 +208,10 @@ impl Shard {
         }
         if condemn {
             let living = self.living.borrow().clone();
-            let concerned = living.iter().filter_map(Weak::upgrade).filter(|isolate| isolate.digest() == digest);
+            let concerned = living
+                .iter()
+                .filter_map(Weak::upgrade)
+                .filter(|isolate| isolate.digest() == digest);
             concerned.for_each(|isolate| isolate.forbid());
         }
         self.settle();
@@ -212,7 +235,12 @@ impl Shard {
     /// Waits until no isolate has anything in flight, including `waitUntil` promises.
     pub async fn idle(&self) {
         loop {
-            let busy = self.living.borrow().iter().filter_map(Weak::upgrade).find(|isolate| isolate.in_flight() > 0);
+            let busy = self
+                .living
+                .borrow()
+                .iter()
+                .filter_map(Weak::upgrade)
+                .find(|isolate| isolate.in_flight() > 0);
             match busy {
                 Some(isolate) => isolate.idle().await,
                 None => return,
@@ -227,7 +255,7 @@ impl Shard {
         // borrow the pool.
         let evicted = self.pool.borrow_mut().take_evicted();
         for (why, resident) in evicted {
-            self.metrics.evicted(why);
+            self.metrics.pool.evictions.inc(why);
             self.account(&resident.isolate);
             drop(resident);
         }
@@ -245,10 +273,10 @@ impl Shard {
             living.retain(|isolate| isolate.strong_count() > 0);
             living.len()
         };
-        let gauges = &self.metrics.isolates;
+        let gauges = &self.metrics.pool;
         gauges.warm.set(warm as i64);
         gauges.starting.set(starting as i64);
         gauges.retiring.set(living.saturating_sub(warm) as i64);
-        self.metrics.spares.set(self.engine.spares() as i64);
+        self.metrics.engine.spares.set(self.engine.spares() as i64);
     }
 }

@@ -1,16 +1,16 @@
 //! Metrics of each Worker, counted by the shard that runs it.
 //!
 //! ```text
-//!  shard thread: a start ─► open ─► Tally ◄── invocations, CPU time, memory: plain stores
-//!                                    │                              gone for LINGER: dropped
-//!  admin thread: a scrape ─► Book ───┘ reads
+//!  shard thread: a start ─► open ──► Counts ◄── invocations, CPU time, memory: plain stores
+//!                                      │                             gone for LINGER: dropped
+//!  admin thread: a scrape ─► WorkerFamilies reads
 //! ```
 //!
 //! A node serves thousands of Workers in a day, and keeping some twenty series for each forever is
-//! not feasible. A revision therefore has a tally while it has an isolate, and for some minutes
-//! after: otherwise the tally of a revision whose isolates are stopped at every request would be
-//! gone before it is ever scraped. The number of a shard's tallies is bounded; revisions beyond it
-//! count in the shard's metrics only.
+//! not feasible. A revision therefore has counts while it has an isolate, and for some minutes
+//! after: otherwise the counts of a revision whose isolates are stopped at every request would be
+//! gone before they are ever scraped. The number of a shard's revisions with counts is bounded;
+//! others count in the shard's metrics only.
 //!
 //! Counting is a store to memory that no other thread writes. The lock guards the list, which
 //! changes with starts.
@@ -20,18 +20,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+};
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::label_values;
+use tenon_lifecycle::metrics::{LabelValue, Register as _};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::{RevisionDigest, ShardId};
 use tenon_proto::revision::Revision;
 
-/// Tallies of a shard: more than it has isolates, unless it is configured with very many. Each
-/// takes a KiB here and some twenty-five series in Prometheus.
+/// Revisions of a shard that have counts: more than it has isolates, unless it is configured with
+/// very many. Each takes a KiB here and some twenty-five series in Prometheus.
 const MOST: usize = 500;
 
-/// Time for which a tally outlives its last isolate: several scrapes.
+/// Time for which a revision's counts outlive its last isolate: several scrapes.
 const LINGER: Duration = Duration::from_secs(300);
 
 /// Bucket bounds in seconds. Fewer than a shard's, as each is a series of every Worker.
@@ -49,6 +54,17 @@ pub enum End {
 impl End {
     const COUNT: usize = 2 + FailureCode::ALL.len();
 
+    const EVERY: [Self; Self::COUNT] = {
+        let mut ends = [Self::Answered; Self::COUNT];
+        ends[1] = Self::Cancelled;
+        let mut at = 2;
+        while at < Self::COUNT {
+            ends[at] = Self::Failed(FailureCode::ALL[at - 2]);
+            at += 1;
+        }
+        ends
+    };
+
     /// Ends exported even at zero: the first time a limit is hit is then an increase.
     const ALWAYS: [Self; 4] = [
         Self::Answered,
@@ -56,12 +72,11 @@ impl End {
         Self::Failed(FailureCode::WallLimitExceeded),
         Self::Failed(FailureCode::MemoryLimitExceeded),
     ];
+}
 
-    fn all() -> impl Iterator<Item = Self> {
-        [Self::Answered, Self::Cancelled].into_iter().chain(FailureCode::ALL.iter().copied().map(Self::Failed))
-    }
+impl LabelValue for End {
+    const ALL: &'static [Self] = &Self::EVERY;
 
-    /// Returns its index in the order of [`Self::all`].
     fn index(self) -> usize {
         match self {
             Self::Answered => 0,
@@ -70,8 +85,7 @@ impl End {
         }
     }
 
-    /// Returns the end as a metric label.
-    pub const fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "ok",
             Self::Cancelled => "cancelled",
@@ -80,27 +94,16 @@ impl End {
     }
 }
 
-/// The phases of a cold start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartPhase {
-    /// The code is fetched from the catalog or from memory. Excludes the time in which an isolate
-    /// is made meanwhile.
-    Fetch,
-    /// An isolate is made, if none was spare.
-    Isolate,
-    /// The modules are compiled and evaluated, including waits for other isolates' turns.
-    Evaluate,
-}
-
-impl StartPhase {
-    pub const ALL: [Self; 3] = [Self::Fetch, Self::Isolate, Self::Evaluate];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fetch => "fetch",
-            Self::Isolate => "isolate",
-            Self::Evaluate => "evaluate",
-        }
+label_values! {
+    /// The phases of a cold start.
+    pub enum StartPhase {
+        /// The code is fetched from the catalog or from memory. Excludes the time in which an
+        /// isolate is made meanwhile.
+        Fetch = "fetch",
+        /// An isolate is made, if none was spare.
+        Isolate = "isolate",
+        /// The modules are compiled and evaluated, including waits for other isolates' turns.
+        Evaluate = "evaluate",
     }
 }
 
@@ -136,9 +139,9 @@ impl Count {
 /// Counts of one revision on one shard. Aligned to cache lines of its own: another thread may write
 /// the memory beside it.
 #[repr(align(64))]
-struct Tally {
+struct Counts {
     labels: [(&'static str, String); 4],
-    /// Indexed by [`End::index`].
+    /// Indexed by [`End::index`]. An array and not a box: counting touches these lines only.
     ended: [Count; End::COUNT],
     /// Invocations by the first of [`BUCKETS`] that holds them; the last counts those in none.
     took: [Count; BUCKETS.len() + 1],
@@ -151,7 +154,7 @@ struct Tally {
     is_warm: AtomicBool,
 }
 
-impl Tally {
+impl Counts {
     fn new(revision: &Revision, shard: ShardId) -> Self {
         let worker = &revision.worker;
         let labels = [
@@ -201,9 +204,9 @@ impl Tally {
     }
 
     fn invocations(&self) -> impl Iterator<Item = Metric> {
-        End::all().filter_map(|end| {
+        End::ALL.iter().filter_map(|end| {
             let count = self.ended[end.index()].get();
-            let is_told = count > 0 || End::ALWAYS.contains(&end);
+            let is_told = count > 0 || End::ALWAYS.contains(end);
             is_told.then(|| self.counter(Some(("code", end.as_str())), count as f64))
         })
     }
@@ -232,62 +235,78 @@ impl Tally {
     }
 }
 
-/// The tallies of all shards, as a metrics collector.
+/// The counts of all shards, as a collector.
 #[derive(Clone)]
-pub struct Book {
-    tallies: Arc<Mutex<Vec<Arc<Tally>>>>,
+pub struct WorkerFamilies {
+    counts: Arc<Mutex<Vec<Arc<Counts>>>>,
     descriptions: Arc<[Desc; 6]>,
 }
 
-impl Book {
-    /// Creates an empty book.
+impl WorkerFamilies {
+    /// Registers the families, of no Worker yet.
     ///
     /// # Errors
-    /// Never fails: the metric names are valid.
-    pub fn new() -> Result<Self, prometheus::Error> {
+    /// Fails if the registry has them already.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        registry.add(Self::new()?)
+    }
+
+    fn new() -> prometheus::Result<Self> {
         let describe = |name: &str, help: &str| {
             let labels = ["namespace", "worker", "revision", "shard"].map(str::to_owned).to_vec();
             Desc::new(name.to_owned(), help.to_owned(), labels, Default::default())
         };
         let descriptions = [
             describe("tenon_worker_invocations_total", "A Worker's invocations by result code.")?,
-            describe("tenon_worker_invocation_duration_seconds", "Time from a request to the head of its response.")?,
+            describe(
+                "tenon_worker_invocation_duration_seconds",
+                "Time from a request to the head of its response.",
+            )?,
             describe("tenon_worker_cpu_seconds_total", "CPU time of a Worker's turns.")?,
             describe("tenon_worker_memory_bytes", "Heap and buffers of a Worker's warm isolate.")?,
             describe("tenon_worker_cold_starts_total", "Starts of a Worker's isolates.")?,
             describe("tenon_worker_cold_start_seconds", "Duration of the latest start, by phase.")?,
         ];
-        Ok(Self { tallies: Arc::default(), descriptions: Arc::new(descriptions) })
+        Ok(Self { counts: Arc::default(), descriptions: Arc::new(descriptions) })
     }
 
-    /// Returns the tallies of one shard.
-    pub fn shard(&self, shard: ShardId) -> Tallies {
-        Tallies { shard, entries: RefCell::default(), book: self.clone() }
+    /// Returns the counts of one shard.
+    pub fn shard(&self, shard: ShardId) -> WorkerMetrics {
+        WorkerMetrics { shard, entries: RefCell::default(), families: self.clone() }
     }
 
-    fn tallies(&self) -> MutexGuard<'_, Vec<Arc<Tally>>> {
+    fn counts(&self) -> MutexGuard<'_, Vec<Arc<Counts>>> {
         // Each change of the list is a single call, so a panic leaves no partial change.
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Collector for Book {
+impl Collector for WorkerFamilies {
     fn desc(&self) -> Vec<&Desc> {
         self.descriptions.iter().collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         // Copied, so that shards that start an isolate do not wait for the scrape.
-        let tallies = self.tallies().clone();
-        let all = || tallies.iter();
-        let warm = || all().filter(|tally| tally.is_warm.load(Ordering::Relaxed));
+        let counts = self.counts().clone();
+        let all = || counts.iter();
+        let warm = || all().filter(|counts| counts.is_warm.load(Ordering::Relaxed));
         let metrics: [(MetricType, Vec<Metric>); 6] = [
-            (MetricType::COUNTER, all().flat_map(|tally| tally.invocations()).collect()),
-            (MetricType::HISTOGRAM, all().map(|tally| tally.duration()).collect()),
-            (MetricType::COUNTER, all().map(|tally| tally.counter(None, tally.cpu.seconds())).collect()),
-            (MetricType::GAUGE, warm().map(|tally| tally.gauge(None, tally.memory.get() as f64)).collect()),
-            (MetricType::COUNTER, all().map(|tally| tally.counter(None, tally.starts.get() as f64)).collect()),
-            (MetricType::GAUGE, warm().flat_map(|tally| tally.phases()).collect()),
+            (MetricType::COUNTER, all().flat_map(|counts| counts.invocations()).collect()),
+            (MetricType::HISTOGRAM, all().map(|counts| counts.duration()).collect()),
+            (
+                MetricType::COUNTER,
+                all().map(|counts| counts.counter(None, counts.cpu.seconds())).collect(),
+            ),
+            (
+                MetricType::GAUGE,
+                warm().map(|counts| counts.gauge(None, counts.memory.get() as f64)).collect(),
+            ),
+            (
+                MetricType::COUNTER,
+                all().map(|counts| counts.counter(None, counts.starts.get() as f64)).collect(),
+            ),
+            (MetricType::GAUGE, warm().flat_map(|counts| counts.phases()).collect()),
         ];
         let family = |(description, (kind, metrics)): (&Desc, (MetricType, Vec<Metric>))| {
             let mut family = MetricFamily::default();
@@ -301,22 +320,22 @@ impl Collector for Book {
     }
 }
 
-/// The tallies of one shard. Belongs to its thread.
-pub struct Tallies {
+/// The counts of one shard. Belongs to its thread.
+pub struct WorkerMetrics {
     shard: ShardId,
     entries: RefCell<FxHashMap<RevisionDigest, Entry>>,
-    book: Book,
+    families: WorkerFamilies,
 }
 
 struct Entry {
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
     /// Time since which it has had no isolate.
     gone: Option<Instant>,
 }
 
-impl Tallies {
-    /// Records that an isolate of the revision is being started: it has a tally from now on, if
-    /// there is room for one.
+impl WorkerMetrics {
+    /// Records that an isolate of the revision is being started: it has counts from now on, if
+    /// there is room for them.
     pub fn open(&self, digest: RevisionDigest, revision: &Revision) {
         let mut entries = self.entries.borrow_mut();
         if let Some(entry) = entries.get_mut(&digest) {
@@ -328,44 +347,45 @@ impl Tallies {
             let Some((_, longest)) = gone.min_by_key(|(since, _)| *since) else { return };
             entries.remove(&longest).into_iter().for_each(|entry| self.close(&entry));
         }
-        let tally = Arc::new(Tally::new(revision, self.shard));
-        self.book.tallies().push(Arc::clone(&tally));
-        entries.insert(digest, Entry { tally, gone: None });
+        let counts = Arc::new(Counts::new(revision, self.shard));
+        self.families.counts().push(Arc::clone(&counts));
+        entries.insert(digest, Entry { counts, gone: None });
     }
 
     /// Records a successful start.
     pub fn started(&self, digest: &RevisionDigest, phases: &Phases) {
-        self.with(digest, |tally| {
-            tally.starts.add(1);
-            for (phase, took) in tally.phases.iter().zip(phases) {
+        self.with(digest, |counts| {
+            counts.starts.add(1);
+            for (phase, took) in counts.phases.iter().zip(phases) {
                 phase.set(took.as_nanos() as u64);
             }
-            tally.is_warm.store(true, Ordering::Relaxed);
+            counts.is_warm.store(true, Ordering::Relaxed);
         });
     }
 
     /// Records the end of an invocation.
     pub fn ended(&self, digest: &RevisionDigest, end: End, took: Duration) {
-        self.with(digest, |tally| {
-            tally.ended[end.index()].add(1);
+        self.with(digest, |counts| {
+            counts.ended[end.index()].add(1);
             let seconds = took.as_secs_f64();
-            let bucket = BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
-            tally.took[bucket].add(1);
-            tally.took_in_all.add_time(took);
+            let bucket =
+                BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
+            counts.took[bucket].add(1);
+            counts.took_in_all.add_time(took);
         });
     }
 
     /// Adds CPU time that its isolate has used.
     pub fn used(&self, digest: &RevisionDigest, cpu: Duration) {
-        self.with(digest, |tally| tally.cpu.add_time(cpu));
+        self.with(digest, |counts| counts.cpu.add_time(cpu));
     }
 
     /// Sets the memory of its isolate, in bytes.
     pub fn weighs(&self, digest: &RevisionDigest, bytes: usize) {
-        self.with(digest, |tally| tally.memory.set(bytes as u64));
+        self.with(digest, |counts| counts.memory.set(bytes as u64));
     }
 
-    /// Closes tallies that have had no isolate for long.
+    /// Drops the counts of revisions that have had no isolate for long.
     ///
     /// # Arguments
     /// * `has_isolate` - whether the revision has an isolate, warm or starting.
@@ -376,23 +396,25 @@ impl Tallies {
                 entry.gone = None;
             } else {
                 entry.gone.get_or_insert(now);
-                entry.tally.is_warm.store(false, Ordering::Relaxed);
+                entry.counts.is_warm.store(false, Ordering::Relaxed);
             }
         }
-        let is_over = |entry: &Entry| entry.gone.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
+        let is_over = |entry: &Entry| {
+            entry.gone.is_some_and(|since| now.saturating_duration_since(since) >= LINGER)
+        };
         for (_, entry) in entries.extract_if(|_, entry| is_over(entry)) {
             self.close(&entry);
         }
     }
 
-    fn with(&self, digest: &RevisionDigest, count: impl FnOnce(&Tally)) {
+    fn with(&self, digest: &RevisionDigest, count: impl FnOnce(&Counts)) {
         if let Some(entry) = self.entries.borrow().get(digest) {
-            count(&entry.tally);
+            count(&entry.counts);
         }
     }
 
     fn close(&self, entry: &Entry) {
-        self.book.tallies().retain(|tally| !Arc::ptr_eq(tally, &entry.tally));
+        self.families.counts().retain(|counts| !Arc::ptr_eq(counts, &entry.counts));
     }
 }
 

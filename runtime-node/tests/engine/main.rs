@@ -6,35 +6,21 @@
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
-#[path = "engine/answers.rs"]
 mod answers;
-#[path = "engine/entrypoints.rs"]
+mod background;
 mod entrypoints;
-#[path = "engine/failures.rs"]
 mod failures;
-#[path = "engine/harness.rs"]
 mod harness;
-#[path = "engine/limits.rs"]
 mod limits;
-#[path = "engine/modules.rs"]
 mod modules;
-#[path = "engine/operations.rs"]
 mod operations;
-#[path = "engine/resets.rs"]
 mod resets;
-#[path = "engine/schedules.rs"]
 mod schedules;
-#[path = "engine/services.rs"]
 mod services;
-#[path = "engine/stacks.rs"]
 mod stacks;
-#[path = "engine/starts.rs"]
 mod starts;
-#[path = "engine/streams.rs"]
 mod streams;
-#[path = "engine/stretches.rs"]
 mod stretches;
-#[path = "engine/wasm.rs"]
 mod wasm;
 
 fn main() {
@@ -42,6 +28,7 @@ fn main() {
     harness::collect_logs();
     let rooms = [
         answers::trials(),
+        background::trials(),
         entrypoints::trials(),
         failures::trials(),
         limits::trials(),
@@ -56,5 +43,9 @@ fn main() {
         stretches::trials(),
         wasm::trials(),
     ];
-    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
+    libtest_mimic::run(
+        &libtest_mimic::Arguments::from_args(),
+        rooms.into_iter().flatten().collect(),
+    )
+    .exit()
 }

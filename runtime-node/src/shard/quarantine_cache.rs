@@ -14,15 +14,16 @@ const MOST: usize = 1024;
 
 /// Refused revisions and the time at which each refusal ends.
 #[derive(Default)]
-pub(super) struct Refusals(FxHashMap<RevisionDigest, Instant>);
+pub(super) struct QuarantineCache(FxHashMap<RevisionDigest, Instant>);
 
-impl Refusals {
+impl QuarantineCache {
     pub(super) fn add(&mut self, digest: RevisionDigest, until: Instant, now: Instant) {
         if self.0.len() >= MOST {
             self.0.retain(|_, until| *until > now);
         }
         if self.0.len() >= MOST
-            && let Some(first) = self.0.iter().min_by_key(|(_, until)| **until).map(|(digest, _)| *digest)
+            && let Some(first) =
+                self.0.iter().min_by_key(|(_, until)| **until).map(|(digest, _)| *digest)
         {
             self.0.remove(&first);
         }
@@ -54,18 +55,19 @@ mod tests {
 
     #[test]
     fn a_refusal_is_remembered_until_it_is_over() {
-        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        let (mut quarantines, now) = (QuarantineCache::default(), Instant::now());
         let until = now + Duration::from_secs(10);
-        refusals.add(digest(1), until, now);
-        assert!(refusals.has(&digest(1), now) && !refusals.has(&digest(2), now));
-        assert!(!refusals.has(&digest(1), until) && refusals.0.is_empty());
+        quarantines.add(digest(1), until, now);
+        assert!(quarantines.has(&digest(1), now) && !quarantines.has(&digest(2), now));
+        assert!(!quarantines.has(&digest(1), until) && quarantines.0.is_empty());
     }
 
     #[test]
     fn of_too_many_the_one_that_is_over_first_is_forgotten() {
-        let (mut refusals, now) = (Refusals::default(), Instant::now());
-        (1..=2 * MOST).for_each(|i| refusals.add(digest(i), now + Duration::from_millis(i as u64), now));
-        assert_eq!(refusals.0.len(), MOST);
-        assert!(refusals.has(&digest(2 * MOST), now) && !refusals.has(&digest(1), now));
+        let (mut quarantines, now) = (QuarantineCache::default(), Instant::now());
+        (1..=2 * MOST)
+            .for_each(|i| quarantines.add(digest(i), now + Duration::from_millis(i as u64), now));
+        assert_eq!(quarantines.0.len(), MOST);
+        assert!(quarantines.has(&digest(2 * MOST), now) && !quarantines.has(&digest(1), now));
     }
 }

@@ -2,28 +2,19 @@
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
-#[path = "fetch/aborts.rs"]
 mod aborts;
-#[path = "fetch/answers.rs"]
 mod answers;
-#[path = "fetch/bodies.rs"]
 mod bodies;
-#[path = "fetch/events.rs"]
 mod events;
-#[path = "fetch/failures.rs"]
 mod failures;
-#[path = "fetch/floods.rs"]
 mod floods;
-#[path = "engine/harness.rs"]
+#[path = "../engine/harness.rs"]
 #[allow(dead_code)] // The other suites use more of it.
 mod harness;
-#[path = "../egress/src/tests/origin.rs"]
+#[path = "../../egress/src/tests/origin.rs"]
 #[allow(dead_code)] // The client's own tests use the rest.
 mod origin;
-#[path = "fetch/sockets.rs"]
 mod sockets;
-
-use std::rc::Rc;
 
 use bytes::Bytes;
 use hickory_resolver::Hosts;
@@ -36,7 +27,7 @@ use tenon_web::response_cache::ResponseCache;
 macro_rules! fetching {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
-            vec![$($crate::harness::trial_with(
+            vec![$($crate::harness::trial_on(
                 stringify!($name).to_owned(),
                 $crate::reaching,
                 |shard| Box::pin($name(shard)),
@@ -46,16 +37,16 @@ macro_rules! fetching {
 }
 pub(crate) use fetching;
 
-/// Lets an engine's Workers reach this machine, also as `origin.test`, and defines a name that
+/// Returns an engine whose Workers reach this machine, also as `origin.test`, and for which a name
 /// resolves to an internal address.
-fn reaching(engine: Engine) -> Engine {
+fn reaching() -> Engine {
     let mut hosts = Hosts::default();
     hosts.read_hosts_conf(&b"127.0.0.1 origin.test\n10.96.0.1 inside.test"[..]).unwrap();
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hosts);
     let client = Client::new(&settings, EgressMetrics::default());
     let web = Web::default().with_egress(client).with_responses(ResponseCache::new(1 << 20));
-    engine.with_interfaces(Rc::new(web))
+    harness::engine(web)
 }
 
 /// Returns a whole response body as text.
@@ -76,5 +67,9 @@ fn main() {
         floods::trials(),
         sockets::trials(),
     ];
-    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
+    libtest_mimic::run(
+        &libtest_mimic::Arguments::from_args(),
+        rooms.into_iter().flatten().collect(),
+    )
+    .exit()
 }

@@ -45,7 +45,7 @@ const FORGOTTEN: f64 = 0.5;
 
 /// Revisions of a shard that have failed recently.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(super) struct CrashBackoff {
     failures: FxHashMap<RevisionDigest, FailedStart>,
     streaks: FxHashMap<RevisionDigest, Streak>,
     notices: Vec<Notice>,
@@ -71,15 +71,19 @@ struct Streak {
 
 impl Streak {
     fn weight(&self, now: Instant) -> f64 {
-        let half_lives = now.saturating_duration_since(self.as_of).as_secs_f64() / HALF_LIFE.as_secs_f64();
+        let half_lives =
+            now.saturating_duration_since(self.as_of).as_secs_f64() / HALF_LIFE.as_secs_f64();
         self.weight * (-half_lives).exp2()
     }
 }
 
-impl Trouble {
+impl CrashBackoff {
     /// Returns why the revision is refused now, or `None` if it is not.
     pub(super) fn refusal(&self, digest: &RevisionDigest, now: Instant) -> Option<Failure> {
-        self.failures.get(digest).filter(|failed| now < failed.until).map(|failed| failed.failure.clone())
+        self.failures
+            .get(digest)
+            .filter(|failed| now < failed.until)
+            .map(|failed| failed.failure.clone())
     }
 
     /// Records a successful start.
@@ -88,7 +92,13 @@ impl Trouble {
     }
 
     /// Records a failed start. Returns how many times in a row the revision's code has failed.
-    pub(super) fn failed(&mut self, digest: RevisionDigest, failure: Failure, retry: Retry, now: Instant) -> u32 {
+    pub(super) fn failed(
+        &mut self,
+        digest: RevisionDigest,
+        failure: Failure,
+        retry: Retry,
+        now: Instant,
+    ) -> u32 {
         // Old failures must not pile up: tenants choose how many revisions fail.
         self.failures.retain(|_, failed| now < failed.until + LONGEST_BACK_OFF);
         let last = self.failures.get(&digest);
@@ -106,9 +116,20 @@ impl Trouble {
 
     /// Records a condemned isolate. A revision whose isolates keep being condemned is left alone,
     /// longer each time: a start costs its neighbours more than a refusal.
-    pub(super) fn struck(&mut self, worker: WorkerId, digest: RevisionDigest, why: FailureCode, now: Instant) {
+    pub(super) fn struck(
+        &mut self,
+        worker: WorkerId,
+        digest: RevisionDigest,
+        why: FailureCode,
+        now: Instant,
+    ) {
         self.review(now);
-        let streak = self.streaks.entry(digest).or_insert(Streak { times: 0, weight: 0.0, as_of: now, told: false });
+        let streak = self.streaks.entry(digest).or_insert(Streak {
+            times: 0,
+            weight: 0.0,
+            as_of: now,
+            told: false,
+        });
         streak.times = streak.times.saturating_add(1);
         (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MOST), now);
         // Rounded, because a strike of a few milliseconds ago counts for a little less than one.
@@ -116,9 +137,11 @@ impl Trouble {
         let pause = (FIRST_REST * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
         (streak.as_of, streak.told) = (now + pause, true);
         let times = streak.times;
-        let what = format!("the Worker was stopped {times} times in a short time and is in back-off");
+        let what =
+            format!("the Worker was stopped {times} times in a short time and is in back-off");
         let failure = Failure::new(why, Phase::Admission, what);
-        self.failures.insert(digest, FailedStart { failure, failures: times, pause, until: now + pause });
+        self.failures
+            .insert(digest, FailedStart { failure, failures: times, pause, until: now + pause });
         self.notices.push(Notice::Failing { worker, digest, why, times });
     }
 
@@ -162,12 +185,22 @@ mod tests {
 
     /// Breaks the revision every `gap` of the time in which it may run, this many times. Returns
     /// how long it rested after each.
-    fn rests(trouble: &mut Trouble, gap: Duration, times: usize, now: &mut Instant) -> Vec<Duration> {
+    fn rests(
+        backoff: &mut CrashBackoff,
+        gap: Duration,
+        times: usize,
+        now: &mut Instant,
+    ) -> Vec<Duration> {
         let breaks = (0..times).map(|_| {
             *now += gap;
-            trouble.struck(WorkerId::new("shop", "cart"), DIGEST, FailureCode::CpuLimitExceeded, *now);
+            backoff.struck(
+                WorkerId::new("shop", "cart"),
+                DIGEST,
+                FailureCode::CpuLimitExceeded,
+                *now,
+            );
             let began = *now;
-            while trouble.refusal(&DIGEST, *now).is_some() {
+            while backoff.refusal(&DIGEST, *now).is_some() {
                 *now += FIRST_REST;
             }
             *now - began
@@ -178,10 +211,11 @@ mod tests {
     #[test]
     fn the_oftener_a_revision_breaks_the_longer_it_rests() {
         // The interval between breaks, and the rest that it leads to.
-        let table = [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
+        let table =
+            [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
         for (gap, rest) in table {
-            let (mut trouble, mut now) = (Trouble::default(), Instant::now());
-            let rests = rests(&mut trouble, Duration::from_millis(gap), 60, &mut now);
+            let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
+            let rests = rests(&mut backoff, Duration::from_millis(gap), 60, &mut now);
             assert_eq!(rests[..10], [Duration::ZERO; 10], "every {gap} ms");
             assert!(rests.is_sorted(), "every {gap} ms: {rests:?}");
             assert_eq!(rests[59], Duration::from_millis(rest), "every {gap} ms");
@@ -190,26 +224,26 @@ mod tests {
 
     #[test]
     fn requests_served_in_between_do_not_help_and_time_does() {
-        let (mut trouble, mut now) = (Trouble::default(), Instant::now());
+        let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
         // A hundred requests in a second, the last of which breaks the isolate.
-        assert!(rests(&mut trouble, Duration::from_secs(1), 20, &mut now)[19] > Duration::ZERO);
-        assert!(trouble.is_on_trial(&DIGEST));
-        trouble.take_notices();
-        trouble.review(now + HALF_LIFE * 2);
-        assert_eq!(trouble.take_notices(), [Notice::Recovered(DIGEST)]);
-        assert!(!trouble.is_on_trial(&DIGEST));
-        trouble.review(now + HALF_LIFE * 6);
-        assert!(trouble.streaks.is_empty() && trouble.take_notices().is_empty());
+        assert!(rests(&mut backoff, Duration::from_secs(1), 20, &mut now)[19] > Duration::ZERO);
+        assert!(backoff.is_on_trial(&DIGEST));
+        backoff.take_notices();
+        backoff.review(now + HALF_LIFE * 2);
+        assert_eq!(backoff.take_notices(), [Notice::Recovered(DIGEST)]);
+        assert!(!backoff.is_on_trial(&DIGEST));
+        backoff.review(now + HALF_LIFE * 6);
+        assert!(backoff.streaks.is_empty() && backoff.take_notices().is_empty());
     }
 
     #[test]
     fn failures_of_long_ago_are_forgotten() {
-        let (mut trouble, now) = (Trouble::default(), Instant::now());
+        let (mut backoff, now) = (CrashBackoff::default(), Instant::now());
         for n in 1..100 {
-            trouble.failed(RevisionDigest::new([n; 32]), failure(), Retry::BackOff, now);
+            backoff.failed(RevisionDigest::new([n; 32]), failure(), Retry::BackOff, now);
         }
-        trouble.failed(DIGEST, failure(), Retry::BackOff, now + FIRST_BACK_OFF + LONGEST_BACK_OFF);
-        assert_eq!(trouble.failures.len(), 1);
+        backoff.failed(DIGEST, failure(), Retry::BackOff, now + FIRST_BACK_OFF + LONGEST_BACK_OFF);
+        assert_eq!(backoff.failures.len(), 1);
     }
 
     proptest! {
@@ -217,12 +251,12 @@ mod tests {
         fn a_break_a_minute_never_rests_and_one_a_second_always_does(
             slow in 60_000..600_000_u64, fast in 0..1_000_u64, times in 13..60_usize,
         ) {
-            let (mut trouble, mut now) = (Trouble::default(), Instant::now());
-            let rested = rests(&mut trouble, Duration::from_millis(slow), times, &mut now);
+            let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
+            let rested = rests(&mut backoff, Duration::from_millis(slow), times, &mut now);
             prop_assert!(rested.iter().all(Duration::is_zero));
-            prop_assert!(trouble.take_notices().is_empty());
-            let (mut trouble, mut now) = (Trouble::default(), Instant::now());
-            let rested = rests(&mut trouble, Duration::from_millis(fast), times, &mut now);
+            prop_assert!(backoff.take_notices().is_empty());
+            let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
+            let rested = rests(&mut backoff, Duration::from_millis(fast), times, &mut now);
             prop_assert!(rested.last().is_some_and(|rest| !rest.is_zero()));
             prop_assert!(rested.iter().all(|rest| *rest <= LONGEST_BACK_OFF));
         }

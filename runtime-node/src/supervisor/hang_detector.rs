@@ -26,7 +26,7 @@ const LINGER_CPU: Duration = Duration::from_millis(100);
 /// An event loop that stands still for this long, with no code running, does not recover.
 const STILL: Duration = Duration::from_secs(30);
 
-pub(super) struct Pulse {
+pub(super) struct HangDetector {
     beats: u64,
     changed: Instant,
     /// Time at which the running turn was first seen to go on after it had been told to end.
@@ -35,7 +35,7 @@ pub(super) struct Pulse {
     overrun: Duration,
 }
 
-impl Pulse {
+impl HangDetector {
     pub(super) fn new(now: Instant) -> Self {
         Self { beats: 0, changed: now, overruns_since: None, overrun: Duration::ZERO }
     }
@@ -50,7 +50,8 @@ impl Pulse {
         let since = self.overruns_since.filter(|_| look.overrun >= self.overrun);
         self.overruns_since = (!look.overrun.is_zero()).then(|| since.unwrap_or(now));
         self.overrun = look.overrun;
-        let lingers = self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
+        let lingers =
+            self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
         look.overrun >= OVERRUN
             || lingers && look.overrun >= LINGER_CPU
             || now.saturating_duration_since(self.changed) >= STILL
@@ -69,15 +70,19 @@ mod tests {
     /// percentage of a CPU.
     fn goes_on(percent: u32) -> Option<Duration> {
         let began = Instant::now();
-        let mut pulse = Pulse::new(began);
+        let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
-        (0..10_000)
-            .map(|looks| looks * LOOK)
-            .find(|after| pulse.is_stuck(&Look { running, overrun: *after * percent / 100, beats: 1 }, began + *after))
+        (0..10_000).map(|looks| looks * LOOK).find(|after| {
+            detector.is_stuck(
+                &Look { running, overrun: *after * percent / 100, beats: 1 },
+                began + *after,
+            )
+        })
     }
 
     #[test]
-    fn a_turn_that_does_not_end_is_ended_after_a_second_or_a_little_later_where_it_gets_little_of_a_cpu() {
+    fn a_turn_that_does_not_end_is_ended_after_a_second_or_a_little_later_where_it_gets_little_of_a_cpu()
+     {
         assert_eq!(goes_on(100), Some(OVERRUN));
         assert!(goes_on(20) <= Some(LINGER + LOOK));
         assert!(goes_on(5) <= Some(2 * LINGER), "{:?}", goes_on(5));
@@ -87,20 +92,22 @@ mod tests {
     #[test]
     fn turns_that_end_when_they_are_told_are_no_one_long_turn() {
         let began = Instant::now();
-        let mut pulse = Pulse::new(began);
+        let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
         for looks in 0..1000 {
             let overrun = LINGER_CPU * 2 / (looks % 2 + 1);
-            assert!(!pulse.is_stuck(&Look { running, overrun, beats: 1 }, began + looks * LOOK));
+            assert!(!detector.is_stuck(&Look { running, overrun, beats: 1 }, began + looks * LOOK));
         }
     }
 
     #[test]
     fn an_event_loop_that_stands_still_without_running_code_is_stuck() {
         let began = Instant::now();
-        let mut pulse = Pulse::new(began);
-        let mut look =
-            |beats, after| pulse.is_stuck(&Look { running: None, overrun: Duration::ZERO, beats }, began + after);
+        let mut detector = HangDetector::new(began);
+        let mut look = |beats, after| {
+            detector
+                .is_stuck(&Look { running: None, overrun: Duration::ZERO, beats }, began + after)
+        };
         assert!(!look(1, STILL / 2));
         assert!(!look(2, STILL));
         assert!(!look(2, STILL * 2 - LOOK));

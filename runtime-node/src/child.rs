@@ -2,7 +2,7 @@
 //! the orders it gets.
 //!
 //! ```text
-//!  inherit: control connection, page, listener ─► Node::seated
+//!  inherit: control connection, page, listener ─► Node::spawn_child
 //!  control thread ── orders ──► shard thread: release, prestart          ── drain ──► main
 //!                 ◄─ notices ── shard thread: heavy, light, reports, ready
 //! ```
@@ -39,7 +39,9 @@ use tenon_proto::node::order::Order as Ordered;
 use tenon_proto::node::place_response::Part;
 use tenon_proto::node::placed::Verdict;
 use tenon_proto::node::supervisor_client::SupervisorClient;
-use tenon_proto::node::{self, GetRevisionResponse, KeepBytecodeRequest, Notice, Order, PlaceRequest, PlaceResponse};
+use tenon_proto::node::{
+    self, GetRevisionResponse, KeepBytecodeRequest, Notice, Order, PlaceRequest, PlaceResponse,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
@@ -72,17 +74,17 @@ pub struct Inherited {
 }
 
 /// This process's place in its node.
-pub struct Seat {
+pub struct ChildProcess {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
     pub(crate) listener: TcpListener,
     pub(crate) supervisor: Supervisor,
-    pub(crate) errands_rx: mpsc::UnboundedReceiver<Errand>,
+    pub(crate) commands_rx: mpsc::UnboundedReceiver<Command>,
 }
 
 /// A task from the supervisor for the shard's thread.
 #[derive(Debug)]
-pub(crate) enum Errand {
+pub(crate) enum Command {
     /// Evict the revision and, if its code ended a process, fail its invocations in flight.
     Release { digest: RevisionDigest, condemn: bool },
     /// Start the revision and report when that has ended.
@@ -128,14 +130,15 @@ pub struct Supervisor {
 /// Fails if the process was not started by a supervisor.
 pub fn inherit(id: ShardId) -> io::Result<Inherited> {
     let page = Page::open(take(PAGE)?)?;
-    let (control, listener) = (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
+    let (control, listener) =
+        (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
     control.set_nonblocking(true)?;
     Ok(Inherited { id, control, page, listener })
 }
 
 fn take(fd: RawFd) -> io::Result<OwnedFd> {
     if !Path::new(&format!("/proc/self/fd/{fd}")).exists() {
-        let why = "--seat is set by a node's supervisor; omit it to run a node";
+        let why = "--child is set by a node's supervisor; omit it to run a node";
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     // SAFETY: the descriptor is open, and nothing else in this process owns it: `inherit` is called
@@ -155,7 +158,8 @@ pub fn settle(id: ShardId) {
     });
     let name = if id.is_lane() { format!("tenon-{id}") } else { format!("tenon-shard-{id}") };
     let named = CString::new(name).map_err(io::Error::from).and_then(|name| Ok(set_name(&name)?));
-    let niced = if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
+    let niced =
+        if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
     for (what, done) in [
         ("end with its supervisor", ends),
         ("end before its supervisor when memory is short", scored),
@@ -169,44 +173,52 @@ pub fn settle(id: ShardId) {
 }
 
 impl Inherited {
-    /// Starts the control thread. Returns the seat, and a receiver that resolves when the process
-    /// is to drain.
+    /// Starts the control thread. Returns the process, and a receiver that resolves when the
+    /// process is to drain.
     ///
     /// # Arguments
     /// * `registry` - metrics of the process.
     ///
     /// # Errors
     /// Fails if the system has no more threads.
-    pub fn attend(self, registry: Registry) -> io::Result<(Seat, oneshot::Receiver<()>)> {
+    pub fn attend(self, registry: Registry) -> io::Result<(ChildProcess, oneshot::Receiver<()>)> {
         let Self { id, control, page, listener } = self;
         let (notices_tx, notices_rx) = mpsc::unbounded_channel();
-        let (errands_tx, errands_rx) = mpsc::unbounded_channel();
+        let (commands_tx, commands_rx) = mpsc::unbounded_channel();
         let (drain_tx, drain_rx) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = {
             // The channel's task belongs to this runtime.
             let _within = runtime.enter();
             let control = tokio::net::UnixStream::from_std(control)?;
-            let channel = Endpoint::from_static("http://supervisor").connect_with_connector_lazy(Once(Some(control)));
+            let channel = Endpoint::from_static("http://supervisor")
+                .connect_with_connector_lazy(Once(Some(control)));
             SupervisorClient::new(channel).max_decoding_message_size(64 << 20)
         };
         let supervisor = Supervisor { id, client: client.clone(), notices_tx: notices_tx.clone() };
-        let attendant = Attendant { registry, notices_tx, errands_tx, drain_tx: Some(drain_tx) };
-        vital::spawn("control".to_owned(), move || runtime.block_on(attendant.attend(client, notices_rx)))?;
-        Ok((Seat { id, page: Arc::new(page), listener, supervisor, errands_rx }, drain_rx))
+        let control_thread =
+            ControlThread { registry, notices_tx, commands_tx, drain_tx: Some(drain_tx) };
+        vital::spawn("control".to_owned(), move || {
+            runtime.block_on(control_thread.attend(client, notices_rx))
+        })?;
+        Ok((ChildProcess { id, page: Arc::new(page), listener, supervisor, commands_rx }, drain_rx))
     }
 }
 
 /// The control thread's state: receives and carries out orders.
-struct Attendant {
+struct ControlThread {
     registry: Registry,
     notices_tx: mpsc::UnboundedSender<Notice>,
-    errands_tx: mpsc::UnboundedSender<Errand>,
+    commands_tx: mpsc::UnboundedSender<Command>,
     drain_tx: Option<oneshot::Sender<()>>,
 }
 
-impl Attendant {
-    async fn attend(mut self, mut client: SupervisorClient<Channel>, notices_rx: mpsc::UnboundedReceiver<Notice>) {
+impl ControlThread {
+    async fn attend(
+        mut self,
+        mut client: SupervisorClient<Channel>,
+        notices_rx: mpsc::UnboundedReceiver<Notice>,
+    ) {
         let lost = match client.attend(UnboundedReceiverStream::new(notices_rx)).await {
             Ok(orders) => self.follow(orders.into_inner()).await,
             Err(status) => status,
@@ -229,26 +241,28 @@ impl Attendant {
 
     fn obey(&mut self, order: Ordered) {
         let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
-        let errand = match order {
+        let command = match order {
             Ordered::Drain(_) => {
                 // If the receiver is gone, the main thread is ending already.
                 self.drain_tx.take().map(|drain_tx| drain_tx.send(()));
                 None
             }
             Ordered::Gather(_) => {
-                let page = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default();
+                let page = TextEncoder::new()
+                    .encode_to_string(&self.registry.gather())
+                    .unwrap_or_default();
                 let _ = self.notices_tx.send(notice(Said::Metrics(page.into())));
                 None
             }
             Ordered::Release(node::Release { digest: of, condemn }) => {
-                digest(&of).map(|digest| Errand::Release { digest, condemn })
+                digest(&of).map(|digest| Command::Release { digest, condemn })
             }
             Ordered::Prestart(node::Prestart { digest: of, worker }) => {
-                digest(&of).and_then(|digest| Some(Errand::Prestart(worker.parse().ok()?, digest)))
+                digest(&of).and_then(|digest| Some(Command::Prestart(worker.parse().ok()?, digest)))
             }
         };
         // If the receiver is gone, the process is about to end.
-        errand.map(|errand| self.errands_tx.send(errand));
+        command.map(|command| self.commands_tx.send(command));
     }
 }
 
@@ -277,7 +291,12 @@ impl Supervisor {
         };
         let (placed, rest) = match answer.await {
             Ok((Some(PlaceResponse { part: Some(Part::Placed(placed)) }), rest)) => (placed, rest),
-            Ok(_) => return failure(FailureCode::Internal, "the supervisor's response violates the protocol"),
+            Ok(_) => {
+                return failure(
+                    FailureCode::Internal,
+                    "the supervisor's response violates the protocol",
+                );
+            }
             Err(status) => {
                 tracing::warn!(%status, "cannot ask the supervisor where a revision runs");
                 return failure(FailureCode::RevisionUnavailable, "the node is about to restart");
@@ -287,7 +306,9 @@ impl Supervisor {
             Verdict::Here => Ok(Place::Here(send.then(|| Delivery(Box::new(rest))))),
             Verdict::Elsewhere => Ok(Place::Elsewhere),
             Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
-            Verdict::Unspecified => failure(FailureCode::Internal, "the supervisor's response violates the protocol"),
+            Verdict::Unspecified => {
+                failure(FailureCode::Internal, "the supervisor's response violates the protocol")
+            }
         }
     }
 
@@ -295,8 +316,12 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns the status with which the supervisor's own source failed.
-    pub(crate) async fn get_revision(&self, digest: &RevisionDigest) -> Result<Streaming<GetRevisionResponse>, Status> {
-        let request = tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
+    pub(crate) async fn get_revision(
+        &self,
+        digest: &RevisionDigest,
+    ) -> Result<Streaming<GetRevisionResponse>, Status> {
+        let request =
+            tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
         self.client.clone().get_revision(request).await.map(tonic::Response::into_inner)
     }
 
@@ -317,36 +342,39 @@ impl Supervisor {
     }
 
     /// Reports that the process serves.
-    pub(crate) fn is_ready(&self) {
-        self.say(Said::Ready(node::Ready {}));
+    pub(crate) fn report_ready(&self) {
+        self.notify(Said::Ready(node::Ready {}));
     }
 
     /// Reports that a turn or a collection of the revision took long.
-    pub(crate) fn is_heavy(&self, digest: &RevisionDigest) {
-        self.say(Said::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
+    pub(crate) fn report_heavy(&self, digest: &RevisionDigest) {
+        self.notify(Said::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
     }
 
     /// Reports this many more requests of the revision without a long turn or collection.
-    pub(crate) fn is_light(&self, digest: &RevisionDigest, requests: u32) {
-        self.say(Said::Light(node::Light { digest: digest.as_bytes().to_vec().into(), requests }));
+    pub(crate) fn report_light(&self, digest: &RevisionDigest, requests: u32) {
+        self.notify(Said::Light(node::Light {
+            digest: digest.as_bytes().to_vec().into(),
+            requests,
+        }));
     }
 
     /// Reports that the start of a revision which was to be prestarted has ended, well or not.
-    pub(crate) fn is_warm(&self, digest: &RevisionDigest) {
-        self.say(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
+    pub(crate) fn report_warm(&self, digest: &RevisionDigest) {
+        self.notify(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
 
     /// Reports that a resource which the process cannot recover is nearly used up.
-    pub(crate) fn is_worn(&self) {
-        self.say(Said::Worn(node::Worn {}));
+    pub(crate) fn report_worn(&self) {
+        self.notify(Said::Worn(node::Worn {}));
     }
 
     /// Reports that a revision fails again and again, or has recovered.
     pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
-        self.say(Said::Report(report));
+        self.notify(Said::Report(report));
     }
 
-    fn say(&self, said: Said) {
+    fn notify(&self, said: Said) {
         // If the control thread is gone, the process is about to end.
         let _ = self.notices_tx.send(notice(said));
     }

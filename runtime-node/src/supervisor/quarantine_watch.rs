@@ -51,7 +51,11 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
 fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
     let told = revisions.into_iter().filter_map(|revision| {
         let digest = RevisionDigest::try_from(&revision.digest[..]).ok()?;
-        Some(Told { digest, remaining: Duration::from_millis(revision.remaining_ms), times: revision.times })
+        Some(Told {
+            digest,
+            remaining: Duration::from_millis(revision.remaining_ms),
+            times: revision.times,
+        })
     });
     let fresh = lock(&shared.placement).quarantines.told(told.collect(), Instant::now());
     fresh.iter().for_each(|digest| shared.let_go(digest, true, |_| true));

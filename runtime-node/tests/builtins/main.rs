@@ -21,11 +21,8 @@
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
-#[path = "builtins/child.rs"]
 mod child;
-#[path = "builtins/findings.rs"]
 mod findings;
-#[path = "builtins/watch.rs"]
 mod watch;
 
 use std::process::ExitCode;
@@ -49,18 +46,26 @@ const FUNCTIONS: usize = 1_000;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
     match &arguments[..] {
-        [_, play, seed, call] if play == PLAY => child::play(seed.parse().unwrap(), call.parse().unwrap()),
+        [_, play, seed, call] if play == PLAY => {
+            child::play(seed.parse().unwrap(), call.parse().unwrap())
+        }
         [_, act, how] if act == ACT => child::act(how),
         _ => {}
     }
     let trials = vec![
         Trial::test("no_call_ends_a_process_without_being_named", fuzz),
-        Trial::test("a_call_that_aborts_is_named", || expect_found("abort", |how| matches!(how, How::Aborted(_)))),
+        Trial::test("a_call_that_aborts_is_named", || {
+            expect_found("abort", |how| matches!(how, How::Aborted(_)))
+        }),
         Trial::test("a_call_that_holds_its_thread_is_named", || {
             expect_found("hold", |how| matches!(how, How::Held(_)))
         }),
-        Trial::test("a_call_that_never_ends_is_named", || expect_found("spin", |how| *how == How::NeverEnded)),
-        Trial::test("a_call_that_takes_a_pods_memory_is_named", || expect_found("grow", |how| *how == How::TookMemory)),
+        Trial::test("a_call_that_never_ends_is_named", || {
+            expect_found("spin", |how| *how == How::NeverEnded)
+        }),
+        Trial::test("a_call_that_takes_a_pods_memory_is_named", || {
+            expect_found("grow", |how| *how == How::TookMemory)
+        }),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -99,7 +104,8 @@ fn find(seed: u32, time: Duration) -> Result<(Findings, usize), Unattributed> {
     let (mut findings, mut next, mut calls) = (Findings::default(), 0, 0);
     let deadline = Instant::now() + time;
     while Instant::now() < deadline {
-        let Ended { call, text, how, calls: made } = play(seed, next, |_| Instant::now() >= deadline)?;
+        let Ended { call, text, how, calls: made } =
+            play(seed, next, |_| Instant::now() >= deadline)?;
         calls += made;
         next = call + 1;
         if let Some(how) = how {

@@ -4,10 +4,8 @@
 //! The checks run in the real engine, on the main thread, before the test harness creates any other
 //! thread; the harness then only reports their results.
 
-#[path = "web/summary.rs"]
 mod summary;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
@@ -16,10 +14,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
 use serde::Deserialize;
-use tenon_engine::{Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
-use tenon_proto::egress::Egress;
+use tenon_engine::{Body, CallContext, Engine, FetchRequest, Isolate, Watchdog};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision};
 use tenon_proto::runtime::Header;
 use tenon_web::Web;
 use tenon_web::response_cache::ResponseCache;
@@ -38,7 +35,7 @@ const NODE: &str = "node-";
 const SHARED: &str = "check.js";
 
 /// The module that tests of WebAssembly use, here and in other suites.
-const ASSEMBLER: (&str, &[u8]) = ("assembler.js", include_bytes!("assembler.js"));
+const ASSEMBLER: (&str, &[u8]) = ("assembler.js", include_bytes!("../assembler.js"));
 
 fn main() -> Result<(), Box<dyn Error>> {
     tenon_engine::init();
@@ -68,7 +65,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let mut summary = Summary::default();
-    verdicts.iter().for_each(|verdict| summary.add(&verdict.subject, &verdict.check, &verdict.outcome));
+    verdicts
+        .iter()
+        .for_each(|verdict| summary.add(&verdict.subject, &verdict.check, &verdict.outcome));
     let trials = verdicts.into_iter().map(Trial::from).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
@@ -92,11 +91,17 @@ impl Check {
     /// Takes as many lines of the log as the check expects, and returns the verdict.
     fn judged(self, file: &str, logged: &mut impl Iterator<Item = String>) -> Verdict {
         let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
-        let outcome = match (self.failure, self.lines.iter().zip(&logged).find(|(expected, actual)| expected != actual))
-        {
+        let outcome = match (
+            self.failure,
+            self.lines.iter().zip(&logged).find(|(expected, actual)| expected != actual),
+        ) {
             (Some(failure), _) => Err(failure),
-            (None, Some((expected, actual))) => Err(format!("expected the line\n{expected}\ngot\n{actual}")),
-            (None, None) if logged.len() < self.lines.len() => Err("fewer lines than expected".to_owned()),
+            (None, Some((expected, actual))) => {
+                Err(format!("expected the line\n{expected}\ngot\n{actual}"))
+            }
+            (None, None) if logged.len() < self.lines.len() => {
+                Err("fewer lines than expected".to_owned())
+            }
             (None, None) => Ok(()),
         };
         let verdict = Verdict::of(file, &self.name, outcome);
@@ -116,34 +121,46 @@ struct Verdict {
 impl Verdict {
     fn of(file: &str, check: &str, outcome: Result<(), String>) -> Self {
         let group = file.trim_end_matches(".js");
-        Self { group: group.to_owned(), subject: group.to_owned(), check: check.to_owned(), outcome }
+        Self {
+            group: group.to_owned(),
+            subject: group.to_owned(),
+            check: check.to_owned(),
+            outcome,
+        }
     }
 }
 
 impl From<Verdict> for Trial {
     fn from(verdict: Verdict) -> Self {
-        Self::test(format!("{}: {}", verdict.group, verdict.check), || verdict.outcome.map_err(Into::into))
+        Self::test(format!("{}: {}", verdict.group, verdict.check), || {
+            verdict.outcome.map_err(Into::into)
+        })
     }
 }
 
 /// Loads the file as a Worker and runs its checks.
 async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn Error>> {
-    let module = |name: &str| Ok((name.to_owned(), Bytes::from(std::fs::read(Path::new(DIRECTORY).join(name))?)));
+    let module = |name: &str| {
+        Ok((name.to_owned(), Bytes::from(std::fs::read(Path::new(DIRECTORY).join(name))?)))
+    };
+    let modules = [
+        module(file),
+        module(SHARED),
+        Ok((ASSEMBLER.0.to_owned(), Bytes::from_static(ASSEMBLER.1))),
+    ]
+    .into_iter()
+    .collect::<Result<Vec<_>, std::io::Error>>()?;
     let revision = Revision {
-        worker: WorkerId::new("web", file.trim_end_matches(".js")),
         name: "test".to_owned(),
         entrypoint: file.to_owned(),
-        modules: [module(file), module(SHARED), Ok((ASSEMBLER.0.to_owned(), Bytes::from_static(ASSEMBLER.1)))]
-            .into_iter()
-            .collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
         // Limits are not tested here.
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: file.starts_with(NODE).then_some(CompatibilityFlag::NodejsCompat).into_iter().collect(),
+        compatibility_flags: file
+            .starts_with(NODE)
+            .then_some(CompatibilityFlag::NodejsCompat)
+            .into_iter()
+            .collect(),
+        ..Revision::with_modules(WorkerId::new("web", file.trim_end_matches(".js")), modules)
     };
     let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision), None).await?;
     let response = isolate
@@ -153,7 +170,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
             url: "https://web.test/path?a=1".to_owned(),
             headers: vec![Header { name: "x-test".to_owned(), value: Bytes::from_static(b"yes") }],
             body: Body::Full(Bytes::from_static(b"the body")),
-            origin: Origin::default(),
+            call_context: CallContext::default(),
         })
         .await?;
     isolate.idle().await;

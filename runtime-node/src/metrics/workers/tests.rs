@@ -1,0 +1,123 @@
+use tenon_proto::id::WorkerId;
+
+use super::*;
+
+fn revision(name: &str) -> Revision {
+    Revision::with_modules(WorkerId::new("shop", name), [])
+}
+
+fn digest(n: usize) -> RevisionDigest {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&n.to_le_bytes());
+    RevisionDigest::new(bytes)
+}
+
+/// Returns the scraped samples with this in their name or labels.
+fn told(families: &WorkerFamilies, part: &str) -> Vec<String> {
+    let text = prometheus::TextEncoder::new().encode_to_string(&told_families(families)).unwrap();
+    text.lines()
+        .filter(|line| !line.starts_with('#') && line.contains(part))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Leaves out families without any metric, as a registry does.
+fn told_families(families: &WorkerFamilies) -> Vec<MetricFamily> {
+    families.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect()
+}
+
+#[test]
+fn every_end_has_its_own_place() {
+    let places: Vec<usize> = End::ALL.iter().map(|end| end.index()).collect();
+    assert_eq!(places, (0..End::COUNT).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_worker_is_told_by_its_names_and_where_it_runs() {
+    let families = WorkerFamilies::new().unwrap();
+    let shard = families.shard(ShardId(3));
+    shard.open(digest(0), &revision("cart"));
+    shard.started(&digest(0), &[1, 2, 4].map(Duration::from_millis));
+    shard.ended(&digest(0), End::Answered, Duration::from_millis(4));
+    shard.ended(&digest(0), End::Failed(FailureCode::CpuLimitExceeded), Duration::from_secs(30));
+    shard.used(&digest(0), Duration::from_millis(1500));
+    shard.used(&digest(0), Duration::from_millis(500));
+    shard.weighs(&digest(0), 4096);
+    shard.weighs(&digest(0), 8192);
+
+    let labels = r#"namespace="shop",revision="cart-1",shard="3",worker="cart""#;
+    let line = |name: &str, more: &str, value: &str| {
+        format!("tenon_worker_{name}{{{more}{labels}}} {value}")
+    };
+    assert_eq!(
+        told(&families, "_invocations_total"),
+        [
+            line("invocations_total", r#"code="ok","#, "1"),
+            line("invocations_total", r#"code="cpu_limit_exceeded","#, "1"),
+            line("invocations_total", r#"code="wall_limit_exceeded","#, "0"),
+            line("invocations_total", r#"code="memory_limit_exceeded","#, "0"),
+        ]
+    );
+    assert_eq!(told(&families, "cpu_seconds_total"), [line("cpu_seconds_total", "", "2")]);
+    assert_eq!(told(&families, "memory_bytes"), [line("memory_bytes", "", "8192")]);
+    assert_eq!(told(&families, "cold_starts_total"), [line("cold_starts_total", "", "1")]);
+    assert_eq!(
+        told(&families, r#"phase="evaluate""#),
+        [line("cold_start_seconds", r#"phase="evaluate","#, "0.004")]
+    );
+    assert_eq!(
+        told(&families, "duration_seconds_count"),
+        [line("invocation_duration_seconds_count", "", "2")]
+    );
+    assert_eq!(
+        told(&families, "duration_seconds_sum"),
+        [line("invocation_duration_seconds_sum", "", "30.004")]
+    );
+    let bucket = |bound: &str| {
+        told(&families, &format!(r#"le="{bound}""#))[0].rsplit(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(["0.001", "0.005", "5", "+Inf"].map(bucket), ["0", "1", "1", "2"]);
+}
+
+#[test]
+fn one_without_an_isolate_is_told_for_a_while_and_goes_on_if_it_comes_back() {
+    let families = WorkerFamilies::new().unwrap();
+    let (shard, now) = (families.shard(ShardId(0)), Instant::now());
+    let cart = digest(0);
+    shard.open(cart, &revision("cart"));
+    shard.started(&cart, &Phases::default());
+    shard.review(|_| true, now);
+    assert_eq!(told(&families, "memory_bytes").len(), 1);
+    shard.review(|_| false, now);
+    assert!(told(&families, "memory_bytes").is_empty(), "an isolate that is gone has no memory");
+    assert_eq!(told(&families, "cold_starts_total").len(), 1);
+
+    shard.open(cart, &revision("cart"));
+    shard.review(|_| true, now + LINGER * 2);
+    shard.started(&cart, &Phases::default());
+    assert!(told(&families, "cold_starts_total")[0].ends_with(" 2"));
+
+    shard.review(|_| false, now + LINGER * 3);
+    shard.review(|_| false, now + LINGER * 4);
+    assert!(told_families(&families).is_empty());
+    shard.ended(&cart, End::Answered, Duration::ZERO);
+    assert!(told_families(&families).is_empty(), "a revision without counts is not counted");
+}
+
+#[test]
+fn there_are_no_more_than_there_may_be() {
+    let families = WorkerFamilies::new().unwrap();
+    let (shard, now) = (families.shard(ShardId(0)), Instant::now());
+    (0..MOST + 10).for_each(|n| shard.open(digest(n), &revision(&format!("w{n}"))));
+    let workers = || told(&families, "cold_starts_total");
+    assert_eq!(workers().len(), MOST);
+    assert!(!workers().iter().any(|line| line.contains(&format!(r#"worker="w{MOST}""#))));
+
+    // A revision without an isolate makes room.
+    shard.review(|of| *of != digest(7), now);
+    shard.open(digest(MOST), &revision("late"));
+    assert_eq!(workers().len(), MOST);
+    let has =
+        |name: &str| workers().iter().any(|line| line.contains(&format!(r#"worker="{name}""#)));
+    assert!(has("late") && !has("w7"));
+}

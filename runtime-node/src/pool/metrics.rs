@@ -1,0 +1,81 @@
+//! Metrics of a pool: its isolates by state, and why they are evicted.
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use tenon_lifecycle::metrics::{EnumCounters, EnumMap, Register as _};
+
+tenon_lifecycle::label_values! {
+    /// The reason for an eviction.
+    pub enum Eviction {
+        /// Another revision needed its slot.
+        Room = "room",
+        /// It went over a limit and could no longer be trusted.
+        Condemned = "condemned",
+        /// It went over a limit that is not enforced at once.
+        Retired = "retired",
+        /// A newer revision of its Worker started, and this one had no requests.
+        Superseded = "superseded",
+        /// It had no request for a long time.
+        Idle = "idle",
+        /// The node's memory was short.
+        Memory = "memory",
+        /// The revision runs elsewhere on the node from now on, or is refused.
+        Moved = "moved",
+    }
+}
+
+/// The families of all shards.
+pub struct PoolFamilies {
+    isolates: IntGaugeVec,
+    evictions: IntCounterVec,
+    collections: IntCounterVec,
+}
+
+/// The metrics of one shard.
+pub struct PoolMetrics {
+    /// Isolates that are starting.
+    pub starting: IntGauge,
+    /// Isolates that are ready for an invocation, or busy.
+    pub warm: IntGauge,
+    /// Isolates that were evicted, and still finish invocations.
+    pub retiring: IntGauge,
+    pub evictions: EnumCounters<Eviction>,
+    /// Idle isolates whose garbage was collected because memory was short.
+    pub collections: IntCounter,
+}
+
+impl PoolFamilies {
+    /// Registers the families.
+    ///
+    /// # Errors
+    /// Fails if the registry has them already.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            isolates: registry.gauges(
+                "tenon_isolates",
+                "Isolates by state.",
+                &["shard", "state"],
+            )?,
+            evictions: registry.counters(
+                "tenon_evictions_total",
+                "Evicted isolates, by reason.",
+                &["shard", "reason"],
+            )?,
+            collections: registry.counters(
+                "tenon_forced_collections_total",
+                "Garbage collections of idle isolates because memory was short.",
+                &["shard"],
+            )?,
+        })
+    }
+
+    pub fn shard(&self, shard: &str) -> PoolMetrics {
+        let isolates = |state| self.isolates.with_label_values(&[shard, state]);
+        PoolMetrics {
+            starting: isolates("starting"),
+            warm: isolates("warm"),
+            retiring: isolates("retiring"),
+            evictions: EnumMap::of(&self.evictions, &[shard]),
+            collections: self.collections.with_label_values(&[shard]),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Asks the supervisor whether a revision may run on this shard, and follows its answer.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use futures::FutureExt as _;
+use futures::future::{LocalBoxFuture, Shared};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::RevisionDigest;
+use tokio::task::spawn_local;
+
+use super::admitted::Ask;
+use super::{Shard, panicked};
+use crate::child::{Delivery, Place, Supervisor};
+
+/// The supervisor's answer, shared by all requests that wait for it. The first request to resume
+/// takes the code.
+pub(super) type Placing =
+    Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
+
+impl Shard {
+    /// Asks the supervisor whether the revision may start here and, if the pool has room, for its
+    /// code. Concurrent requests for the same revision share one answer; the first of them to
+    /// resume takes the code.
+    ///
+    /// # Errors
+    /// Fails with [`FailureCode::Moved`] if the revision runs elsewhere on this node, and with
+    /// [`FailureCode::WorkerQuarantined`] if it is quarantined.
+    pub(super) async fn place(
+        self: &Rc<Self>,
+        supervisor: &Supervisor,
+        ask: &Ask,
+    ) -> Result<Option<Delivery>, Failure> {
+        self.ensure_not_refused(&ask.digest)?;
+        let key = (ask.digest, ask.stay);
+        let begin = || {
+            let (shard, supervisor, worker) =
+                (Rc::clone(self), supervisor.clone(), ask.worker.clone());
+            let send = self.has_room(ask);
+            // Runs as its own task, so that the entry is removed even if every waiting request is
+            // cancelled.
+            let placing = spawn_local(async move {
+                let (digest, stay) = key;
+                let place = supervisor.place(&worker, &digest, stay, send).await;
+                shard.placing.borrow_mut().remove(&key);
+                place
+                    .and_then(|place| shard.follow(digest, place))
+                    .map(|delivery| Rc::new(Cell::new(delivery)))
+            });
+            placing.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).boxed_local().shared()
+        };
+        let placing = self.placing.borrow_mut().entry(key).or_insert_with(begin).clone();
+        placing.await.map(|delivery| delivery.take())
+    }
+
+    /// Asks the supervisor whether a revision that runs here may go on, for a request that may have
+    /// ended another process.
+    ///
+    /// # Errors
+    /// Fails as [`Self::place`] does.
+    pub(super) async fn place_live(
+        &self,
+        supervisor: &Supervisor,
+        ask: &Ask,
+    ) -> Result<(), Failure> {
+        self.ensure_not_refused(&ask.digest)?;
+        let place = supervisor.place(&ask.worker, &ask.digest, true, false).await?;
+        self.follow(ask.digest, place).map(drop)
+    }
+
+    fn ensure_not_refused(&self, digest: &RevisionDigest) -> Result<(), Failure> {
+        if self.quarantines.borrow_mut().has(digest, Instant::now()) {
+            Err(quarantined())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns whether neither the pool nor memory pressure would refuse a start of the requested
+    /// revision.
+    fn has_room(&self, ask: &Ask) -> bool {
+        let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
+        self.has_memory()
+            && self.pool.borrow().has_room(&ask.digest, namespace, share, Instant::now())
+    }
+
+    /// Turns the supervisor's answer into the code, if it was requested, or into the reason for
+    /// refusal.
+    fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Option<Delivery>, Failure> {
+        match place {
+            Place::Here(delivery) => Ok(delivery),
+            Place::Elsewhere => {
+                let why = "another process of the node runs the Worker";
+                Err(Failure::new(FailureCode::Moved, Phase::Admission, why))
+            }
+            Place::Nowhere(remaining) => {
+                let now = Instant::now();
+                self.quarantines.borrow_mut().add(digest, now + remaining, now);
+                Err(quarantined())
+            }
+        }
+    }
+}
+
+fn quarantined() -> Failure {
+    let why = "the Worker's code ended a process; the revision is in quarantine";
+    Failure::new(FailureCode::WorkerQuarantined, Phase::Admission, why)
+}

@@ -1,0 +1,167 @@
+//! A cold start, from the revision's code to a warm isolate.
+
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::FutureExt as _;
+use tenon_engine::share::Share;
+use tenon_engine::{Bytecode, BytecodeLookup, Isolate};
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::id::RevisionDigest;
+
+use super::resident::{Resident, Start};
+use super::{Shard, panicked};
+use crate::admission::{DeadlineSemaphore, Refusal};
+use crate::child::Delivery;
+use crate::pool::{Launch, Retry};
+use crate::source::{self, Sourced};
+
+impl Shard {
+    /// Fetches and starts a revision, and tells the requests that wait for it.
+    ///
+    /// # Arguments
+    /// * `delivery` - the revision's code, if the supervisor has sent it.
+    pub(super) async fn start(
+        self: Rc<Self>,
+        launch: Launch,
+        start: Start,
+        delivery: Option<Delivery>,
+    ) {
+        let (began, digest) = (Instant::now(), launch.digest());
+        let has_spares = self.engine.spares() > 0;
+        // If no isolate is spare, one is made while the code is in flight.
+        let prepare = async {
+            let began = Instant::now();
+            if !has_spares && self.has_memory() {
+                self.engine.make_spare();
+            }
+            began.elapsed()
+        };
+        let source = async {
+            match delivery {
+                Some(delivery) => source::receive(digest, delivery.code()).await,
+                None => self.source.fetch(digest).await,
+            }
+        };
+        let (sourced, made_in) = futures::join!(source, prepare);
+        let sourced_in = began.elapsed();
+        let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
+        let loaded = match sourced {
+            // Starts that were admitted together may have used up the memory.
+            Ok(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
+            Ok(sourced) => {
+                self.metrics.workers.open(digest, &sourced.revision);
+                // After any failure, even a panic, the slot must become free and the waiting
+                // requests must be told.
+                let load = AssertUnwindSafe(self.load(
+                    digest,
+                    sourced,
+                    start.semaphore.clone(),
+                    has_spares,
+                ));
+                load.catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
+            }
+            Err(failure) => Err(failure),
+        };
+        self.metrics.starts.ended(began, loaded.is_ok());
+        let now = Instant::now();
+        match loaded {
+            Ok(resident) => {
+                let phases = [sourced_in - made_in, made_in, now - began - sourced_in];
+                self.metrics.starts.phases(&phases);
+                self.metrics.workers.started(&digest, &phases);
+                self.register(&resident.isolate);
+                self.pool.borrow_mut().started(launch, resident.clone(), now);
+                if !self.pool.borrow().is_on_trial(&digest) {
+                    self.reports.recovered(digest);
+                }
+                start.succeed(resident, self.bounds.waiting);
+                if self.unwanted.borrow_mut().remove(&digest) {
+                    self.pool.borrow_mut().release(&digest, now);
+                }
+            }
+            Err(failure) => {
+                self.unwanted.borrow_mut().remove(&digest);
+                let retry = match failure.code {
+                    FailureCode::RevisionUnavailable | FailureCode::Overloaded => Retry::Soon,
+                    _ => Retry::BackOff,
+                };
+                let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
+                // A revision that was not started says nothing about its code.
+                if let (Retry::BackOff, Some(worker)) = (retry, worker) {
+                    self.reports.failing(
+                        &worker,
+                        digest,
+                        failure.code,
+                        failures,
+                        failure.place.clone(),
+                    );
+                }
+                start.fail(failure);
+            }
+        }
+        self.settle();
+    }
+
+    /// Evaluates the code in an isolate and returns it as a pool resident.
+    ///
+    /// # Arguments
+    /// * `had_spares` - whether the engine had a spare isolate when the start began.
+    async fn load(
+        &self,
+        digest: RevisionDigest,
+        sourced: Sourced,
+        semaphore: DeadlineSemaphore,
+        had_spares: bool,
+    ) -> Result<Resident, Failure> {
+        let Sourced { revision, bytecode } = sourced;
+        let bytecode = bytecode.and_then(|encoded| {
+            let decoded = Bytecode::decode(&encoded);
+            decoded
+                .inspect_err(|why| tracing::info!(revision = digest.short(), %why, "ignoring unusable bytecode"))
+                .ok()
+        });
+        let (worker, limits) = (revision.worker.clone(), revision.limits);
+        self.metrics.starts.spare(had_spares && self.engine.has_spare(&limits));
+        self.demand.borrow_mut().started(Instant::now());
+        self.spares_are_due.notify_one();
+        // The engine's copy of the revision belongs to this thread alone; module bytes are not
+        // copied.
+        let isolate = Isolate::start(
+            &self.engine,
+            digest,
+            Rc::new((*revision).clone()),
+            bytecode.map(Arc::new),
+        )
+        .await?;
+        let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
+        // Regardless of its own limit, a Worker leaves the others half of the shard.
+        let half =
+            u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
+        let concurrency = limits.concurrency.min(half);
+        let tunnels = DeadlineSemaphore::new(u32::MAX, 0);
+        let weight = Rc::new(self.weigh_start(&isolate));
+        Ok(Resident {
+            worker,
+            isolate,
+            semaphore,
+            tunnels,
+            concurrency,
+            request_body_bytes,
+            weight,
+        })
+    }
+
+    /// Records a started isolate.
+    fn register(&self, isolate: &Rc<Isolate>) {
+        let lookup = isolate.bytecode_lookup();
+        lookup.into_iter().for_each(|lookup| self.metrics.starts.bytecode(lookup));
+        if lookup.is_some_and(|lookup| lookup != BytecodeLookup::Hit) {
+            self.uncompiled.borrow_mut().push(Rc::downgrade(isolate));
+            self.bytecode_is_due.notify_one();
+        }
+        self.living.borrow_mut().push(Rc::downgrade(isolate));
+    }
+}

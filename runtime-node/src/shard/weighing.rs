@@ -1,0 +1,62 @@
+//! Reports to the supervisor what a shard's revisions cost; [`super::weight`] judges.
+//!
+//! The supervisor decides what follows; see its `placement`. A shard that is not a process of its
+//! own has no supervisor, and nothing follows.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use tenon_engine::Isolate;
+
+use super::Shard;
+use super::resident::Resident;
+use super::weight::{LIGHT, Tell, Weight};
+
+impl Shard {
+    /// Judges the cost of a start. On a shard, a long start sends the revision back to the lanes,
+    /// unless the next start will have bytecode.
+    pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
+        let weight =
+            Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup(), isolate.cpu_limit());
+        if let Some(supervisor) =
+            self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
+            && weight.stays()
+        {
+            supervisor.report_heavy(&isolate.digest());
+        }
+        weight
+    }
+
+    /// Reports turns that belong to no response: WebSocket messages, timers, `waitUntil`. Work that
+    /// has begun goes on, but new requests find the revision in a lane. If an evicted isolate is
+    /// heavy again, its work that outlives responses is ended: its neighbours would otherwise
+    /// suffer for as long as it likes.
+    pub(super) fn weigh_what_goes_on(&self, isolate: &Rc<Isolate>) {
+        let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
+        else {
+            return;
+        };
+        if isolate.longest_stretch() <= LIGHT {
+            return;
+        }
+        let digest = isolate.digest();
+        if self.pool.borrow().holds(&digest, |resident| Rc::ptr_eq(&resident.isolate, isolate)) {
+            supervisor.report_heavy(&digest);
+        } else {
+            isolate.end_what_lingers();
+        }
+    }
+
+    /// Reports the cost of an answered request. A request that went over a limit counts as well.
+    pub(super) fn weigh(&self, resident: &Resident) {
+        let Some(supervisor) = &self.supervisor else { return };
+        let (isolate, digest) = (&resident.isolate, resident.isolate.digest());
+        match resident.weight.add(isolate.longest_stretch(), Instant::now()) {
+            Some(Tell::Heavy) => supervisor.report_heavy(&digest),
+            Some(Tell::Light(requests)) if supervisor.is_lane() => {
+                supervisor.report_light(&digest, requests)
+            }
+            Some(Tell::Light(_)) | None => {}
+        }
+    }
+}

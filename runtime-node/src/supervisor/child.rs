@@ -1,0 +1,96 @@
+//! What the supervisor knows of one shard's or lane's process, across its restarts.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use rustix::process::Pid;
+use tenon_engine::page::Page;
+use tenon_lifecycle::readiness::Handle;
+use tenon_proto::id::{RevisionDigest, ShardId};
+use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::{self, Order};
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::process::Process;
+use super::{lock, order};
+
+/// Time in which a process must answer with its metrics; after that, its last ones are shown.
+const GATHER: Duration = Duration::from_millis(500);
+
+/// One shard or lane, and its process while there is one.
+pub(super) struct Child {
+    pub(super) id: ShardId,
+    pub(super) state: Mutex<ChildState>,
+    /// The metrics that its process sent last.
+    pub(super) shown: watch::Sender<String>,
+    /// Notified when its process has used up a resource and is to be replaced. A process says so
+    /// once; the notice is discarded when its successor starts.
+    pub(super) worn: Notify,
+}
+
+#[derive(Default)]
+pub(super) struct ChildState {
+    pub(super) orders_tx: Option<mpsc::UnboundedSender<Order>>,
+    pub(super) pid: Option<Pid>,
+    /// Names the revision that its process is running.
+    pub(super) page: Option<Arc<Page>>,
+    /// Holds the node unready until the first process serves.
+    pub(super) starting: Option<Handle>,
+    pub(super) serves: bool,
+    /// `limit`: private writable memory that its process may have, in bytes. `room`: bytes by which
+    /// it could still grow at the last check.
+    pub(super) limit: u64,
+    pub(super) room: u64,
+}
+
+impl Child {
+    /// # Arguments
+    /// * `starting` - dropped when the first process serves.
+    pub(super) fn new(id: ShardId, starting: Handle) -> Self {
+        let state = ChildState { starting: Some(starting), ..ChildState::default() };
+        Self {
+            id,
+            state: Mutex::new(state),
+            shown: watch::Sender::new(String::new()),
+            worn: Notify::new(),
+        }
+    }
+
+    pub(super) fn begins(&self, process: &Process, orders_tx: mpsc::UnboundedSender<Order>) {
+        // A notice of the previous process does not apply to this one.
+        let _ = self.worn.notified().now_or_never();
+        let mut state = lock(&self.state);
+        (state.pid, state.page) = (Some(process.pid), Some(Arc::clone(&process.page)));
+        (state.orders_tx, state.limit, state.room) = (Some(orders_tx), u64::MAX, u64::MAX);
+    }
+
+    pub(super) fn ended(&self) {
+        let mut state = lock(&self.state);
+        (state.pid, state.page, state.orders_tx, state.serves) = (None, None, None, false);
+    }
+
+    /// Returns whether its process is running this revision's code, or was when it ended and has
+    /// not been judged.
+    pub(super) fn runs(&self, digest: &RevisionDigest) -> bool {
+        lock(&self.state).page.as_ref().is_some_and(|page| page.look().running == Some(*digest))
+    }
+
+    pub(super) fn order(&self, order: Order) {
+        if let Some(orders_tx) = &lock(&self.state).orders_tx {
+            // If the receiver is gone, the process is ending.
+            let _ = orders_tx.send(order);
+        }
+    }
+
+    /// Returns the current metrics of its process, or its last ones.
+    pub(super) async fn gather(&self) -> String {
+        let mut shown_rx = self.shown.subscribe();
+        if lock(&self.state).serves {
+            self.order(order(Ordered::Gather(node::Gather {})));
+            // A timeout means that the process is busy; its last metrics are good enough.
+            let _ = tokio::time::timeout(GATHER, shown_rx.changed()).await;
+        }
+        shown_rx.borrow().clone()
+    }
+}

@@ -1,0 +1,159 @@
+//! Keeps the process of each shard and lane running: starts it, watches it, judges its end, and
+//! starts the next.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tenon_lifecycle::drain;
+use tenon_proto::id::ShardId;
+use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::{self, Order};
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use super::hang_detector::HangDetector;
+use super::memory::CRAMPED;
+use super::process::{Cause, Process, Program, process_name};
+use super::{LOOK, Shared, lock, order, service};
+
+/// A process that served for `STEADY` is restarted at once when it ends; otherwise each restart
+/// waits longer.
+const STEADY: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Length of the accept queue, in connections; the standard library's default.
+const BACKLOG: i32 = 128;
+
+/// Time beyond its grace period that a draining process may take.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// Restarts processes until the drain.
+pub(super) struct Keeper {
+    pub(super) shared: Arc<Shared>,
+    pub(super) program: Program,
+    pub(super) drain: drain::Watch,
+    pub(super) grace: Duration,
+}
+
+impl Keeper {
+    /// Runs a shard's or lane's process, and restarts it when it ends. Its listener is dropped at
+    /// the end, so that connections after the drain are refused.
+    pub(super) async fn keep(&self, id: ShardId, listener: TcpListener) {
+        let mut pause = Duration::ZERO;
+        while !self.drain.is_signaled() {
+            let began = Instant::now();
+            // The previous process shut the shared socket down when it drained.
+            if let Err(error) = rustix::net::listen(&listener, BACKLOG) {
+                tracing::error!(process = process_name(id), %error, "cannot resume listening");
+            }
+            let blames = match Process::start(&self.program, id, &listener) {
+                Ok((process, control)) => self.attend(id, process, control).await,
+                Err(error) => {
+                    tracing::error!(process = process_name(id), %error, "cannot start a process");
+                    false
+                }
+            };
+            pause = match began.elapsed() {
+                // The revision to blame is refused from now on.
+                steady if steady >= STEADY || blames => Duration::ZERO,
+                _ => (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.drain.signaled() => {}
+            }
+        }
+    }
+
+    /// Serves a process until it has ended, and handles its end.
+    ///
+    /// Returns whether a revision is to blame: with that revision refused, the process does not end
+    /// again soon.
+    async fn attend(
+        &self,
+        id: ShardId,
+        mut process: Process,
+        control: tokio::net::UnixStream,
+    ) -> bool {
+        let (shared, name) = (&self.shared, process_name(id));
+        let (orders_tx, orders_rx) = mpsc::unbounded_channel();
+        shared.child(id).begins(&process, orders_tx.clone());
+        shared.has_begun.notify_one();
+        let alive = Arc::new(AtomicBool::new(true));
+        let service = tokio::spawn(service::serve(
+            Arc::clone(shared),
+            id,
+            Arc::clone(&alive),
+            control,
+            orders_rx,
+        ));
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut signaled = std::pin::pin!(self.drain.signaled());
+        let (mut detector, mut leave_by, mut killed) =
+            (HangDetector::new(Instant::now()), None, false);
+        // Set if the process had to be killed because it was stuck: the revision that was running,
+        // if any.
+        let mut hung = None;
+        // The revision that was running at the last check.
+        let mut seen = None;
+        let status = loop {
+            tokio::select! {
+                status = process.child.wait() => break status,
+                now = looks.tick() => {
+                    let (is_late, look) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.look());
+                    let is_stuck = detector.is_stuck(&look, now.into());
+                    seen = look.running;
+                    if (is_late || is_stuck) && !killed {
+                        let overrun = look.overrun.as_millis();
+                        tracing::warn!(process = name, is_late, is_stuck, overrun, "killing a stuck or late process");
+                        (killed, hung) = (true, is_stuck.then_some(look.running));
+                        // An error means that it has ended.
+                        let _ = process.child.start_kill();
+                    }
+                }
+                () = &mut signaled, if leave_by.is_none() => leave_by = Some(self.drain(&orders_tx)),
+                () = shared.child(id).worn.notified(), if leave_by.is_none() => {
+                    tracing::info!(process = name, "draining a process that has used up a resource, to replace it");
+                    leave_by = Some(self.drain(&orders_tx));
+                }
+            }
+        };
+        alive.store(false, Ordering::Relaxed);
+        service.abort();
+        shared.child(id).ended();
+        shared.home_ended(id);
+        shared.metrics.processes.serves(id, false);
+        shared.reporter.gone(id);
+        let status = match status {
+            Ok(status) => status,
+            Err(error) => {
+                tracing::error!(process = name, %error, "cannot read how a process ended");
+                return false;
+            }
+        };
+        if leave_by.is_some() && hung.is_none() {
+            return false;
+        }
+        let cause = Cause::of(status, hung.is_some());
+        let running = hung.unwrap_or_else(|| process.page.look().running);
+        shared.metrics.processes.ended(id, cause);
+        let revision = running.map(|digest| digest.short());
+        tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; restarting it");
+        // A revision that was running before memory ran short may have used it up.
+        let came_later = running != seen;
+        let was_cramped =
+            cause == Cause::Crashed && came_later && lock(&shared.child(id).state).room < CRAMPED;
+        cause.blames(running).is_some_and(|digest| shared.judge(digest, cause, was_cramped))
+    }
+
+    /// Orders a process to drain. Returns the deadline for its end.
+    fn drain(&self, orders_tx: &mpsc::UnboundedSender<Order>) -> tokio::time::Instant {
+        // If the receiver is gone, the process has ended.
+        let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
+        tokio::time::Instant::now() + self.grace + FAREWELL
+    }
+}

@@ -1,0 +1,94 @@
+//! Decides when a process is worn out: its supervisor then drains and replaces it. Pure;
+//! [`crate::shard`] reads the signs.
+//!
+//! | what is used up | signs |
+//! | --- | --- |
+//! | memory, in pieces that the allocator keeps | evicting frees nothing, and much is mapped |
+//! | V8's room for WebAssembly types | the engine says so |
+
+use std::time::Duration;
+
+use crate::memory::Pressure;
+
+/// Time for which nothing has been left to evict, and no isolate could be started, after which a
+/// process is replaced.
+pub const IN_VAIN: Duration = Duration::from_secs(2);
+
+/// Private writable memory, in bytes, from which a process that is short of it would have more
+/// after a restart. A process without isolates has about 25 MiB.
+const OUTGROWN: u64 = 64 << 20;
+
+/// Signs of wear in a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    /// Time for which no isolate could be started and no step against the shortage of memory has
+    /// freed anything.
+    pub in_vain: Duration,
+    /// The pressure on this process by its own limit. The node's memory may be short because of
+    /// other processes, which a restart of this one would not change.
+    pub pressure: Pressure,
+    /// Private writable memory of the process, in bytes.
+    pub mapped: u64,
+    /// The WebAssembly types that V8 can remember are nearly used up.
+    pub types_are_used_up: bool,
+}
+
+impl Signs {
+    /// Returns whether the process is to be replaced.
+    pub fn are_of_wear(&self) -> bool {
+        self.types_are_used_up || self.is_outgrown()
+    }
+
+    /// Returns whether the process is short of memory by its own limit although it has taken much:
+    /// what the allocator keeps of it, in pieces, cannot become the heap of an isolate.
+    fn is_outgrown(&self) -> bool {
+        self.in_vain >= IN_VAIN && self.pressure > Pressure::Eased && self.mapped >= OUTGROWN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTGROWN_IN_VAIN: Signs = Signs {
+        in_vain: IN_VAIN,
+        pressure: Pressure::Critical,
+        mapped: OUTGROWN,
+        types_are_used_up: false,
+    };
+
+    #[test]
+    fn a_process_that_cannot_free_what_it_has_taken_is_worn() {
+        assert!(OUTGROWN_IN_VAIN.are_of_wear());
+        assert!(Signs { pressure: Pressure::Tight, ..OUTGROWN_IN_VAIN }.are_of_wear());
+    }
+
+    #[test]
+    fn a_process_that_may_still_free_something_is_not_worn() {
+        let in_vain = IN_VAIN - Duration::from_millis(1);
+        assert!(!Signs { in_vain, ..OUTGROWN_IN_VAIN }.are_of_wear());
+    }
+
+    #[test]
+    fn a_process_that_a_restart_would_not_make_smaller_is_not_worn() {
+        assert!(!Signs { mapped: OUTGROWN - 1, ..OUTGROWN_IN_VAIN }.are_of_wear());
+    }
+
+    #[test]
+    fn a_process_is_not_worn_because_others_use_the_nodes_memory() {
+        assert!(!Signs { pressure: Pressure::Eased, ..OUTGROWN_IN_VAIN }.are_of_wear());
+    }
+
+    #[test]
+    fn a_process_without_room_for_types_is_worn_however_much_memory_it_has() {
+        let at_ease = Signs {
+            in_vain: Duration::ZERO,
+            pressure: Pressure::Eased,
+            mapped: 0,
+            types_are_used_up: true,
+        };
+        assert!(
+            at_ease.are_of_wear() && !Signs { types_are_used_up: false, ..at_ease }.are_of_wear()
+        );
+    }
+}
