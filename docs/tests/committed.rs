@@ -1,0 +1,58 @@
+//! Tests that the pages of `docs/reference` hold what the code says.
+
+use std::fs;
+use std::path::Path;
+
+use tenon_proto::module::BUILTINS;
+use tenon_proto::revision::Limits;
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference").join(name);
+    fs::read_to_string(path).expect("the page exists")
+}
+
+#[test]
+fn the_committed_tables_are_fresh() {
+    for name in tenon_docs::PAGES {
+        let page = page(name);
+        let filled = tenon_docs::fill(&page, tenon_docs::table).unwrap();
+        assert!(page == filled, "{name} is stale: run `make reference`");
+    }
+}
+
+#[test]
+fn the_page_of_nodejs_names_every_module_and_no_other() {
+    let page = page("nodejs.md");
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
+    let mut named = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect::<Vec<_>>();
+    named.sort_unstable();
+    assert_eq!(named, BUILTINS);
+}
+
+#[test]
+fn the_description_of_each_limit_states_the_platforms_default() {
+    let Limits {
+        cpu_ms,
+        wall_ms,
+        memory_mib,
+        startup_ms,
+        concurrency,
+        request_body_mib,
+        subrequests,
+    } = Limits::default();
+    let defaults = [
+        ("cpuMs", cpu_ms),
+        ("wallMs", wall_ms),
+        ("memoryMiB", memory_mib),
+        ("startupMs", startup_ms),
+        ("concurrency", concurrency),
+        ("requestBodyMiB", request_body_mib),
+        ("subrequests", subrequests),
+    ];
+    let table = tenon_docs::table("worker limits").unwrap();
+    assert_eq!(table.lines().count(), defaults.len() + 2);
+    for (name, default) in defaults {
+        let row = table.lines().find(|row| row.starts_with(&format!("| `{name}` |"))).unwrap();
+        assert!(row.contains(&format!(" {default} by default")), "{row}");
+    }
+}
