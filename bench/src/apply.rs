@@ -86,7 +86,12 @@ async fn measure(platform: &Platform, namespace: &Namespace, name: &str) -> anyh
             ensure!(answer.body == name, "{host} answers {:?}", answer.body);
             return Ok(Sample { stored, first_200: began.elapsed() });
         }
-        ensure!(began.elapsed() < PATIENCE, "{host} answers {} {} after {PATIENCE:?}", answer.status, answer.body);
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "{host} answers {} {} after {PATIENCE:?}",
+            answer.status,
+            answer.body
+        );
         sleep(PAUSE).await;
     }
 }

@@ -31,7 +31,11 @@ enum Amount {
 }
 
 impl Bar {
-    pub fn time(what: impl Into<String>, measured: Option<Duration>, at_most: Option<Duration>) -> Self {
+    pub fn time(
+        what: impl Into<String>,
+        measured: Option<Duration>,
+        at_most: Option<Duration>,
+    ) -> Self {
         Self::at_most(what, measured.map(Amount::Time), at_most.map(Amount::Time))
     }
 

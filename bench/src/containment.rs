@@ -78,7 +78,8 @@ pub struct Record {
 /// # Errors
 /// Fails if Tenon is not installed, or if a call to the cluster fails, but not if a request fails.
 pub fn run(words: &[String]) -> anyhow::Result<Record> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let cluster = Cluster::from_env().await?;
         let installation = Installation::find(&cluster).await.context("Tenon is not installed")?;
@@ -195,9 +196,18 @@ pub fn bars(record: Option<&Record>) -> [Bar; 6] {
             record.map(Record::slowest_beside_a_loss),
             Some(RAISED),
         ),
-        Bar::never("revisions that ended more than 2 lanes, or 1 shard + 1 lane", record.map(Record::too_costly)),
-        Bar::never("restarted containers", record.and_then(|record| u64::try_from(record.restarts).ok())),
-        Bar::never("failed requests of victims while a node was stopped for 12 s", stopped.map(|lap| lap.failed)),
+        Bar::never(
+            "revisions that ended more than 2 lanes, or 1 shard + 1 lane",
+            record.map(Record::too_costly),
+        ),
+        Bar::never(
+            "restarted containers",
+            record.and_then(|record| u64::try_from(record.restarts).ok()),
+        ),
+        Bar::never(
+            "failed requests of victims while a node was stopped for 12 s",
+            stopped.map(|lap| lap.failed),
+        ),
         Bar::time(
             "victims' slowest request while a node was stopped for 12 s",
             stopped.map(|lap| lap.latency.max),
@@ -209,15 +219,24 @@ pub fn bars(record: Option<&Record>) -> [Bar; 6] {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scripts = self.plays.len();
-        writeln!(f, "{} victims with {RATE} requests/s; {scripts} plays of hostile scripts\n", NAMESPACES * IN_EACH)?;
-        let mut table = Table::new(["", "plays", "requests", "failed", "p50", "p99 (worst play)", "slowest"]);
+        writeln!(
+            f,
+            "{} victims with {RATE} requests/s; {scripts} plays of hostile scripts\n",
+            NAMESPACES * IN_EACH
+        )?;
+        let mut table =
+            Table::new(["", "plays", "requests", "failed", "p50", "p99 (worst play)", "slowest"]);
         let row = |what: String, count: usize, lap: &Lap| {
             let [p50, p99, max] = [lap.latency.p50, lap.latency.p99, lap.latency.max].map(human);
             [what, count.to_string(), lap.begun.to_string(), lap.failed.to_string(), p50, p99, max]
         };
         table.row(row("alone".to_owned(), 0, &self.alone));
         for phase in Phase::ALL {
-            let laps = self.plays.iter().filter(|play| play.phase == phase).map(|play| play.victims.clone());
+            let laps = self
+                .plays
+                .iter()
+                .filter(|play| play.phase == phase)
+                .map(|play| play.victims.clone());
             let count = laps.clone().count();
             if let Some(lap) = laps.reduce(Lap::and) {
                 table.row(row(format!("during scripts, {phase}"), count, &lap));

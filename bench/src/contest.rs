@@ -54,7 +54,11 @@ pub struct Record {
 ///
 /// # Errors
 /// Fails if a contender does not start, ends, or fails a request.
-pub fn run(contenders: &mut [Contender], load: &Load, schedule: Schedule) -> anyhow::Result<Vec<Record>> {
+pub fn run(
+    contenders: &mut [Contender],
+    load: &Load,
+    schedule: Schedule,
+) -> anyhow::Result<Vec<Record>> {
     for contender in contenders.iter_mut() {
         contender.await_up()?;
     }
@@ -108,7 +112,10 @@ impl Record {
 
     /// Returns the CPU time per request in each process.
     pub fn cpu_by_process(&self) -> impl Iterator<Item = (&'static str, Duration)> {
-        self.processes.iter().enumerate().map(|(i, name)| (*name, self.cpu_per_request(|cpu| cpu[i])))
+        self.processes
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (*name, self.cpu_per_request(|cpu| cpu[i])))
     }
 
     /// Returns the CPU time per request in all processes together.
@@ -123,7 +130,9 @@ impl Record {
 
     fn cpu_per_request(&self, of: impl Fn(&[Duration]) -> Duration) -> Duration {
         Duration::from_secs_f64(
-            self.median(|sample| of(&sample.cpu).as_secs_f64() / sample.figures.requests.max(1) as f64),
+            self.median(|sample| {
+                of(&sample.cpu).as_secs_f64() / sample.figures.requests.max(1) as f64
+            }),
         )
     }
 
@@ -153,7 +162,10 @@ mod tests {
     fn cpu_is_charged_to_each_process_by_request() {
         let record = record(&[(1_000, 20, 10)]);
         let by_process: Vec<_> = record.cpu_by_process().collect();
-        assert_eq!(by_process, [("router", Duration::from_micros(20)), ("node", Duration::from_micros(10))]);
+        assert_eq!(
+            by_process,
+            [("router", Duration::from_micros(20)), ("node", Duration::from_micros(10))]
+        );
         assert_eq!(record.cpu_of("node"), Duration::from_micros(10));
         assert_eq!(record.cpu(), Duration::from_micros(30));
     }

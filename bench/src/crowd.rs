@@ -138,9 +138,23 @@ impl Crowd {
             let mut command = placement.load(Path::new("nice"));
             command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("crowd");
             command.arg(kind.to_possible_value().context("every kind has a name")?.get_name());
-            command.args(["--target", &visit.target.to_string(), "--brief", visit.brief, "--large", visit.large]);
+            command.args([
+                "--target",
+                &visit.target.to_string(),
+                "--brief",
+                visit.brief,
+                "--large",
+                visit.large,
+            ]);
             let each = size / processes;
-            command.args(["--from", &from.join(","), "--first", &(i * each).to_string(), "--size", &each.to_string()]);
+            command.args([
+                "--from",
+                &from.join(","),
+                "--first",
+                &(i * each).to_string(),
+                "--size",
+                &each.to_string(),
+            ]);
             let dir = dir.join(i.to_string());
             std::fs::create_dir(&dir)?;
             Process::start("crowd", command, &dir)
@@ -171,8 +185,14 @@ impl Crowd {
 
     /// Returns how many members hold a connection now, and how often one has lost its connection.
     pub fn standing(&self) -> Standing {
-        let told = self.0.iter().filter_map(|process| Standing::parse(process.printed().ok()?.lines().last()?));
-        told.fold(Standing::default(), |sum, one| Standing { held: sum.held + one.held, lost: sum.lost + one.lost })
+        let told = self
+            .0
+            .iter()
+            .filter_map(|process| Standing::parse(process.printed().ok()?.lines().last()?));
+        told.fold(Standing::default(), |sum, one| Standing {
+            held: sum.held + one.held,
+            lost: sum.lost + one.lost,
+        })
     }
 }
 
@@ -261,12 +281,15 @@ impl Members<'_> {
                 stream.write_all(head.as_bytes()).await?;
             }
             Kind::Trickles => {
-                let (host, length) = if i.is_multiple_of(2) { (brief, SHORT) } else { (large, LONG) };
+                let (host, length) =
+                    if i.is_multiple_of(2) { (brief, SHORT) } else { (large, LONG) };
                 return trickle(stream, host, length).await;
             }
             Kind::Promises => return promise(stream, brief).await,
             Kind::Unread => {
-                stream.write_all(format!("GET / HTTP/1.1\r\nhost: {large}\r\n\r\n").as_bytes()).await?;
+                stream
+                    .write_all(format!("GET / HTTP/1.1\r\nhost: {large}\r\n\r\n").as_bytes())
+                    .await?;
                 return read_slowly(stream, if i.is_multiple_of(2) { 0 } else { 1024 }).await;
             }
         }
@@ -303,7 +326,9 @@ async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
     let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
     let ask = async || {
         let nothing = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
-        let request = Request::post(format!("http://{host}/")).header("content-length", SHORT).body(nothing)?;
+        let request = Request::post(format!("http://{host}/"))
+            .header("content-length", SHORT)
+            .body(nothing)?;
         anyhow::Ok(sender.clone().send_request(request).await?)
     };
     let asks = join_all((0..PROMISES).map(|_| async {

@@ -59,7 +59,16 @@ pub fn run() -> anyhow::Result<Record> {
     eprintln!("engine: invocations and starts without a network");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["bench", "--quiet", "--package", "tenon-runtime-node", "--bench", "engine", "--", "--json"])
+        .args([
+            "bench",
+            "--quiet",
+            "--package",
+            "tenon-runtime-node",
+            "--bench",
+            "engine",
+            "--",
+            "--json",
+        ])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo")?;
@@ -71,7 +80,9 @@ impl Record {
     fn parse(printed: &str) -> anyhow::Result<Self> {
         let mut record = Self { times: BTreeMap::new(), memory: BTreeMap::new() };
         for line in printed.lines().filter(|line| line.starts_with('{')) {
-            match serde_json::from_str(line).with_context(|| format!("not a row of the engine's benchmark: {line}"))? {
+            match serde_json::from_str(line)
+                .with_context(|| format!("not a row of the engine's benchmark: {line}"))?
+            {
                 Row::Times { label, p50, p99, cpu } => {
                     let [p50, p99, cpu] = [p50, p99, cpu].map(Duration::from_nanos);
                     record.times.insert(label, Times { p50, p99, cpu });
@@ -103,14 +114,22 @@ pub fn bars(record: Option<&Record>) -> [Bar; 6] {
             times(WARM).map(|times| times.per_second()),
             Some(WARM_RATE),
         ),
-        Bar::time("cold start of 1 KB, spare isolate ready, p50", p50(COLD_SPARE), Some(COLD_SPARE_WITHIN)),
+        Bar::time(
+            "cold start of 1 KB, spare isolate ready, p50",
+            p50(COLD_SPARE),
+            Some(COLD_SPARE_WITHIN),
+        ),
         Bar::time(
             "cold start of 1 KB, spare isolate ready, p99",
             times(COLD_SPARE).map(|times| times.p99),
             Some(COLD_SPARE_P99_WITHIN),
         ),
         Bar::time("cold start of 1 KB, no spare isolate, p50", p50(COLD), Some(COLD_WITHIN)),
-        Bar::time("cold start of 1 MiB, code cache present, p50", p50(COLD_LARGE), Some(COLD_LARGE_WITHIN)),
+        Bar::time(
+            "cold start of 1 MiB, code cache present, p50",
+            p50(COLD_LARGE),
+            Some(COLD_LARGE_WITHIN),
+        ),
     ]
 }
 
@@ -121,7 +140,14 @@ impl fmt::Display for Record {
         let nothing = || "-".to_owned();
         for (label, times) in &self.times {
             let [p50, p99, cpu] = [times.p50, times.p99, times.cpu].map(human);
-            table.row([label.clone(), p50, p99, cpu, format!("{:.0}", times.per_second()), nothing()]);
+            table.row([
+                label.clone(),
+                p50,
+                p99,
+                cpu,
+                format!("{:.0}", times.per_second()),
+                nothing(),
+            ]);
         }
         for (label, bytes) in &self.memory {
             table.row([label.clone(), nothing(), nothing(), nothing(), nothing(), mib(*bytes)]);
@@ -143,7 +169,10 @@ mod tests {
     fn rows_are_found_by_their_labels() {
         let record = Record::parse(PRINTED).unwrap();
         let nanos = Duration::from_nanos;
-        assert_eq!(record.times[WARM], Times { p50: nanos(4_900), p99: nanos(9_000), cpu: nanos(4_000) });
+        assert_eq!(
+            record.times[WARM],
+            Times { p50: nanos(4_900), p99: nanos(9_000), cpu: nanos(4_000) }
+        );
         assert_eq!(record.memory["memory of each of 200"], 1_363_149);
     }
 

@@ -84,7 +84,8 @@ struct Phase {
 pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;
-    let neighbours: Vec<_> = (0..NEIGHBOURS).map(|i| site.deploy(&format!("neighbour-{i}"), hello.clone())).collect();
+    let neighbours: Vec<_> =
+        (0..NEIGHBOURS).map(|i| site.deploy(&format!("neighbour-{i}"), hello.clone())).collect();
     let mut hogs = Hog::deploy(&site);
     let placement = peers.placement;
     let (node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
@@ -103,11 +104,17 @@ pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Reco
             let mut phases: Vec<_> = phases.map(|(name, hog)| (Phase::new(name), hog)).collect();
             for round in 1..=schedule.rounds {
                 for (phase, hog) in &mut phases {
-                    eprintln!("fairness: round {round} of {}: neighbours {}", schedule.rounds, phase.name);
+                    eprintln!(
+                        "fairness: round {round} of {}: neighbours {}",
+                        schedule.rounds, phase.name
+                    );
                     phase.last(addr, &neighbours, *hog, schedule.measured).await;
                 }
             }
-            anyhow::Ok((phases.into_iter().map(|(phase, _)| phase).collect(), Metrics::of(tenon.admin).await?))
+            anyhow::Ok((
+                phases.into_iter().map(|(phase, _)| phase).collect(),
+                Metrics::of(tenon.admin).await?,
+            ))
         })
     })?;
     tenon.ensure_running()?;
@@ -120,7 +127,13 @@ impl Phase {
         Self { name, neighbours: Tally::default(), hog: Tally::default() }
     }
 
-    async fn last(&mut self, addr: SocketAddr, hosts: &[String], hog: Option<&Hog>, duration: Duration) {
+    async fn last(
+        &mut self,
+        addr: SocketAddr,
+        hosts: &[String],
+        hog: Option<&Hog>,
+        duration: Duration,
+    ) {
         let until = Instant::now() + duration;
         let neighbours = traffic::open(addr, RATE, duration, hosts, Reuse::Always);
         let hog = async {
@@ -141,7 +154,8 @@ pub fn bars(record: Option<&Record>) -> [Bar; 3] {
     let rate = beside().map(|phase| phase.neighbours.in_time_per_second()).min_by(f64::total_cmp);
     let within = alone.map(|alone| P99.max(2 * alone.neighbours.latency(0.99)));
     let share = alone.map(|alone| alone.neighbours.in_time_per_second() * KEPT);
-    let failed = record.map(|record| record.phases.iter().map(|phase| phase.neighbours.failed()).sum());
+    let failed =
+        record.map(|record| record.phases.iter().map(|phase| phase.neighbours.failed()).sum());
     [
         Bar::time("neighbours of a greedy Worker, p99 with the worst one", p99, within),
         Bar::rate("neighbours of a greedy Worker, requests in time", rate, share),

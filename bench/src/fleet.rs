@@ -100,7 +100,8 @@ fn live(
     demand: Demand,
 ) -> anyhow::Result<Run> {
     let site = Site::open(SHARDS)?;
-    let hosts: Vec<_> = (0..scale.workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
+    let hosts: Vec<_> =
+        (0..scale.workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
     let mut node = Placement::anywhere(&own.join(NODE));
     node.args(["--memory-budget", &budget_mib.to_string()]);
     node.args(["--isolates-per-shard", &scale.workers.to_string()]);
@@ -165,7 +166,10 @@ pub fn bars(record: Option<&Record>) -> [Bar; 1] {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Scale { workers, requests, connections } = self.scale;
-        writeln!(f, "{workers} hello Workers on one node; {requests} requests over {connections} connections\n")?;
+        writeln!(
+            f,
+            "{workers} hello Workers on one node; {requests} requests over {connections} connections\n"
+        )?;
         let mut table = Table::new([
             "demand",
             "budget",

@@ -100,8 +100,10 @@ struct Phase {
 pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;
-    let victims: Vec<_> = (0..VICTIMS).map(|i| site.deploy(&format!("victim-{i}"), hello.clone())).collect();
-    let large = site.deploy_of("prey", "large", LARGE, Limits { concurrency: 2_000, ..Limits::default() });
+    let victims: Vec<_> =
+        (0..VICTIMS).map(|i| site.deploy(&format!("victim-{i}"), hello.clone())).collect();
+    let large =
+        site.deploy_of("prey", "large", LARGE, Limits { concurrency: 2_000, ..Limits::default() });
     let placement = peers.placement;
     let dir = peers.scratch.join("front");
     let mut router = placement.contender(&own.join(ROUTER));
@@ -116,16 +118,25 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
         eprintln!("front: victims {name}");
         tenon.router.forget_peak()?;
         let gather = |(kind, size, from): (Kind, usize, Vec<Ipv4Addr>)| {
-            let visit = Visit { target: tenon.addr, brief: &victims[0], large: &large, from: &from };
+            let visit =
+                Visit { target: tenon.addr, brief: &victims[0], large: &large, from: &from };
             Crowd::gather(placement, &dir.join(phases.len().to_string()), kind, size, &visit)
         };
         let crowd = crowd.map(gather).transpose()?;
         crowd.iter().for_each(Crowd::await_standing);
-        let crowd_cpu = || crowd.as_ref().map(Crowd::cpu).transpose().map(Option::unwrap_or_default);
-        let (router_before, crowd_before, began) = (tenon.router.cpu()?, crowd_cpu()?, Instant::now());
+        let crowd_cpu =
+            || crowd.as_ref().map(Crowd::cpu).transpose().map(Option::unwrap_or_default);
+        let (router_before, crowd_before, began) =
+            (tenon.router.cpu()?, crowd_cpu()?, Instant::now());
         let victims = placement.loading(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            Ok(runtime.block_on(traffic::open(tenon.addr, RATE, measured, &victims, Reuse::EverySecond)))
+            Ok(runtime.block_on(traffic::open(
+                tenon.addr,
+                RATE,
+                measured,
+                &victims,
+                Reuse::EverySecond,
+            )))
         })?;
         tenon.ensure_running()?;
         phases.push(Phase {
@@ -153,9 +164,9 @@ fn share(cpu: Duration, since: Instant) -> Duration {
 fn crowds() -> impl Iterator<Item = Option<(Kind, usize, Vec<Ipv4Addr>)>> {
     let one = vec![Ipv4Addr::new(127, 0, 0, 2)];
     let several: Vec<_> = (10..18).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
-    let crowds = CROWDS
-        .into_iter()
-        .flat_map(move |(_, kind, size)| [&one, &several].map(|from| Some((kind, size, from.clone()))));
+    let crowds = CROWDS.into_iter().flat_map(move |(_, kind, size)| {
+        [&one, &several].map(|from| Some((kind, size, from.clone())))
+    });
     std::iter::once(None).chain(crowds)
 }
 
@@ -188,12 +199,19 @@ pub fn bars(record: Option<&Record>) -> Vec<Bar> {
     let mut bars: Vec<_> = phase_names()
         .enumerate()
         .skip(1)
-        .map(|(i, name)| Bar::time(format!("victims {name}, p99"), phases.map(|phases| p99(&phases[i])), within))
+        .map(|(i, name)| {
+            Bar::time(format!("victims {name}, p99"), phases.map(|phases| p99(&phases[i])), within)
+        })
         .collect();
     let failed = phases.map(|phases| phases.iter().map(|phase| phase.victims.failed()).sum());
-    let taken = phases.and_then(|phases| phases.iter().map(|phase| phase.peak + phase.queued.all()).max());
+    let taken =
+        phases.and_then(|phases| phases.iter().map(|phase| phase.peak + phase.queued.all()).max());
     bars.push(Bar::never("failed requests of a crowd's victims", failed));
-    bars.push(Bar::bytes("memory of a router during a crowd, resident and in the kernel", taken, Some(LIMIT)));
+    bars.push(Bar::bytes(
+        "memory of a router during a crowd, resident and in the kernel",
+        taken,
+        Some(LIMIT),
+    ));
     bars
 }
 
@@ -220,7 +238,8 @@ impl fmt::Display for Record {
         ]);
         let cpu = |cpu: Duration| format!("{:.0} %", cpu.as_secs_f64() * 100.0);
         for phase in &self.phases {
-            let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(phase.victims.latency(share)));
+            let [p50, p99, worst] =
+                [0.5, 0.99, 1.0].map(|share| human(phase.victims.latency(share)));
             table.row([
                 phase.name.clone(),
                 p50,

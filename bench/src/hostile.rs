@@ -51,13 +51,16 @@ impl Summary {
     fn parse(printed: &str) -> Option<Self> {
         let line = printed.lines().find_map(|line| line.strip_prefix("test result: "))?;
         let words: Vec<_> = line.split_whitespace().collect();
-        let count = |what: &str| words.windows(2).find(|pair| pair[1].trim_end_matches(';') == what)?[0].parse().ok();
+        let count = |what: &str| {
+            words.windows(2).find(|pair| pair[1].trim_end_matches(';') == what)?[0].parse().ok()
+        };
         Some(Self { passed: count("passed")?, failed: count("failed")? })
     }
 }
 
 fn told(printed: &str) -> Vec<String> {
-    let of_a_script = |line: &&str| line.starts_with("test ") || line.starts_with("running ") || line.is_empty();
+    let of_a_script =
+        |line: &&str| line.starts_with("test ") || line.starts_with("running ") || line.is_empty();
     printed.lines().filter(|line| !of_a_script(line)).map(str::to_owned).collect()
 }
 
@@ -66,7 +69,10 @@ pub fn bars(record: Option<&Record>) -> [Bar; 2] {
     let failed = record.and_then(|record| record.summary).map(|summary| summary.failed);
     let ended = record.map(|record| u64::from(record.summary.is_none()));
     [
-        Bar::never("hostile scripts without the expected error, or with a delayed neighbour", failed),
+        Bar::never(
+            "hostile scripts without the expected error, or with a delayed neighbour",
+            failed,
+        ),
         Bar::never("ends of the process that runs hostile scripts", ended),
     ]
 }
@@ -74,7 +80,9 @@ pub fn bars(record: Option<&Record>) -> [Bar; 2] {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.summary {
-            Some(Summary { passed, failed }) => writeln!(f, "{passed} of {} hostile scripts passed", passed + failed)?,
+            Some(Summary { passed, failed }) => {
+                writeln!(f, "{passed} of {} hostile scripts passed", passed + failed)?
+            }
             None => writeln!(f, "A hostile script ended the process of the suite")?,
         }
         if !self.status.success() {
@@ -88,13 +96,18 @@ impl fmt::Display for Record {
 mod tests {
     use super::*;
 
-    const PRINTED: &str = "\nrunning 2 tests\ntest loops/plain   ... ok\ntest loops/json    ... FAILED\n
+    const PRINTED: &str =
+        "\nrunning 2 tests\ntest loops/plain   ... ok\ntest loops/json    ... FAILED\n
 failures:\n\n---- loops/json ----\nthe neighbour waited for 4s\n
 test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s\n
 neighbours waited for 51.2 ms at most\n";
 
     fn record(printed: &str) -> Record {
-        Record { summary: Summary::parse(printed), told: told(printed), status: ExitStatus::default() }
+        Record {
+            summary: Summary::parse(printed),
+            told: told(printed),
+            status: ExitStatus::default(),
+        }
     }
 
     fn verdicts(record: Option<&Record>) -> [&'static str; 2] {
@@ -107,7 +120,12 @@ neighbours waited for 51.2 ms at most\n";
         assert_eq!(record.summary, Some(Summary { passed: 1, failed: 1 }));
         assert_eq!(verdicts(Some(&record)), ["MISSED", "held"]);
         let shown = record.to_string();
-        assert!(shown.contains("1 of 2") && shown.contains("waited for 4s") && shown.contains("51.2 ms"), "{shown}");
+        assert!(
+            shown.contains("1 of 2")
+                && shown.contains("waited for 4s")
+                && shown.contains("51.2 ms"),
+            "{shown}"
+        );
         assert!(!shown.contains("loops/plain"), "{shown}");
     }
 

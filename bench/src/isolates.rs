@@ -83,7 +83,11 @@ pub fn bars(record: Option<&Record>) -> [Bar; 3] {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let starts = &self.starts;
-        writeln!(f, "First response of a hello Worker that is not loaded ({} samples each)\n", starts.bare.count())?;
+        writeln!(
+            f,
+            "First response of a hello Worker that is not loaded ({} samples each)\n",
+            starts.bare.count()
+        )?;
         let reference = starts.fastest_of_workerd();
         let mut table = Table::new(["", "p50", "p99", "worst", "workerd ÷ it"]);
         for times in [&starts.process, &starts.loader, &starts.bare, &starts.spared] {

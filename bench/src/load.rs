@@ -38,7 +38,11 @@ impl Target {
     ///
     /// # Errors
     /// Fails if it does not in time, answers something else, or if `alive` fails.
-    pub fn await_answer(&self, expected: &str, alive: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn await_answer(
+        &self,
+        expected: &str,
+        alive: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, self.host), expected, alive)
     }
 }
@@ -58,10 +62,16 @@ pub fn await_answer(
         let answer = ask();
         match &answer {
             Ok(answer) if answer.status == 200 => {
-                ensure!(answer.body.contains(expected), "got {:?} instead of {expected:?}", answer.body);
+                ensure!(
+                    answer.body.contains(expected),
+                    "got {:?} instead of {expected:?}",
+                    answer.body
+                );
                 return Ok(());
             }
-            _ if started.elapsed() > UP_WITHIN => bail!("no 200 within {UP_WITHIN:?}, but {answer:?}"),
+            _ if started.elapsed() > UP_WITHIN => {
+                bail!("no 200 within {UP_WITHIN:?}, but {answer:?}")
+            }
             _ => std::thread::sleep(PAUSE),
         }
     }
@@ -97,7 +107,9 @@ pub fn get_unix(socket: &Path, host: &str) -> io::Result<Answer> {
 }
 
 fn exchange(mut stream: impl io::Read + io::Write, host: &str) -> io::Result<Answer> {
-    stream.write_all(format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes())?;
+    stream.write_all(
+        format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes(),
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     parse_answer(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, answer.clone()))
@@ -164,19 +176,28 @@ impl Load {
             .args(["--", self.ask.path, &self.ask.headers.to_string(), &self.ask.json.to_string()]);
         let output = command.output().context("cannot run wrk; run bench/setup first")?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        parse_figures(&printed)
-            .with_context(|| format!("wrk on {addr}: {printed}{}", String::from_utf8_lossy(&output.stderr)))
+        parse_figures(&printed).with_context(|| {
+            format!("wrk on {addr}: {printed}{}", String::from_utf8_lossy(&output.stderr))
+        })
     }
 }
 
 fn parse_figures(printed: &str) -> anyhow::Result<Figures> {
-    let line = printed.lines().find_map(|line| line.strip_prefix("tenon-bench ")).context("printed no figures")?;
+    let line = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("tenon-bench "))
+        .context("printed no figures")?;
     let field = |name: &str| -> anyhow::Result<u64> {
         let value = line.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         Ok(value.with_context(|| format!("printed no {name}"))?.parse()?)
     };
     let micros = |name: &str| Ok::<_, anyhow::Error>(Duration::from_micros(field(name)?));
-    ensure!(field("errors")? == 0, "{} of {} requests failed", field("errors")?, field("requests")?);
+    ensure!(
+        field("errors")? == 0,
+        "{} of {} requests failed",
+        field("errors")?,
+        field("requests")?
+    );
     Ok(Figures {
         requests: field("requests")?,
         duration: micros("duration_us")?,
@@ -195,7 +216,10 @@ mod tests {
                        p50_us=100 p99_us=900 max_us=1000\n";
         let figures = parse_figures(printed).unwrap();
         assert_eq!((figures.requests, figures.duration), (10, Duration::from_secs(2)));
-        assert_eq!((figures.p50, figures.p99), (Duration::from_micros(100), Duration::from_micros(900)));
+        assert_eq!(
+            (figures.p50, figures.p99),
+            (Duration::from_micros(100), Duration::from_micros(900))
+        );
     }
 
     #[test]

@@ -203,9 +203,14 @@ fn main() -> anyhow::Result<()> {
             Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
             Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
-            Part::Front => report.front = Some(front::run(&peers, &own, 2 * Duration::from_secs(args.measured))?),
+            Part::Front => {
+                report.front =
+                    Some(front::run(&peers, &own, 2 * Duration::from_secs(args.measured))?)
+            }
             Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
-            Part::Web => report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?),
+            Part::Web => {
+                report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?)
+            }
             Part::Containment => report.containment = Some(containment::run(&args.only)?),
             Part::Hostile => report.hostile = Some(hostile::run()?),
         }
@@ -220,7 +225,11 @@ impl Args {
     }
 
     fn fleet(&self) -> fleet::Scale {
-        fleet::Scale { workers: self.fleet, requests: self.requests, connections: FLEET_CONNECTIONS }
+        fleet::Scale {
+            workers: self.fleet,
+            requests: self.requests,
+            connections: FLEET_CONNECTIONS,
+        }
     }
 
     fn streams(&self) -> streams::Scale {
@@ -262,8 +271,14 @@ fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec
     let mut contenders = Vec::new();
     if let Some(own) = own {
         let program = |name| peers.placement.contender(&own.join(name));
-        contenders.push(site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?.into());
+        contenders
+            .push(site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?.into());
     }
-    contenders.extend([peers.envoy_and_deno()?, peers.nginx_and_deno()?, peers.workerd()?, peers.deno()?]);
+    contenders.extend([
+        peers.envoy_and_deno()?,
+        peers.nginx_and_deno()?,
+        peers.workerd()?,
+        peers.deno()?,
+    ]);
     contest::run(&mut contenders, &args.load(peers), args.schedule())
 }

@@ -25,8 +25,10 @@ impl Metrics {
     pub fn by(&self, family: &str, label: &str) -> BTreeMap<String, u64> {
         let label = format!("{label}=\"");
         let samples = self.0.lines().filter_map(|line| {
-            let (labels, value) = line.strip_prefix(family)?.strip_prefix('{')?.rsplit_once("} ")?;
-            let (name, _) = labels.split(',').find_map(|pair| pair.strip_prefix(&label))?.split_once('"')?;
+            let (labels, value) =
+                line.strip_prefix(family)?.strip_prefix('{')?.rsplit_once("} ")?;
+            let (name, _) =
+                labels.split(',').find_map(|pair| pair.strip_prefix(&label))?.split_once('"')?;
             Some((name.to_owned(), value.parse::<f64>().ok()? as u64))
         });
         samples.fold(BTreeMap::new(), |mut sums, (name, value)| {

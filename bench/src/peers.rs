@@ -44,7 +44,8 @@ impl Peers {
     /// Fails if it cannot be read.
     pub fn source(&self, name: &str) -> anyhow::Result<Bytes> {
         let source = self.sources.join(name);
-        let read = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+        let read =
+            fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
         Ok(read.into())
     }
 
@@ -55,7 +56,16 @@ impl Peers {
         let listen = free_port()?;
         let config = self.configure("envoy.yaml", &dir, listen, upstream)?;
         let mut envoy = self.command("envoy");
-        envoy.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "warn", "--config-path"]).arg(config);
+        envoy
+            .args([
+                "--concurrency",
+                "1",
+                "--disable-hot-restart",
+                "--log-level",
+                "warn",
+                "--config-path",
+            ])
+            .arg(config);
         let envoy = Process::start("envoy", envoy, &dir)?;
         Ok(contender("Envoy + deno", listen, [envoy, deno]))
     }
@@ -101,7 +111,15 @@ impl Peers {
         let mut deno = self.command("deno");
         deno.env("DENO_DIR", dir.join("deno-dir"))
             .env("DENO_NO_UPDATE_CHECK", "1")
-            .args(["serve", "--quiet", "--no-config", "--host", "127.0.0.1", "--port", &port.to_string()])
+            .args([
+                "serve",
+                "--quiet",
+                "--no-config",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &port.to_string(),
+            ])
             .arg(self.sources.join(source));
         Ok((Process::start("deno", deno, dir)?, port))
     }
@@ -118,7 +136,13 @@ impl Peers {
     }
 
     /// Fills the template `NAME.in` and writes it to `dir`.
-    fn configure(&self, name: &str, dir: &Path, listen: u16, upstream: u16) -> anyhow::Result<PathBuf> {
+    fn configure(
+        &self,
+        name: &str,
+        dir: &Path,
+        listen: u16,
+        upstream: u16,
+    ) -> anyhow::Result<PathBuf> {
         let template = self.sources.join(name).with_added_extension("in");
         let config = fs::read_to_string(&template)
             .with_context(|| format!("cannot read {}", template.display()))?
@@ -131,8 +155,16 @@ impl Peers {
     }
 }
 
-fn contender(name: &'static str, port: u16, processes: impl IntoIterator<Item = Process>) -> Contender {
-    Contender { name, target: Target::loopback(port, HOST), processes: processes.into_iter().collect() }
+fn contender(
+    name: &'static str,
+    port: u16,
+    processes: impl IntoIterator<Item = Process>,
+) -> Contender {
+    Contender {
+        name,
+        target: Target::loopback(port, HOST),
+        processes: processes.into_iter().collect(),
+    }
 }
 
 /// Returns a port that is free now.

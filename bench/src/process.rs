@@ -31,7 +31,8 @@ impl Placement {
     pub fn of_this_machine() -> anyhow::Result<Self> {
         let status = fs::read_to_string("/proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let mut allowed = list.map(cpus_of).context("cannot read which CPUs may be used")?.into_iter();
+        let mut allowed =
+            list.map(cpus_of).context("cannot read which CPUs may be used")?.into_iter();
         Ok(Self { cpus: allowed.next().zip(allowed.next()) })
     }
 
@@ -54,7 +55,10 @@ impl Placement {
     ///
     /// # Errors
     /// Fails if `asks` fails.
-    pub fn loading<T: Send>(self, asks: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    pub fn loading<T: Send>(
+        self,
+        asks: impl FnOnce() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
         // `asks` gets a thread of its own, so that threads and processes started later do not
         // inherit its affinity.
         let thread = || {
@@ -63,7 +67,9 @@ impl Placement {
             }
             asks()
         };
-        std::thread::scope(|scope| scope.spawn(thread).join().unwrap_or_else(|panic| resume_unwind(panic)))
+        std::thread::scope(|scope| {
+            scope.spawn(thread).join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 }
 
@@ -108,7 +114,9 @@ impl Process {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .with_context(|| format!("cannot start {name} with {command:?}; run bench/setup first"))?;
+            .with_context(|| {
+                format!("cannot start {name} with {command:?}; run bench/setup first")
+            })?;
         Ok(Self { name, child, log: path })
     }
 
@@ -177,7 +185,8 @@ impl Process {
     pub fn forget_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
             // Writing 5 resets the peak, see proc(5).
-            fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("{} has ended", self.name))?;
+            fs::write(format!("/proc/{pid}/clear_refs"), "5")
+                .with_context(|| format!("{} has ended", self.name))?;
         }
         Ok(())
     }
@@ -187,8 +196,11 @@ impl Process {
         let of_process = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/{file}"));
             let text = text.with_context(|| format!("{} has ended", self.name))?;
-            let kib = text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-            kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel reports no {field} of {}", self.name))
+            let kib = text
+                .lines()
+                .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
+            kib.map(|kib: u64| kib * 1024)
+                .with_context(|| format!("the kernel reports no {field} of {}", self.name))
         };
         tree(self.child.id()).into_iter().map(of_process).sum()
     }
@@ -214,7 +226,8 @@ impl Drop for Process {
 
 fn tree_cpu(pid: u32) -> io::Result<Duration> {
     let cpu = |pid: u32| {
-        own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+        own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?)
+            .ok_or(io::Error::from(io::ErrorKind::InvalidData))
     };
     tree(pid).into_iter().map(cpu).sum()
 }

@@ -7,7 +7,9 @@ use crate::apply::{self, Stage};
 use crate::bar::{self, Bar};
 use crate::table::Table;
 use crate::unit::{human, micros};
-use crate::{containment, contest, engine, fairness, fleet, front, hostile, isolates, streams, web};
+use crate::{
+    containment, contest, engine, fairness, fleet, front, hostile, isolates, streams, web,
+};
 
 /// The contender that bounds Tenon's CPU time per request.
 const REFERENCE: &str = "Envoy + deno";
@@ -33,11 +35,19 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(apply) = &self.apply {
-            writeln!(f, "Time from the apply of a new Worker ({} Workers, one after another)\n", apply.count())?;
+            writeln!(
+                f,
+                "Time from the apply of a new Worker ({} Workers, one after another)\n",
+                apply.count()
+            )?;
             writeln!(f, "{}", apply_table(apply))?;
         }
         if !self.contest.is_empty() {
-            writeln!(f, "The hello Worker; the median of {} rounds\n", self.contest[0].samples.len())?;
+            writeln!(
+                f,
+                "The hello Worker; the median of {} rounds\n",
+                self.contest[0].samples.len()
+            )?;
             writeln!(f, "{}", contest_table(&self.contest))?;
         }
         if let Some(engine) = &self.engine {
@@ -73,7 +83,8 @@ impl fmt::Display for Report {
 
 impl Report {
     fn bars(&self) -> Vec<Bar> {
-        let cpu = |name| self.contest.iter().find(|record| record.name == name).map(contest::Record::cpu);
+        let cpu =
+            |name| self.contest.iter().find(|record| record.name == name).map(contest::Record::cpu);
         let first_200 = self.apply.as_ref().map(|apply| apply.p99(Stage::FIRST_200));
         let beside = format!("CPU time per request, router + node compared with {REFERENCE}");
         let mut bars = vec![
@@ -95,7 +106,9 @@ impl Report {
 
 fn apply_table(record: &apply::Record) -> Table {
     let mut table = Table::new(["until", "p50", "p99", "worst"]);
-    for (what, stage) in [("stored by the API server", Stage::STORED), ("first 200", Stage::FIRST_200)] {
+    for (what, stage) in
+        [("stored by the API server", Stage::STORED), ("first 200", Stage::FIRST_200)]
+    {
         let [p50, p99, max] = [record.p50(stage), record.p99(stage), record.max(stage)].map(human);
         table.row([what.to_owned(), p50, p99, max]);
     }
@@ -104,13 +117,16 @@ fn apply_table(record: &apply::Record) -> Table {
 
 fn contest_table(records: &[contest::Record]) -> Table {
     let reference = records.iter().find(|record| record.name == REFERENCE);
-    let ratio = |record: &contest::Record, of: fn(&contest::Record) -> f64| match reference.map(of) {
+    let ratio = |record: &contest::Record, of: fn(&contest::Record) -> f64| match reference.map(of)
+    {
         Some(to) if to > 0.0 => format!("× {:.2}", of(record) / to),
         _ => "-".to_owned(),
     };
-    let mut table = Table::new(["", "requests/s", "", "p50", "p99", "CPU µs/request", "", "of which"]);
+    let mut table =
+        Table::new(["", "requests/s", "", "p50", "p99", "CPU µs/request", "", "of which"]);
     for record in records {
-        let by_process = record.cpu_by_process().map(|(name, cpu)| format!("{name} {}", micros(cpu)));
+        let by_process =
+            record.cpu_by_process().map(|(name, cpu)| format!("{name} {}", micros(cpu)));
         table.row([
             record.name.to_owned(),
             format!("{:.0}", record.requests_per_second()),
@@ -132,6 +148,10 @@ mod tests {
     #[test]
     fn an_empty_report_says_of_every_bar_that_it_was_not_measured() {
         let report = Report::default();
-        assert_eq!(report.to_string().matches("not measured").count(), report.bars().len(), "{report}");
+        assert_eq!(
+            report.to_string().matches("not measured").count(),
+            report.bars().len(),
+            "{report}"
+        );
     }
 }

@@ -34,7 +34,8 @@ fn sum(table: &str, port: u16) -> Queued {
         let mut next = || fields.next().unwrap_or_default();
         let (local, _remote, state, queues) = (next(), next(), next(), next());
         let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        let queues = queues.split_once(':').and_then(|(sent, received)| Some((hex(sent)?, hex(received)?)));
+        let queues =
+            queues.split_once(':').and_then(|(sent, received)| Some((hex(sent)?, hex(received)?)));
         match queues {
             Some((sent, received)) if state == ESTABLISHED && local.ends_with(&of_port) => {
                 Queued { sent: sum.sent + sent, received: sum.received + received }

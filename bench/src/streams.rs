@@ -45,8 +45,7 @@ const PIECE: usize = 64 << 10;
 const PASSES: &str = "export default { fetch: (request) => new Response(request.body) };";
 
 /// Makes each piece of the body pass through JavaScript.
-const TRANSFORMS: &str =
-    "export default { fetch: (request) => new Response(request.body?.pipeThrough(new TransformStream())) };";
+const TRANSFORMS: &str = "export default { fetch: (request) => new Response(request.body?.pipeThrough(new TransformStream())) };";
 
 /// The size and the number of streams.
 #[derive(Clone, Copy, Debug)]
@@ -89,12 +88,18 @@ struct Flow {
 /// Fails if a program does not start, or if a stream does not come back complete.
 pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let site = Site::open(1)?;
-    let limits =
-        Limits { cpu_ms: 60_000, wall_ms: 600_000, request_body_mib: 4096, concurrency: 2_000, ..Limits::default() };
+    let limits = Limits {
+        cpu_ms: 60_000,
+        wall_ms: 600_000,
+        request_body_mib: 4096,
+        concurrency: 2_000,
+        ..Limits::default()
+    };
     let passes = site.deploy_within("passes", PASSES, limits);
     let transforms = site.deploy_within("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
-    let (mut node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
+    let (mut node, router) =
+        (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
     // Allows that many concurrent requests of one tenant.
     node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);
     let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
@@ -102,7 +107,8 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
         tenon.await_up(host)?;
     }
 
-    let fast = Flow { bytes: scale.bytes, writer_waits: Duration::ZERO, reader_waits: Duration::ZERO };
+    let fast =
+        Flow { bytes: scale.bytes, writer_waits: Duration::ZERO, reader_waits: Duration::ZERO };
     let pause = Duration::from_millis(4);
     let slow = Flow { bytes: 32 << 20, ..fast };
     let slow_reader = Flow { reader_waits: pause, ..slow };
@@ -146,7 +152,8 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
 /// Sends a stream, and reads the response.
 async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(TcpStream::connect(addr).await?)).await?;
+        hyper::client::conn::http1::handshake(TokioIo::new(TcpStream::connect(addr).await?))
+            .await?;
     spawn_local(connection);
     let sent = Rc::new(Cell::new(0));
     let counter = Rc::clone(&sent);
@@ -182,14 +189,27 @@ async fn pause(duration: Duration) {
 
 /// Returns the bar of this part.
 pub fn bar(record: Option<&Record>) -> Bar {
-    let promised = |record: &Record| record.0.iter().filter(|row| row.is_promised).map(|row| row.above_idle).max();
-    Bar::bytes("memory of a node above idle while a stream flows", record.and_then(promised), Some(ABOVE_IDLE))
+    let promised = |record: &Record| {
+        record.0.iter().filter(|row| row.is_promised).map(|row| row.above_idle).max()
+    };
+    Bar::bytes(
+        "memory of a node above idle while a stream flows",
+        record.and_then(promised),
+        Some(ABOVE_IDLE),
+    )
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Streams through a request, a Worker and its response, on one shard\n")?;
-        let mut table = Table::new(["stream", "bytes", "took", "per second", "node CPU per MiB", "memory above idle"]);
+        let mut table = Table::new([
+            "stream",
+            "bytes",
+            "took",
+            "per second",
+            "node CPU per MiB",
+            "memory above idle",
+        ]);
         for Row { what, bytes, took, cpu, above_idle, .. } in &self.0 {
             table.row([
                 (*what).to_owned(),

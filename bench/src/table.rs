@@ -24,13 +24,18 @@ impl fmt::Display for Table {
         let width = |column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for (i, row) in self.rows.iter().enumerate() {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
+            let cells =
+                row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
+                    0 => format!("{cell:<width$}"),
+                    _ => format!("{cell:>width$}"),
+                });
             writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
             if i == 0 {
-                writeln!(f, "{}", "─".repeat(widths.iter().sum::<usize>() + 2 * (columns.max(1) - 1)))?;
+                writeln!(
+                    f,
+                    "{}",
+                    "─".repeat(widths.iter().sum::<usize>() + 2 * (columns.max(1) - 1))
+                )?;
             }
         }
         Ok(())

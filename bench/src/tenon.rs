@@ -2,7 +2,6 @@
 //! Workers. The catalog is the operator's, served by this process. It takes part in the start of a
 //! Worker, but not in requests.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
@@ -13,9 +12,8 @@ use bytes::Bytes;
 use tenon_lifecycle::drain;
 use tenon_operator::catalog::{self, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
-use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{Limits, Revision};
 use tokio::runtime::Runtime;
 
 use crate::contest::Contender;
@@ -68,7 +66,8 @@ impl Site {
     /// # Errors
     /// Fails if no ports or threads are available.
     pub fn open(shards: u16) -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -104,7 +103,13 @@ impl Site {
     }
 
     /// Deploys a Worker of another tenant, and returns its host.
-    pub fn deploy_of(&self, tenant: &str, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
+    pub fn deploy_of(
+        &self,
+        tenant: &str,
+        name: &str,
+        source: impl Into<Bytes>,
+        limits: Limits,
+    ) -> String {
         let host = format!("{name}.{tenant}.localhost");
         let route = Route { host: host.clone(), path: "/".to_owned() };
         let revision = revision(WorkerId::new(tenant, name), source.into(), limits);
@@ -121,18 +126,35 @@ impl Site {
     ///
     /// # Errors
     /// Fails if a program cannot be started.
-    pub fn start(&self, dir: &Path, mut node: Command, mut router: Command) -> anyhow::Result<Tenon> {
+    pub fn start(
+        &self,
+        dir: &Path,
+        mut node: Command,
+        mut router: Command,
+    ) -> anyhow::Result<Tenon> {
         std::fs::create_dir(dir)?;
         let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (addr, admin) = (listen(free_port()?), listen(free_port()?));
 
-        node.args(["--name", "node", "--listen-ip", "127.0.0.1", "--shards", &self.shards.to_string()])
-            .args(["--lanes", &LANES.to_string()])
-            .args(["--shard-port", &self.shard_port.to_string(), "--catalog", &self.url])
-            .args(["--admin-listen", &admin.to_string()]);
+        node.args([
+            "--name",
+            "node",
+            "--listen-ip",
+            "127.0.0.1",
+            "--shards",
+            &self.shards.to_string(),
+        ])
+        .args(["--lanes", &LANES.to_string()])
+        .args(["--shard-port", &self.shard_port.to_string(), "--catalog", &self.url])
+        .args(["--admin-listen", &admin.to_string()]);
         let node = Process::start("node", node, dir)?;
 
-        router.args(["--listen", &addr.to_string(), "--inner-listen", &listen(free_port()?).to_string()]);
+        router.args([
+            "--listen",
+            &addr.to_string(),
+            "--inner-listen",
+            &listen(free_port()?).to_string(),
+        ]);
         router.args(["--threads", "1", "--catalog", &self.url]).args([
             "--drain-linger",
             "0",
@@ -150,7 +172,11 @@ impl Tenon {
     /// # Errors
     /// Fails if it does not in time, or if a process ends.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
-        await_answer(|| get(self.addr, host), "", || ensure_running(&mut self.router, &mut self.node))
+        await_answer(
+            || get(self.addr, host),
+            "",
+            || ensure_running(&mut self.router, &mut self.node),
+        )
     }
 
     /// Checks that both processes are still running.
@@ -175,19 +201,7 @@ impl From<Tenon> for Contender {
 }
 
 fn revision(worker: WorkerId, source: Bytes, limits: Limits) -> Revision {
-    Revision {
-        name: format!("{}-1", worker.name()),
-        worker,
-        entrypoint: "worker.js".to_owned(),
-        modules: BTreeMap::from([("worker.js".to_owned(), source)]),
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
-        limits,
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
-    }
+    Revision { limits, ..Revision::of_source(worker, source) }
 }
 
 /// Returns the first of `count` consecutive ports that are free now.
@@ -209,7 +223,8 @@ mod tests {
     #[test]
     fn shards_find_ports_in_a_row() {
         let first = free_ports(2).unwrap();
-        let ports: Vec<_> = (0..2).map(|i| TcpListener::bind((Ipv4Addr::LOCALHOST, first + i))).collect();
+        let ports: Vec<_> =
+            (0..2).map(|i| TcpListener::bind((Ipv4Addr::LOCALHOST, first + i))).collect();
         assert!(ports.iter().all(Result::is_ok), "{ports:?}");
     }
 }

@@ -129,7 +129,13 @@ pub enum Reuse {
 /// # Arguments
 /// * `rate` - requests per second, all hosts together.
 /// * `duration` - how long requests are sent.
-pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[String], reuse: Reuse) -> Tally {
+pub async fn open(
+    addr: SocketAddr,
+    rate: u32,
+    duration: Duration,
+    hosts: &[String],
+    reuse: Reuse,
+) -> Tally {
     let idle = RefCell::new(Vec::<Connection>::new());
     let ask_one = async |host: &str, is_kept: bool| {
         let free = if is_kept { idle.borrow_mut().pop() } else { None };
@@ -145,7 +151,8 @@ pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[Stri
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     // Alternates per round of hosts, so that each host gets requests of both kinds.
-    let mut is_kept = hosts.iter().map(|_| true).chain(hosts.iter().map(|_| reuse == Reuse::Always)).cycle();
+    let mut is_kept =
+        hosts.iter().map(|_| true).chain(hosts.iter().map(|_| reuse == Reuse::Always)).cycle();
     let mut hosts = hosts.iter().cycle();
     let began = Instant::now();
     while began.elapsed() < duration {
@@ -161,7 +168,11 @@ pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[Stri
     tally
 }
 
-async fn ask(connection: &mut Connection, host: &str, path: &str) -> (Duration, Result<(), String>) {
+async fn ask(
+    connection: &mut Connection,
+    host: &str,
+    path: &str,
+) -> (Duration, Result<(), String>) {
     let began = Instant::now();
     let answer = connection.get(host, path).await;
     let latency = began.elapsed();
@@ -221,7 +232,8 @@ mod tests {
     #[tokio::test]
     async fn an_open_loop_asks_at_its_rate() {
         let duration = Duration::from_millis(200);
-        let tally = open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
+        let tally =
+            open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
         // A busy machine may send fewer; never more than one per tick, the first of which is
         // immediate.
         assert!((1..=21).contains(&tally.asked()), "{tally:?}");
@@ -230,7 +242,10 @@ mod tests {
 
     #[test]
     fn failures_are_told_by_their_code() {
-        assert_eq!(code(r#"{"error":{"code":"overloaded","message":"x","requestId":"1"}}"#), "overloaded");
+        assert_eq!(
+            code(r#"{"error":{"code":"overloaded","message":"x","requestId":"1"}}"#),
+            "overloaded"
+        );
         assert_eq!(code("upstream is gone\n"), "upstream is gone");
     }
 

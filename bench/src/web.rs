@@ -82,7 +82,8 @@ pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow
         let connections = if times == 1 { FEW } else { load.connections };
         let load = Load { ask, connections, ..load.clone() };
         let records = contest::run(&mut contenders, &load, schedule).context(what)?;
-        let [tenon, deno] = <[_; 2]>::try_from(records).ok().context("each contender has a record")?;
+        let [tenon, deno] =
+            <[_; 2]>::try_from(records).ok().context("each contender has a record")?;
         rows.push(Row { tenon, deno });
     }
     Ok(Record(rows))
@@ -98,7 +99,8 @@ impl Row {
 pub fn bars(record: Option<&Record>) -> impl Iterator<Item = Bar> {
     CASES.iter().enumerate().map(move |(i, case)| {
         let measured = record.map(|record| record.0[i].cpu());
-        let beside = if case.times == 1 { "deno's".to_owned() } else { format!("{} × deno's", case.times) };
+        let beside =
+            if case.times == 1 { "deno's".to_owned() } else { format!("{} × deno's", case.times) };
         let what = format!("{}: CPU time of the node, compared with {beside}", case.what);
         Bar::time(what, measured.map(|[node, _]| node), measured.map(|[_, deno]| deno * case.times))
     })
@@ -107,7 +109,14 @@ pub fn bars(record: Option<&Record>) -> impl Iterator<Item = Bar> {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Typical work of Workers, compared with deno\n")?;
-        let mut table = Table::new(["", "node CPU µs", "deno CPU µs", "", "Tenon requests/s", "deno requests/s"]);
+        let mut table = Table::new([
+            "",
+            "node CPU µs",
+            "deno CPU µs",
+            "",
+            "Tenon requests/s",
+            "deno requests/s",
+        ]);
         for (case, row) in CASES.iter().zip(&self.0) {
             let [node, deno] = row.cpu();
             table.row([

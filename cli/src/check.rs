@@ -27,7 +27,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         problems => {
-            println!("{}, {} valid", count(problems, "problem"), count(load.workers.len(), "Worker"));
+            println!(
+                "{}, {} valid",
+                count(problems, "problem"),
+                count(load.workers.len(), "Worker")
+            );
             Ok(ExitCode::FAILURE)
         }
     }

@@ -28,6 +28,7 @@ use tenon_lifecycle::readiness::Readiness;
 use tenon_operator::catalog::{self, Catalog};
 use tenon_proto::catalog::{Node as NodeEntry, node::State};
 use tenon_router::Router;
+use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
 
 use crate::load::{self, Settings};
@@ -44,15 +45,8 @@ const POOL: &str = "dev";
 /// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// Isolates kept per shard. This, `MAX_INFLIGHT`, `MAX_WAITING` and `ISOLATE_IDLE` equal a node's
-/// defaults.
-const ISOLATES_PER_SHARD: usize = 200;
+/// Isolates made ahead of demand, fewer than a node's: a developer starts few Workers at once.
 const SPARE_ISOLATES: usize = 2;
-/// Size of the response cache, in bytes.
-const RESPONSE_CACHE: u64 = 64 << 20;
-const MAX_INFLIGHT: u32 = 1024;
-const MAX_WAITING: usize = 100;
-const ISOLATE_IDLE: Duration = Duration::from_secs(600);
 
 #[derive(clap::Args)]
 #[command(mut_arg("log_format", |arg| arg.default_value("pretty")))]
@@ -136,7 +130,12 @@ impl Dev {
         tokio::spawn(catalog::serve(listener, None, catalog.clone(), catalog_drain));
 
         // The router starts first, because the node needs its address for calls between Workers.
-        let router = Router::spawn(router_config(&args, &catalog_url, shards)?, router_drain, &registry, &readiness)?;
+        let router = Router::spawn(
+            router_config(&args, &catalog_url, shards)?,
+            router_drain,
+            &registry,
+            &readiness,
+        )?;
         let config = node_config(&catalog_url, router.internal_addr(), shards)?;
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
         catalog.set_node(node_entry(&node));
@@ -205,36 +204,30 @@ impl Dev {
 }
 
 fn cpus() -> u16 {
-    std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()).unwrap_or(1)
+    std::thread::available_parallelism()
+        .ok()
+        .and_then(|cpus| u16::try_from(cpus.get()).ok())
+        .unwrap_or(1)
 }
 
-fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result<tenon_runtime_node::config::Config> {
-    Ok(tenon_runtime_node::config::Config {
-        name: NODE.to_owned(),
-        listen_ip: Ipv4Addr::LOCALHOST.into(),
-        shard_port: 0,
-        shards,
-        lanes: 0,
-        processes: 1,
-        catalog: catalog.parse()?,
+fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result<Config> {
+    Ok(Config {
+        listen: ListenConfig {
+            ip: Ipv4Addr::LOCALHOST.into(),
+            shard_port: 0,
+            shards,
+            lanes: 0,
+            pin: shards <= cpus(),
+        },
         router: Some(format!("http://{router}").parse()?),
-        isolates_per_shard: ISOLATES_PER_SHARD,
-        spare_isolates: SPARE_ISOLATES,
-        response_cache: RESPONSE_CACHE,
-        code_cache_dir: None,
-        isolate_idle_timeout: ISOLATE_IDLE,
-        memory_budget: None,
+        pool: PoolConfig { spares: SPARE_ISOLATES, ..PoolConfig::default() },
         // The code is the developer's own, so it may connect to whatever the developer can.
-        egress_allow: vec!["0.0.0.0/0".parse()?, "::/0".parse()?],
-        egress_deny: Vec::new(),
-        egress_ca_files: Vec::new(),
-        egress_proxy: None,
-        root: "/".into(),
-        max_inflight: MAX_INFLIGHT,
-        max_waiting: MAX_WAITING,
-        pin: shards <= cpus(),
-        drain_grace: DRAIN_GRACE,
-        tls: None,
+        egress: EgressConfig {
+            allow: vec!["0.0.0.0/0".parse()?, "::/0".parse()?],
+            ..EgressConfig::default()
+        },
+        drain: DrainConfig { grace: DRAIN_GRACE },
+        ..Config::new(NODE.to_owned(), catalog.parse()?)
     })
 }
 

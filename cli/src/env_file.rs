@@ -45,6 +45,9 @@ mod tests {
 
     #[test]
     fn a_line_that_is_neither_is_named() {
-        assert_eq!(parse("A=1\nB").unwrap_err().to_string(), "line 2: \"B\" is not of the form NAME=VALUE");
+        assert_eq!(
+            parse("A=1\nB").unwrap_err().to_string(),
+            "line 2: \"B\" is not of the form NAME=VALUE"
+        );
     }
 }

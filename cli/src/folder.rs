@@ -56,9 +56,12 @@ mod tests {
     #[test]
     fn files_are_keys_and_what_is_no_text_is_binary() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, content) in
-            [("worker.ts", &b"let a: number"[..]), ("logo.png", &[255, 0]), (".swp", b""), ("a b", b"")]
-        {
+        for (name, content) in [
+            ("worker.ts", &b"let a: number"[..]),
+            ("logo.png", &[255, 0]),
+            (".swp", b""),
+            ("a b", b""),
+        ] {
             fs::write(folder.path().join(name), content).unwrap();
         }
         fs::create_dir(folder.path().join("below")).unwrap();

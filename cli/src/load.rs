@@ -55,7 +55,8 @@ pub(crate) fn load(
     for (id, (place, worker)) in &manifests.workers {
         match revision_of(&manifests, settings, id, worker, served(id)) {
             Ok(revision) => {
-                let (digest, routes) = (revision.digest(), revision::routes(worker, &settings.domain));
+                let (digest, routes) =
+                    (revision.digest(), revision::routes(worker, &settings.domain));
                 let schedules = worker.spec.schedules.clone();
                 // An invalid schedule is reported and skipped; the Worker still serves.
                 let invalid = schedules.iter().filter_map(|schedule| Timetable::of(schedule).err());
@@ -64,7 +65,13 @@ pub(crate) fn load(
                     worker: Some(id.clone()),
                     message: invalid.to_string(),
                 }));
-                let loaded = Loaded { place: place.clone(), revision: Arc::new(revision), digest, routes, schedules };
+                let loaded = Loaded {
+                    place: place.clone(),
+                    revision: Arc::new(revision),
+                    digest,
+                    routes,
+                    schedules,
+                };
                 load.workers.insert(id.clone(), loaded);
             }
             Err(messages) => load.problems.extend(messages.into_iter().map(|message| Problem {
@@ -93,9 +100,11 @@ fn revision_of(
     let snapshot = revision::snapshot(worker, &modules).map_err(|error| vec![error.to_string()])?;
     let secret = |reference: &SecretKeyRef| {
         let key = (id.namespace().to_owned(), reference.name.clone());
-        let value = manifests.secrets.get(&key).and_then(|secret| secret_value(secret, &reference.key));
+        let value =
+            manifests.secrets.get(&key).and_then(|secret| secret_value(secret, &reference.key));
         value.or_else(|| {
-            let binding = worker.spec.secrets.iter().find(|binding| binding.secret_key_ref == *reference)?;
+            let binding =
+                worker.spec.secrets.iter().find(|binding| binding.secret_key_ref == *reference)?;
             settings.env.get(&binding.name).cloned()
         })
     };
@@ -106,7 +115,9 @@ fn revision_of(
     let modules = match served.filter(|served| served.name == name) {
         Some(served) => served.modules.clone(),
         None => compile::compile(&modules, &revision.entrypoint, &revision.compatibility_flags)
-            .map_err(|errors| errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>())?,
+            .map_err(|errors| {
+                errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>()
+            })?,
     };
     Ok(Revision { modules, ..revision })
 }
@@ -120,7 +131,11 @@ fn unresolved(error: ResolveError) -> String {
     }
 }
 
-fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTreeMap<String, Bytes>, String> {
+fn modules(
+    manifests: &Manifests,
+    id: &WorkerId,
+    worker: &Worker,
+) -> Result<BTreeMap<String, Bytes>, String> {
     match (&worker.spec.source.modules, &worker.spec.source.config_map_ref) {
         (Some(modules), None) => Ok(revision::together(modules, [])),
         (None, Some(reference)) => {
@@ -133,7 +148,10 @@ fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTre
                 )
             })
         }
-        _ => Err("spec.source: needs exactly one source; set either modules or configMapRef".to_owned()),
+        _ => {
+            Err("spec.source: needs exactly one source; set either modules or configMapRef"
+                .to_owned())
+        }
     }
 }
 
@@ -151,7 +169,11 @@ impl Load {
             && let Some(mut only) = self.workers.first_entry()
         {
             let loaded = only.get_mut();
-            let default = format!("{}.{}.{domain}", loaded.revision.worker.name(), loaded.revision.worker.namespace());
+            let default = format!(
+                "{}.{}.{domain}",
+                loaded.revision.worker.name(),
+                loaded.revision.worker.namespace()
+            );
             if loaded.routes.iter().all(|route| route.host == default) {
                 loaded.routes.insert(0, Route { host: domain.to_owned(), path: "/".to_owned() });
             }

@@ -94,14 +94,20 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    entries.retain(|entry| !entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    let mut entries =
+        fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    entries.retain(|entry| {
+        !entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    });
     entries.sort();
     let mut found = Vec::new();
     for entry in entries {
         if entry.is_dir() {
             found.extend(files(&entry)?);
-        } else if entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        } else if entry
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml")
+        {
             found.push(entry);
         }
     }
@@ -141,7 +147,11 @@ impl Manifests {
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             let place = Place { file: path.to_owned(), line: 1 };
-            let hint = if is_out_of_descriptors(error) { "; raise the limit on open files by ulimit -n" } else { "" };
+            let hint = if is_out_of_descriptors(error) {
+                "; raise the limit on open files by ulimit -n"
+            } else {
+                ""
+            };
             self.problem(place, None, format!("cannot read: {error}{hint}"));
         }
     }
@@ -162,7 +172,8 @@ impl Manifests {
     }
 
     fn add(&mut self, place: Place, value: Value) {
-        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         match (text("apiVersion").as_str(), text("kind").as_str()) {
             ("tenon.dev/v1alpha1", "Worker") => self.add_worker(place, value),
             ("v1", "ConfigMap") => {
@@ -175,7 +186,9 @@ impl Manifests {
                     self.secrets.insert(key(&object.metadata), object);
                 }
             }
-            ("", _) | (_, "") => self.problem(place, None, "apiVersion or kind is missing; set both".to_owned()),
+            ("", _) | (_, "") => {
+                self.problem(place, None, "apiVersion or kind is missing; set both".to_owned())
+            }
             (_, kind @ ("Worker" | "ConfigMap" | "Secret")) => {
                 let message = format!(
                     "apiVersion {:?} of {kind} is not supported; use tenon.dev/v1alpha1 for a Worker, and v1 otherwise",
@@ -184,7 +197,9 @@ impl Manifests {
                 self.problem(place, None, message);
             }
             (api_version, kind) => {
-                self.notes.push(format!("{place}: skipped {kind} ({api_version}), which only a cluster uses"));
+                self.notes.push(format!(
+                    "{place}: skipped {kind} ({api_version}), which only a cluster uses"
+                ));
             }
         }
     }
@@ -227,12 +242,14 @@ impl Manifests {
 /// Returns the reasons for which the API server would reject the Worker.
 fn violations(value: &Value) -> Vec<String> {
     let crd = Worker::crd();
-    let schema = crd.spec.versions.into_iter().next().and_then(|version| version.schema?.open_api_v3_schema);
+    let schema =
+        crd.spec.versions.into_iter().next().and_then(|version| version.schema?.open_api_v3_schema);
     let mut schema = schema.expect("the CRD of Worker has one version with a schema");
     // The API server checks these three fields itself.
     let properties = schema.properties.get_or_insert_default();
     for field in ["apiVersion", "kind", "metadata"] {
-        properties.entry(field.to_owned()).or_default().x_kubernetes_preserve_unknown_fields = Some(true);
+        properties.entry(field.to_owned()).or_default().x_kubernetes_preserve_unknown_fields =
+            Some(true);
     }
     let mut found = schema::violations(&schema, value);
     if value.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -246,7 +263,8 @@ fn named_in(value: &Value) -> Option<WorkerId> {
         return None;
     }
     let name = value.pointer("/metadata/name")?.as_str()?;
-    let namespace = value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(DEFAULT_NAMESPACE);
+    let namespace =
+        value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(DEFAULT_NAMESPACE);
     format!("{namespace}/{name}").parse().ok()
 }
 
@@ -274,7 +292,8 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
 fn without_preface(line: usize, document: &str) -> (usize, &str) {
     let is_preface = |line: &&str| line.trim().is_empty() || line.starts_with('#');
     let preface = document.split_inclusive('\n').take_while(is_preface);
-    let (lines, bytes) = preface.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
+    let (lines, bytes) =
+        preface.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
     (line + lines, &document[bytes..])
 }
 

@@ -20,10 +20,12 @@ pub(crate) fn violations(schema: &JSONSchemaProps, value: &Value) -> Vec<String>
 
 fn broken_rules(schema: &JSONSchemaProps, value: &Value) -> Vec<String> {
     let schema = serde_json::to_value(schema).expect("a schema has string keys only");
-    let broken = Validator::new().validate(&schema, value, None).err().map(ValidationErrors::into_vec);
+    let broken =
+        Validator::new().validate(&schema, value, None).err().map(ValidationErrors::into_vec);
     // A rule that cannot be evaluated here is left to the API server. The messages name their
     // fields.
-    let broken = broken.into_iter().flatten().filter(|error| error.kind == ErrorKind::ValidationFailure);
+    let broken =
+        broken.into_iter().flatten().filter(|error| error.kind == ErrorKind::ValidationFailure);
     broken.map(|error| error.message).collect()
 }
 
@@ -88,7 +90,8 @@ impl Checker {
 
     fn check_string(&mut self, schema: &JSONSchemaProps, text: &str) {
         self.check_count("characters", text.chars().count(), schema.min_length, schema.max_length);
-        let pattern = schema.pattern.as_ref().and_then(|pattern| Some((pattern, Regex::new(pattern).ok()?)));
+        let pattern =
+            schema.pattern.as_ref().and_then(|pattern| Some((pattern, Regex::new(pattern).ok()?)));
         if let Some((pattern, regex)) = pattern
             && !regex.is_match(text)
         {
@@ -98,8 +101,12 @@ impl Checker {
 
     fn check_number(&mut self, schema: &JSONSchemaProps, number: f64) {
         match (schema.minimum, schema.maximum) {
-            (Some(minimum), _) if number < minimum => self.report(format!("must be at least {minimum}, is {number}")),
-            (_, Some(maximum)) if number > maximum => self.report(format!("must be at most {maximum}, is {number}")),
+            (Some(minimum), _) if number < minimum => {
+                self.report(format!("must be at least {minimum}, is {number}"))
+            }
+            (_, Some(maximum)) if number > maximum => {
+                self.report(format!("must be at most {maximum}, is {number}"))
+            }
             _ => {}
         }
     }
@@ -107,8 +114,12 @@ impl Checker {
     fn check_count(&mut self, what: &str, count: usize, min: Option<i64>, max: Option<i64>) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match (min, max) {
-            (Some(min), _) if count < min => self.report(format!("must have at least {min} {what}, has {count}")),
-            (_, Some(max)) if count > max => self.report(format!("must have at most {max} {what}, has {count}")),
+            (Some(min), _) if count < min => {
+                self.report(format!("must have at least {min} {what}, has {count}"))
+            }
+            (_, Some(max)) if count > max => {
+                self.report(format!("must have at most {max} {what}, has {count}"))
+            }
             _ => {}
         }
     }

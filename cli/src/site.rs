@@ -49,7 +49,9 @@ impl Site {
 
     /// Returns every schedule of the Workers being served.
     pub(crate) fn schedules(&self) -> impl Iterator<Item = (&WorkerId, &Schedule)> {
-        self.workers.iter().flat_map(|(id, loaded)| loaded.schedules.iter().map(move |schedule| (id, schedule)))
+        self.workers
+            .iter()
+            .flat_map(|(id, loaded)| loaded.schedules.iter().map(move |schedule| (id, schedule)))
     }
 
     /// Moves to the state that the files describe and returns the changes.
@@ -65,14 +67,22 @@ impl Site {
         });
         for (id, loaded) in load.workers {
             let before = self.workers.get(&id);
-            if before.is_none_or(|before| before.digest != loaded.digest || before.routes != loaded.routes) {
+            if before.is_none_or(|before| {
+                before.digest != loaded.digest || before.routes != loaded.routes
+            }) {
                 changes.served.push(loaded.clone());
             }
             self.workers.insert(id, loaded);
         }
         changes.all_well_again = load.problems.is_empty() && !self.problems.is_empty();
-        changes.problems = load.problems.iter().filter(|problem| !self.problems.contains(problem)).cloned().collect();
-        changes.notes = load.notes.iter().filter(|note| !self.notes.contains(note)).cloned().collect();
+        changes.problems = load
+            .problems
+            .iter()
+            .filter(|problem| !self.problems.contains(problem))
+            .cloned()
+            .collect();
+        changes.notes =
+            load.notes.iter().filter(|note| !self.notes.contains(note)).cloned().collect();
         (self.problems, self.notes) = (load.problems, load.notes);
         changes
     }
@@ -88,7 +98,8 @@ impl Site {
             .collect();
         // A directory that cannot be read hides every file below it; a process without free file
         // descriptors meets this.
-        let is_unknown = |loaded: &Loaded| loaded.place.file.ancestors().any(|above| unknown.contains(above));
+        let is_unknown =
+            |loaded: &Loaded| loaded.place.file.ancestors().any(|above| unknown.contains(above));
         let of_file = self.workers.iter().filter(|(_, loaded)| is_unknown(loaded));
         named.chain(of_file.map(|(id, _)| id.clone())).collect()
     }

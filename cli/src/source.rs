@@ -36,7 +36,8 @@ impl SourceArgs {
         let env = match &self.env_file {
             None => BTreeMap::new(),
             Some(file) => {
-                let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let text = fs::read_to_string(file)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
                 env_file::parse(&text).with_context(|| file.display().to_string())?
             }
         };

@@ -31,12 +31,13 @@ impl Changes {
     /// Fails if the system has no watches left, or a path does not exist.
     pub(crate) fn of(paths: &[PathBuf]) -> notify::Result<Self> {
         let (events_tx, events_rx) = mpsc::unbounded_channel();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // An error may hide a change, and reading the files once too often is cheap.
-            if event.as_ref().map_or(true, |event| is_change(event.kind)) {
-                let _ = events_tx.send(());
-            }
-        })?;
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                // An error may hide a change, and reading the files once too often is cheap.
+                if event.as_ref().map_or(true, |event| is_change(event.kind)) {
+                    let _ = events_tx.send(());
+                }
+            })?;
         for (directory, mode) in directories(paths) {
             watcher.watch(directory, mode)?;
         }
@@ -52,8 +53,9 @@ impl Changes {
             let _ = self.watcher.unwatch(gone);
         }
         let Self { watcher, followed, .. } = self;
-        let new =
-            folders.difference(followed).filter(|folder| watcher.watch(folder, RecursiveMode::NonRecursive).is_ok());
+        let new = folders
+            .difference(followed)
+            .filter(|folder| watcher.watch(folder, RecursiveMode::NonRecursive).is_ok());
         let kept = folders.intersection(followed);
         self.followed = new.chain(kept).cloned().collect();
     }
@@ -85,7 +87,10 @@ fn directories(paths: &[PathBuf]) -> BTreeMap<&Path, RecursiveMode> {
         if path.is_dir() {
             directories.insert(path.as_path(), RecursiveMode::Recursive);
         } else {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             directories.entry(parent).or_insert(RecursiveMode::NonRecursive);
         }
     }

@@ -22,9 +22,11 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Bundle, Connector, Role, Stream, Tls, TlsArgs};
 use tenon_operator::catalog::{self, Catalog};
-use tenon_operator::certificates::mint::{self, Pair};
+use tenon_operator::certificates::issue::{self, CertifiedKey};
 use tenon_proto::catalog::catalog_client::CatalogClient;
-use tenon_proto::catalog::{GetRevisionRequest, Node as NodeEntry, ReportRequest, Route, WatchRequest, node::State};
+use tenon_proto::catalog::{
+    GetRevisionRequest, Node as NodeEntry, ReportRequest, Route, WatchRequest, node::State,
+};
 use tenon_proto::revision::Revision;
 use tenon_router::Router;
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
@@ -41,8 +43,14 @@ fn main() -> ExitCode {
     // V8 is initialized first: on some processors, threads older than V8 cannot run JavaScript.
     tenon_engine::init();
     let trials = vec![
-        trial("who_may_come_where_is_decided_by_what_they_show", who_may_come_where_is_decided_by_what_they_show),
-        trial("while_certificates_change_no_request_fails", while_certificates_change_no_request_fails),
+        trial(
+            "who_may_come_where_is_decided_by_what_they_show",
+            who_may_come_where_is_decided_by_what_they_show,
+        ),
+        trial(
+            "while_certificates_change_no_request_fails",
+            while_certificates_change_no_request_fails,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -71,9 +79,15 @@ fn who_may_come_where_is_decided_by_what_they_show() {
             for client in Role::ALL {
                 let let_in = meets(&show(&authority, client), server, address).await;
                 assert_eq!(let_in, server.admits(client), "{client} comes to {server}");
-                assert!(!meets(&show(&stranger, client), server, address).await, "a stranger comes to {server}");
+                assert!(
+                    !meets(&show(&stranger, client), server, address).await,
+                    "a stranger comes to {server}"
+                );
                 let elsewhere = Role::ALL.into_iter().find(|other| *other != server).unwrap();
-                assert!(!meets(&show(&authority, client), elsewhere, address).await, "{server} is no {elsewhere}");
+                assert!(
+                    !meets(&show(&authority, client), elsewhere, address).await,
+                    "{server} is no {elsewhere}"
+                );
             }
             assert!(hangs_up_on_plain_http(address), "{server}");
         }
@@ -83,10 +97,17 @@ fn who_may_come_where_is_decided_by_what_they_show() {
             let endpoint = Endpoint::from_shared(format!("https://{}", platform.catalog)).unwrap();
             let mut client = CatalogClient::new(endpoint.connect_with_connector_lazy(connector));
             client.watch(WatchRequest { client: role.to_string(), resume: None }).await.unwrap();
-            let revision = client.get_revision(GetRevisionRequest { digest: platform.digest.clone() }).await;
-            let report = client.report(ReportRequest { node: "n".to_owned(), ..ReportRequest::default() }).await;
-            let codes = [revision.err().map(|status| status.code()), report.err().map(|status| status.code())];
-            let expected = if role == Role::RuntimeNode { None } else { Some(Code::PermissionDenied) };
+            let revision =
+                client.get_revision(GetRevisionRequest { digest: platform.digest.clone() }).await;
+            let report = client
+                .report(ReportRequest { node: "n".to_owned(), ..ReportRequest::default() })
+                .await;
+            let codes = [
+                revision.err().map(|status| status.code()),
+                report.err().map(|status| status.code()),
+            ];
+            let expected =
+                if role == Role::RuntimeNode { None } else { Some(Code::PermissionDenied) };
             assert_eq!(codes, [expected; 2], "{role}");
         }
     });
@@ -99,7 +120,9 @@ fn while_certificates_change_no_request_fails() {
     let (served, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let more = |wanted: usize| {
         let before = served.load(Ordering::Relaxed);
-        await_condition("more requests are served", || served.load(Ordering::Relaxed) >= before + wanted);
+        await_condition("more requests are served", || {
+            served.load(Ordering::Relaxed) >= before + wanted
+        });
     };
     thread::scope(|scope| {
         let load = scope.spawn(|| {
@@ -152,36 +175,33 @@ struct AnotherRouter {
 }
 
 impl Platform {
-    fn start(authority: &Pair) -> Self {
+    fn start(authority: &CertifiedKey) -> Self {
         let volumes = Role::ALL.map(|role| Volume::with(&bundle(authority, role, &[])));
         let registries = Role::ALL.map(|_| Registry::new());
         let tls = |role: Role| open(&volumes[role as usize], role, &registries[role as usize]);
         let runtime = runtime();
-        let (readiness, [of_catalog, of_router, of_node]) = (Readiness::new(), [(); 3].map(|()| drain::channel()));
+        let (readiness, [of_catalog, of_router, of_node]) =
+            (Readiness::new(), [(); 3].map(|()| drain::channel()));
 
         let entries = Catalog::new();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let listener =
+            runtime.block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let catalog = listener.local_addr().unwrap();
-        runtime.spawn(catalog::serve(listener, Some(tls(Role::Operator)), entries.clone(), of_catalog.1));
+        runtime.spawn(catalog::serve(
+            listener,
+            Some(tls(Role::Operator)),
+            entries.clone(),
+            of_catalog.1,
+        ));
         let source = "export default { fetch() { return new Response('hello') } };";
-        let revision = Revision {
-            worker: "shop/hello".parse().unwrap(),
-            name: "hello-1".to_owned(),
-            entrypoint: "worker.js".to_owned(),
-            modules: [("worker.js".to_owned(), source.into())].into(),
-            vars: Default::default(),
-            secrets: Default::default(),
-            services: Default::default(),
-            limits: Default::default(),
-            state: Default::default(),
-            egress: Default::default(),
-            compatibility_flags: Default::default(),
-        };
+        let revision = Revision::of_source("shop/hello".parse().unwrap(), source);
         let route = Route { host: "shop".to_owned(), path: "/".to_owned() };
         let digest = entries.set_worker(Arc::new(revision), "default", vec![route]);
 
         let config = router_config(catalog, tls(Role::Router));
-        let router = Router::spawn(config, of_router.1, &registries[Role::Router as usize], &readiness).unwrap();
+        let router =
+            Router::spawn(config, of_router.1, &registries[Role::Router as usize], &readiness)
+                .unwrap();
         let line = [
             "node".to_owned(),
             "--name=n".to_owned(),
@@ -195,7 +215,9 @@ impl Platform {
         ];
         let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
         let config = NodeConfig { tls: Some(tls(Role::RuntimeNode)), ..config };
-        let node = Node::spawn(config, of_node.1, &registries[Role::RuntimeNode as usize], &readiness).unwrap();
+        let node =
+            Node::spawn(config, of_node.1, &registries[Role::RuntimeNode as usize], &readiness)
+                .unwrap();
         entries.set_node(NodeEntry {
             name: "n".to_owned(),
             pool: "default".to_owned(),
@@ -213,19 +235,27 @@ impl Platform {
 
     /// Starts a second router and waits until it is ready.
     fn start_router(&self) -> AnotherRouter {
-        let (registry, readiness, (signal, drain)) = (Registry::new(), Readiness::new(), drain::channel());
+        let (registry, readiness, (signal, drain)) =
+            (Registry::new(), Readiness::new(), drain::channel());
         let tls = open(&self.volumes[Role::Router as usize], Role::Router, &registry);
-        let router = Router::spawn(router_config(self.catalog, tls), drain, &registry, &readiness).unwrap();
-        self.runtime.block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await }).unwrap();
+        let router =
+            Router::spawn(router_config(self.catalog, tls), drain, &registry, &readiness).unwrap();
+        self.runtime
+            .block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await })
+            .unwrap();
         AnotherRouter { router, signal }
     }
 
     /// Issues each process a new certificate and waits until it has loaded it.
-    fn renew(&self, authority: &Pair, others: &[&Pair]) {
-        for (role, (volume, registry)) in Role::ALL.into_iter().zip(self.volumes.iter().zip(&self.registries)) {
+    fn renew(&self, authority: &CertifiedKey, others: &[&CertifiedKey]) {
+        for (role, (volume, registry)) in
+            Role::ALL.into_iter().zip(self.volumes.iter().zip(&self.registries))
+        {
             let before = loaded(registry);
             volume.turn(&bundle(authority, role, others));
-            await_condition(&format!("the {role} has read its files"), || loaded(registry) > before);
+            await_condition(&format!("the {role} has read its files"), || {
+                loaded(registry) > before
+            });
         }
     }
 
@@ -236,7 +266,8 @@ impl Platform {
         stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+        let (head, body) =
+            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
         assert!(head.starts_with("HTTP/1.1 200 "), "{answer}");
         body.to_owned()
     }
@@ -309,15 +340,20 @@ impl Volume {
     }
 }
 
-fn authority() -> Pair {
-    mint::authority(Timestamp::now(), DAY).unwrap()
+fn authority() -> CertifiedKey {
+    issue::authority(Timestamp::now(), DAY).unwrap()
 }
 
 /// Returns a bundle with a certificate for a role, trusting `authority` and `others`.
-fn bundle(authority: &Pair, role: Role, others: &[&Pair]) -> Bundle {
-    let pair = mint::certificate(authority, role, Timestamp::now(), DAY).unwrap();
-    let believed: String = [authority].iter().chain(others).map(|pair| pair.certificate.as_str()).collect();
-    Bundle { certificate: pair.certificate.into(), key: pair.key.into(), authorities: believed.into() }
+fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedKey]) -> Bundle {
+    let pair = issue::certificate(authority, role, Timestamp::now(), DAY).unwrap();
+    let believed: String =
+        [authority].iter().chain(others).map(|pair| pair.certificate.as_str()).collect();
+    Bundle {
+        certificate: pair.certificate.into(),
+        key: pair.key.into(),
+        authorities: believed.into(),
+    }
 }
 
 fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
@@ -325,7 +361,7 @@ fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
 }
 
 /// Returns the TLS configuration of a client that presents a certificate for a role.
-fn show(authority: &Pair, role: Role) -> Tls {
+fn show(authority: &CertifiedKey, role: Role) -> Tls {
     let tls = Tls::to_come(role, &Registry::new()).unwrap();
     tls.install(&bundle(authority, role, &[])).unwrap();
     tls
@@ -335,7 +371,9 @@ fn show(authority: &Pair, role: Role) -> Tls {
 /// expects.
 async fn meets(client: &Tls, looks_for: Role, address: SocketAddr) -> bool {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let met = tokio::time::timeout(DEADLINE, client.connect(looks_for, "127.0.0.1", stream)).await.unwrap();
+    let met = tokio::time::timeout(DEADLINE, client.connect(looks_for, "127.0.0.1", stream))
+        .await
+        .unwrap();
     met.is_ok_and(|stream: Stream| stream.peer_is(looks_for) == Some(true))
 }
 
@@ -355,7 +393,8 @@ fn hangs_up_on_plain_http(address: SocketAddr) -> bool {
 fn loaded(registry: &Registry) -> u64 {
     let families = registry.gather();
     let reads = families.iter().find(|family| family.name() == "tenon_tls_reloads_total").unwrap();
-    let ok = reads.get_metric().iter().find(|metric| metric.get_label()[0].value() == "ok").unwrap();
+    let ok =
+        reads.get_metric().iter().find(|metric| metric.get_label()[0].value() == "ok").unwrap();
     ok.get_counter().get_value() as u64
 }
 

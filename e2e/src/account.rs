@@ -43,8 +43,11 @@ pub struct Right {
 /// Fails if the table does not have the expected form.
 pub fn rights() -> anyhow::Result<Vec<Right>> {
     let defaults = RIGHTS.split("# With the values ").nth(1).context("the defaults come first")?;
-    let all: Vec<_> =
-        defaults.lines().skip(1).filter_map(|line| Right::parse(line).transpose()).collect::<Result<_, _>>()?;
+    let all: Vec<_> = defaults
+        .lines()
+        .skip(1)
+        .filter_map(|line| Right::parse(line).transpose())
+        .collect::<Result<_, _>>()?;
     ensure!(all.len() > 10, "few rights are left: {all:?}");
     Ok(all)
 }
@@ -53,11 +56,15 @@ impl Right {
     /// Parses a line such as `Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]:
     /// [get update]`. Returns `None` for the right of another role.
     fn parse(line: &str) -> anyhow::Result<Option<Self>> {
-        let (role, rest) = line.split_once(": ").with_context(|| format!("{line:?} gives nobody anything"))?;
-        let (what, verbs) = rest.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
+        let (role, rest) =
+            line.split_once(": ").with_context(|| format!("{line:?} gives nobody anything"))?;
+        let (what, verbs) =
+            rest.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
         let (what, names) = what.split_once(' ').unwrap_or((what, "[]"));
-        let (resource, group) = what.split_once('.').with_context(|| format!("{line:?} has no resource"))?;
-        let (kind, name) = role.split_once('/').with_context(|| format!("{line:?} is of no role"))?;
+        let (resource, group) =
+            what.split_once('.').with_context(|| format!("{line:?} has no resource"))?;
+        let (kind, name) =
+            role.split_once('/').with_context(|| format!("{line:?} is of no role"))?;
         let right = Self {
             everywhere: kind == "ClusterRole",
             resource: resource.to_owned(),
@@ -106,7 +113,11 @@ impl Account {
     ///
     /// # Errors
     /// Fails if the API server rejects a request.
-    pub async fn create(cluster: &Cluster, namespace: &Namespace, folder: &Path) -> anyhow::Result<Self> {
+    pub async fn create(
+        cluster: &Cluster,
+        namespace: &Namespace,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         grant(cluster, namespace).await?;
         let lease: Lease = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
         namespace.api::<Lease>().create(&PostParams::default(), &lease).await?;
@@ -114,12 +125,16 @@ impl Account {
         let accounts = namespace.api::<ServiceAccount>();
         let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
         accounts.create(&PostParams::default(), &account).await?;
-        let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() };
+        let spec = TokenRequestSpec {
+            expiration_seconds: Some(TOKEN_SECONDS),
+            ..TokenRequestSpec::default()
+        };
         let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let issued = accounts.create_token_request(NAME, &PostParams::default(), &request).await?;
         let token = issued.status.context("a token request has a status")?.token;
 
-        let mut config: serde_yaml::Value = serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
+        let mut config: serde_yaml::Value =
+            serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
         config["users"][0]["user"] = serde_yaml::to_value(json!({"token": token}))?;
         // The suite may create accounts in several namespaces.
         let kubeconfig = folder.join(format!("{}.kubeconfig", namespace.name()));
@@ -140,9 +155,11 @@ impl Account {
 /// Binds the account to the rights in the chart. All of it is deleted with the namespace.
 async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let (client, all) = (cluster.client(), rights()?);
-    let rules =
-        |everywhere| -> Vec<_> { all.iter().filter(|it| it.everywhere == everywhere).map(Right::rule).collect() };
-    let owner = Api::<NamespaceObject>::all(client.clone()).get(namespace.name()).await?.owner_ref(&());
+    let rules = |everywhere| -> Vec<_> {
+        all.iter().filter(|it| it.everywhere == everywhere).map(Right::rule).collect()
+    };
+    let owner =
+        Api::<NamespaceObject>::all(client.clone()).get(namespace.name()).await?.owner_ref(&());
     // Each run of the suite has its own ClusterRole.
     let name = format!("{NAME}-{}", namespace.name());
     let wide = json!({"name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
@@ -151,10 +168,13 @@ async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let to = |kind, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
 
     let params = PostParams::default();
-    let role: ClusterRole = serde_json::from_value(json!({"metadata": wide, "rules": rules(true)}))?;
+    let role: ClusterRole =
+        serde_json::from_value(json!({"metadata": wide, "rules": rules(true)}))?;
     Api::all(client.clone()).create(&params, &role).await?;
     let binding = json!({"metadata": wide, "subjects": subjects, "roleRef": to("ClusterRole", &role.name_any())});
-    Api::<ClusterRoleBinding>::all(client).create(&params, &serde_json::from_value(binding)?).await?;
+    Api::<ClusterRoleBinding>::all(client)
+        .create(&params, &serde_json::from_value(binding)?)
+        .await?;
     let role: Role = serde_json::from_value(json!({"metadata": narrow, "rules": rules(false)}))?;
     namespace.api().create(&params, &role).await?;
     let binding = json!({"metadata": narrow, "subjects": subjects, "roleRef": to("Role", NAME)});
@@ -168,7 +188,9 @@ mod tests {
 
     #[test]
     fn a_line_is_a_right_of_somebody() {
-        let right = Right::parse("Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]");
+        let right = Right::parse(
+            "Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]",
+        );
         let expected = Right {
             everywhere: false,
             resource: "leases".to_owned(),
@@ -177,15 +199,22 @@ mod tests {
             verbs: vec!["get".to_owned(), "update".to_owned()],
         };
         assert_eq!(right.unwrap(), Some(expected));
-        let core = Right::parse("ClusterRole/tenon-operator: secrets.: [list watch]").unwrap().unwrap();
+        let core =
+            Right::parse("ClusterRole/tenon-operator: secrets.: [list watch]").unwrap().unwrap();
         assert_eq!((core.group.as_str(), core.everywhere, core.names.len()), ("", true, 0));
-        assert_eq!(Right::parse("ClusterRole/tenon-view: workers.tenon.dev: [get list watch]").unwrap(), None);
+        assert_eq!(
+            Right::parse("ClusterRole/tenon-view: workers.tenon.dev: [get list watch]").unwrap(),
+            None
+        );
         assert!(Right::parse("something else").is_err());
     }
 
     #[test]
     fn the_charts_table_has_the_operators_rights() {
         let all = rights().unwrap();
-        assert!(all.iter().any(|right| right.resource == "workers/status" && right.verbs == ["patch"]), "{all:?}");
+        assert!(
+            all.iter().any(|right| right.resource == "workers/status" && right.verbs == ["patch"]),
+            "{all:?}"
+        );
     }
 }

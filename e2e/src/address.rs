@@ -28,5 +28,7 @@ pub(crate) fn free() -> anyhow::Result<IpAddr> {
             return Ok(address);
         }
     }
-    bail!("no address of 192.0.2.128/25 is free; run the suite with `make test-e2e`, inside the cluster's namespace")
+    bail!(
+        "no address of 192.0.2.128/25 is free; run the suite with `make test-e2e`, inside the cluster's namespace"
+    )
 }

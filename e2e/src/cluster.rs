@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, ValidationRule,
+};
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
@@ -38,7 +40,8 @@ impl Cluster {
             .context("TENON_E2E_KUBECONFIG is not set; `make test-e2e` starts a cluster and runs the suite in it")?;
         let kubeconfig = PathBuf::from(kubeconfig);
         let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(Kubeconfig::read_from(&kubeconfig)?, &options).await?;
+        let config =
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(&kubeconfig)?, &options).await?;
         Ok(Self { client: Client::try_from(config)?, kubeconfig })
     }
 
@@ -57,8 +60,16 @@ impl Cluster {
             let name = crd.name_any();
             api.patch(&name, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(&crd)).await?;
             await_condition(&format!("CRD {name} to be established"), SOON, async || {
-                let conditions = api.get(&name).await?.status.and_then(|status| status.conditions).unwrap_or_default();
-                ensure!(conditions.iter().any(|c| c.type_ == "Established" && c.status == "True"), "{conditions:?}");
+                let conditions = api
+                    .get(&name)
+                    .await?
+                    .status
+                    .and_then(|status| status.conditions)
+                    .unwrap_or_default();
+                ensure!(
+                    conditions.iter().any(|c| c.type_ == "Established" && c.status == "True"),
+                    "{conditions:?}"
+                );
                 Ok(())
             })
             .await?;
@@ -84,8 +95,14 @@ impl Cluster {
     /// Fails if kubectl fails. The error contains its standard error.
     pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).current_dir(ROOT).kill_on_drop(true);
-        let output = command.output().await.context("kubectl is not there; see deploy/cluster/run-in")?;
+        command
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(arguments)
+            .current_dir(ROOT)
+            .kill_on_drop(true);
+        let output =
+            command.output().await.context("kubectl is not there; see deploy/cluster/run-in")?;
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "kubectl {}: {complaint}", arguments.join(" "));
         Ok(String::from_utf8(output.stdout)?)
@@ -98,7 +115,8 @@ impl Cluster {
     /// Fails if Tenon is not installed.
     pub async fn routers(&self) -> anyhow::Result<SocketAddr> {
         let api: Api<Service> = Api::namespaced(self.client(), INSTALLED);
-        let spec = api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
+        let spec =
+            api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
         let address = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
         let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
         let port = port.context("the routers' Service has a port http")?.port;
@@ -121,9 +139,14 @@ fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
     let files = std::fs::read_dir(Path::new(ROOT).join("charts/tenon-crds/templates"))?;
     let paths: Vec<_> = files.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
     let read = |path: &PathBuf| {
-        serde_yaml::from_slice(&std::fs::read(path)?).with_context(|| format!("{} is no CRD", path.display()))
+        serde_yaml::from_slice(&std::fs::read(path)?)
+            .with_context(|| format!("{} is no CRD", path.display()))
     };
-    paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml")).map(read).collect()
+    paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(read)
+        .collect()
 }
 
 /// Collects the rules of a schema and of all schemas below it.
@@ -139,8 +162,9 @@ fn rules(schema: &Value, into: &mut Vec<ValidationRule>) -> anyhow::Result<()> {
 }
 
 async fn api_server(verb: &str) -> anyhow::Result<()> {
-    let commands = std::env::var_os("TENON_E2E_CLUSTER")
-        .context("TENON_E2E_CLUSTER is not set; only the cluster of deploy/cluster can lose its API server")?;
+    let commands = std::env::var_os("TENON_E2E_CLUSTER").context(
+        "TENON_E2E_CLUSTER is not set; only the cluster of deploy/cluster can lose its API server",
+    )?;
     let status = Command::new(Path::new(&commands).join("apiserver")).arg(verb).status().await?;
     ensure!(status.success(), "deploy/cluster/apiserver {verb}: {status}");
     Ok(())

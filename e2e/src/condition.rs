@@ -66,9 +66,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_look_that_hangs_does_not_outlast_the_deadline() {
-        let error = await_condition::<()>("a word", Duration::from_millis(50), async || std::future::pending().await)
-            .await
-            .unwrap_err();
+        let error = await_condition::<()>("a word", Duration::from_millis(50), async || {
+            std::future::pending().await
+        })
+        .await
+        .unwrap_err();
         assert!(error.to_string().contains("no answer at all"), "{error}");
     }
 }

@@ -51,16 +51,29 @@ impl Connection {
     ///
     /// # Errors
     /// Fails if there is no complete response.
-    pub async fn send(&mut self, method: Method, host: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+    pub async fn send(
+        &mut self,
+        method: Method,
+        host: &str,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
         let answer = timeout(PATIENCE, self.exchange(method, host, path, body)).await;
-        let answer = answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {PATIENCE:?}")));
+        let answer =
+            answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {PATIENCE:?}")));
         if answer.is_err() {
             self.open = None;
         }
         answer
     }
 
-    async fn exchange(&mut self, method: Method, host: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+    async fn exchange(
+        &mut self,
+        method: Method,
+        host: &str,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -70,9 +83,12 @@ impl Connection {
             .body(Full::new(body))?;
         let response = self.sender().await?.send_request(request).await?;
         let status = response.status().as_u16();
-        let text = |name| response.headers().get(name).map(|value| value.to_str().map(str::to_owned)).transpose();
+        let text = |name| {
+            response.headers().get(name).map(|value| value.to_str().map(str::to_owned)).transpose()
+        };
         let (node, shard) = (text("tenon-node")?, text("tenon-shard")?);
-        let body = response.into_body().collect().await.context("the response broke off")?.to_bytes();
+        let body =
+            response.into_body().collect().await.context("the response broke off")?.to_bytes();
         Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
     }
 
@@ -84,7 +100,9 @@ impl Connection {
             None => false,
         };
         if !usable {
-            let stream = TcpStream::connect(self.target).await.with_context(|| format!("to {}", self.target))?;
+            let stream = TcpStream::connect(self.target)
+                .await
+                .with_context(|| format!("to {}", self.target))?;
             stream.set_nodelay(true)?;
             let (sender, connection) = handshake(TokioIo::new(stream)).await?;
             // The sender reports the end of the connection.

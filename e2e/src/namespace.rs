@@ -94,13 +94,23 @@ impl Namespace {
 
     /// Waits until the latest generation of the Worker has the expected `Ready` status, and returns
     /// the condition.
-    pub async fn await_ready(&self, name: &str, expected: ConditionStatus) -> anyhow::Result<Condition> {
+    pub async fn await_ready(
+        &self,
+        name: &str,
+        expected: ConditionStatus,
+    ) -> anyhow::Result<Condition> {
         await_condition(&format!("Worker {name} to be Ready={expected:?}"), SOON, async || {
             let worker = self.worker(name).await?;
             let status = worker.status.context("no status yet")?;
-            let ready =
-                status.conditions.iter().find(|condition| condition.type_ == "Ready").context("not said yet")?;
-            ensure!(status.observed_generation == worker.metadata.generation, "the status is of an older generation");
+            let ready = status
+                .conditions
+                .iter()
+                .find(|condition| condition.type_ == "Ready")
+                .context("not said yet")?;
+            ensure!(
+                status.observed_generation == worker.metadata.generation,
+                "the status is of an older generation"
+            );
             ensure!(ready.status == expected, "{ready:?}");
             Ok(ready.clone())
         })
@@ -109,7 +119,9 @@ impl Namespace {
 
     /// Deletes the namespace. Its objects are deleted in the background.
     pub async fn delete(&self) -> anyhow::Result<()> {
-        Api::<Object>::all(self.cluster.client()).delete(&self.name, &DeleteParams::default()).await?;
+        Api::<Object>::all(self.cluster.client())
+            .delete(&self.name, &DeleteParams::default())
+            .await?;
         Ok(())
     }
 }

@@ -104,7 +104,8 @@ impl Node {
         })?;
         process.await_ready(address).await?;
         let slices = system.api();
-        let endpoint = Endpoint { name: name.to_owned(), pool: pool.to_owned(), lanes, address, slices };
+        let endpoint =
+            Endpoint { name: name.to_owned(), pool: pool.to_owned(), lanes, address, slices };
         endpoint.publish(Phase::Ready).await?;
         Ok(Self { endpoint, process })
     }
@@ -133,7 +134,8 @@ impl Node {
     /// Fails if the process does not exit within its grace period.
     pub async fn delete(self) -> anyhow::Result<ExitStatus> {
         let Self { endpoint, process } = self;
-        let (told, status) = tokio::join!(endpoint.publish(Phase::Terminating), process.terminate(GRACE));
+        let (told, status) =
+            tokio::join!(endpoint.publish(Phase::Terminating), process.terminate(GRACE));
         told?;
         endpoint.remove().await?;
         status
@@ -154,7 +156,9 @@ impl Lost {
 
 impl Endpoint {
     async fn publish(&self, phase: Phase) -> anyhow::Result<()> {
-        let names = (0..SHARDS).map(|i| format!("shard-{i}")).chain((0..self.lanes).map(|i| format!("lane-{i}")));
+        let names = (0..SHARDS)
+            .map(|i| format!("shard-{i}"))
+            .chain((0..self.lanes).map(|i| format!("lane-{i}")));
         let ports: Vec<_> = (FIRST_SHARD_PORT..)
             .zip(names)
             .map(|(port, name)| json!({"name": name, "port": port, "protocol": "TCP"}))

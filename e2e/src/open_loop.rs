@@ -141,7 +141,10 @@ async fn request(clients: Arc<Clients>, manner: Manner, asked: Asked, due: Insta
         Ok(Err(error)) => (None, format!("{error:#}")),
         Err(_) => (None, format!("no answer within {PATIENCE:?}")),
     };
-    Ended { latency, failure: Some(Failure { at, latency, host: asked.host, manner, status, reason }) }
+    Ended {
+        latency,
+        failure: Some(Failure { at, latency, host: asked.host, manner, status, reason }),
+    }
 }
 
 #[cfg(test)]

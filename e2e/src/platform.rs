@@ -10,7 +10,10 @@ use tokio::sync::Mutex;
 
 use crate::operator::CATALOG_PORT;
 use crate::router::INTERNAL_PORT;
-use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Speaks, await_condition};
+use crate::{
+    Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Speaks,
+    await_condition,
+};
 
 /// The pool of Workers that name none.
 const DEFAULT_POOL: &str = "default";
@@ -37,19 +40,28 @@ impl Platform {
         let cluster = Cluster::from_env().await?;
         cluster.install_crds().await?;
         let system = Namespace::create(&cluster, "tenon-system").await?;
-        let logs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/e2e").join(system.name());
+        let logs =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/e2e").join(system.name());
         std::fs::create_dir_all(&logs)?;
 
         let catalog = Service::start(CATALOG_PORT).await?;
         let inner = Service::start(INTERNAL_PORT).await?;
         let door = inner.address();
         let account = Account::create(&cluster, &system, &logs).await?;
-        let operator =
-            Operator::start("operator-0", account.kubeconfig(), Speaks::Plain, door, system.name(), &logs).await?;
+        let operator = Operator::start(
+            "operator-0",
+            account.kubeconfig(),
+            Speaks::Plain,
+            door,
+            system.name(),
+            &logs,
+        )
+        .await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
-        let start_node =
-            async |name| Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await;
+        let start_node = async |name| {
+            Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await
+        };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Speaks::Plain, address, &logs).await?;
         inner.set_backends(vec![router.internal_address()]);
@@ -96,7 +108,15 @@ impl Platform {
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
         let (door, system) = (self.inner.address(), self.system.name());
-        Operator::start(&identity, self.account.kubeconfig(), Speaks::Plain, door, system, &self.logs).await
+        Operator::start(
+            &identity,
+            self.account.kubeconfig(),
+            Speaks::Plain,
+            door,
+            system,
+            &self.logs,
+        )
+        .await
     }
 
     /// Sets the operators that serve the catalog to new connections.
@@ -116,22 +136,42 @@ impl Platform {
     }
 
     /// Starts a node whose EndpointSlice is in another namespace than the operator's.
-    pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
+    pub async fn start_node_in(
+        &self,
+        namespace: &Namespace,
+        pool: &str,
+        suffix: &str,
+    ) -> anyhow::Result<Node> {
         self.start_node_with(namespace, pool.into(), suffix).await
     }
 
-    async fn start_node_with(&self, namespace: &Namespace, pool: Pool<'_>, suffix: &str) -> anyhow::Result<Node> {
+    async fn start_node_with(
+        &self,
+        namespace: &Namespace,
+        pool: Pool<'_>,
+        suffix: &str,
+    ) -> anyhow::Result<Node> {
         let name = format!("{}-{suffix}", pool.name);
         let (catalog, inner) = (self.catalog(), self.inner.address());
         Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
     }
 
     /// Waits until a GET of the host's root returns 200 with `body`.
-    pub async fn await_answer(&self, host: &str, body: &str, within: Duration) -> anyhow::Result<Answer> {
+    pub async fn await_answer(
+        &self,
+        host: &str,
+        body: &str,
+        within: Duration,
+    ) -> anyhow::Result<Answer> {
         let mut connection = self.router.connection();
         await_condition(&format!("http://{host}/ to answer {body:?}"), within, async || {
             let answer = connection.get(host, "/").await?;
-            ensure!(answer.status == 200 && answer.body == body, "{} {}", answer.status, answer.body);
+            ensure!(
+                answer.status == 200 && answer.body == body,
+                "{} {}",
+                answer.status,
+                answer.body
+            );
             Ok(answer)
         })
         .await

@@ -29,15 +29,31 @@ impl PortForward {
     /// # Errors
     /// Fails if the Pod does not exist or cannot be reached. The error contains kubectl's standard
     /// error.
-    pub async fn open(cluster: &Cluster, namespace: &str, pod: &str, port: u16) -> anyhow::Result<Self> {
+    pub async fn open(
+        cluster: &Cluster,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+    ) -> anyhow::Result<Self> {
         let mut command = Command::new("kubectl");
         command.arg("--kubeconfig").arg(cluster.kubeconfig()).args(["--namespace", namespace]);
-        command.args(["port-forward", "--address", "127.0.0.1", &format!("pod/{pod}"), &format!(":{port}")]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.args([
+            "port-forward",
+            "--address",
+            "127.0.0.1",
+            &format!("pod/{pod}"),
+            &format!(":{port}"),
+        ]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         let mut child = command.spawn().context("kubectl is not there; put it on PATH")?;
         let opened = timeout(OPENS_WITHIN, announced(&mut child)).await;
         let opened = opened.unwrap_or_else(|_| bail!("it says nothing for {OPENS_WITHIN:?}"));
-        let (address, output) = opened.with_context(|| format!("kubectl port-forward pod/{pod} :{port}"))?;
+        let (address, output) =
+            opened.with_context(|| format!("kubectl port-forward pod/{pod} :{port}"))?;
         Ok(Self { address, _child: child, _output: output })
     }
 

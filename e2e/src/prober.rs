@@ -64,7 +64,12 @@ impl Load {
     /// Returns a load of GET requests that is dense enough to show a gap of ten milliseconds or so,
     /// and light compared to what a node can serve.
     pub fn get(hosts: &[String]) -> Self {
-        Self { method: Method::GET, hosts: hosts.to_vec(), lanes: 8, period: Duration::from_millis(20) }
+        Self {
+            method: Method::GET,
+            hosts: hosts.to_vec(),
+            lanes: 8,
+            period: Duration::from_millis(20),
+        }
     }
 
     pub fn post(hosts: &[String]) -> Self {
@@ -78,7 +83,14 @@ impl Prober {
         let (stop_tx, stop_rx) = watch::channel(false);
         let (served_tx, served_rx) = watch::channel(0);
         let lanes = (0..load.lanes)
-            .map(|_| tokio::spawn(lane(router.connection(), load.clone(), stop_rx.clone(), served_tx.clone())))
+            .map(|_| {
+                tokio::spawn(lane(
+                    router.connection(),
+                    load.clone(),
+                    stop_rx.clone(),
+                    served_tx.clone(),
+                ))
+            })
             .collect();
         Self { stop_tx, served_rx, lanes }
     }
@@ -125,9 +137,12 @@ async fn lane(
         }
         ticks.tick().await;
         let began = Instant::now();
-        let body = if load.method == Method::GET { Bytes::new() } else { Bytes::from_static(b"probe") };
+        let body =
+            if load.method == Method::GET { Bytes::new() } else { Bytes::from_static(b"probe") };
         let outcome = match connection.send(load.method.clone(), host, "/", body).await {
-            Ok(answer) if answer.status < 400 => Outcome::Served { body: answer.body, node: answer.node },
+            Ok(answer) if answer.status < 400 => {
+                Outcome::Served { body: answer.body, node: answer.node }
+            }
             Ok(answer) => Outcome::Refused { status: answer.status, body: answer.body },
             Err(error) => Outcome::Broken(format!("{error:#}")),
         };
@@ -173,14 +188,18 @@ impl fmt::Display for Report {
         let mut kinds: BTreeMap<String, (usize, Instant, Instant)> = BTreeMap::new();
         for probe in &self.probes {
             let kind = match &probe.outcome {
-                Outcome::Served { node, .. } => format!("served by {}", node.as_deref().unwrap_or("nobody")),
+                Outcome::Served { node, .. } => {
+                    format!("served by {}", node.as_deref().unwrap_or("nobody"))
+                }
                 Outcome::Refused { status, body } => format!("{status} {}", without_id(body)),
                 Outcome::Broken(error) => error.clone(),
             };
             let seen = kinds.entry(kind).or_insert((0, probe.began, probe.began));
             (seen.0, seen.2) = (seen.0 + 1, probe.began);
         }
-        let Some(begin) = self.probes.first().map(|probe| probe.began) else { return f.write_str("no requests") };
+        let Some(begin) = self.probes.first().map(|probe| probe.began) else {
+            return f.write_str("no requests");
+        };
         for (kind, (count, first, last)) in kinds {
             write!(f, "\n  {count} × {kind} ({:?} to {:?})", first - begin, last - begin)?;
         }

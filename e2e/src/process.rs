@@ -33,14 +33,20 @@ impl Process {
     ///
     /// # Errors
     /// Fails if the binary has not been built.
-    pub fn spawn(name: &str, binary: &str, logs: &Path, configure: impl FnOnce(&mut Command)) -> anyhow::Result<Self> {
+    pub fn spawn(
+        name: &str,
+        binary: &str,
+        logs: &Path,
+        configure: impl FnOnce(&mut Command),
+    ) -> anyhow::Result<Self> {
         let program = binary_path(binary)?;
         let log = logs.join(format!("{name}.log"));
         let output = File::options().create(true).append(true).open(&log)?;
         let mut command = Command::new(&program);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
         configure(&mut command);
-        let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let child =
+            command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         Ok(Self { name: name.to_owned(), child, log })
     }
 
@@ -113,11 +119,18 @@ fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
             // is beside them.
             let own = std::env::current_exe()?;
             let mut folders = own.ancestors().skip(1).take(2);
-            folders.find(|folder| folder.join(binary).is_file()).unwrap_or(Path::new(".")).to_owned()
+            folders
+                .find(|folder| folder.join(binary).is_file())
+                .unwrap_or(Path::new("."))
+                .to_owned()
         }
     };
     let path = folder.join(binary);
-    ensure!(path.is_file(), "{} is not there; `make test-e2e` and `make e2e` build it", path.display());
+    ensure!(
+        path.is_file(),
+        "{} is not there; `make test-e2e` and `make e2e` build it",
+        path.display()
+    );
     Ok(path)
 }
 
@@ -138,5 +151,6 @@ fn runs(pid: u32) -> bool {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     };
-    std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(runs)))
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(runs)))
 }

@@ -21,7 +21,12 @@ impl Router {
     ///
     /// # Errors
     /// Fails if it does not become ready.
-    pub async fn start(name: &str, speaks: Speaks<'_>, catalog: SocketAddr, logs: &Path) -> anyhow::Result<Self> {
+    pub async fn start(
+        name: &str,
+        speaks: Speaks<'_>,
+        catalog: SocketAddr,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
         let address = address::free()?;
         let mut process = Process::spawn(name, "tenon-router", logs, |command| {
             command

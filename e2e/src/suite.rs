@@ -112,7 +112,8 @@ impl Shared {
     where
         F: Future<Output = anyhow::Result<()>>,
     {
-        let platform = self.platform.get_or_try_init(async || Platform::start().await.map(Arc::new)).await;
+        let platform =
+            self.platform.get_or_try_init(async || Platform::start().await.map(Arc::new)).await;
         let platform = platform.context("the platform does not start")?;
         let (_reading, _writing) = match manners {
             Manners::Sharing => (Some(self.peace.read().await), None),
@@ -135,7 +136,8 @@ async fn caught(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
     std::future::poll_fn(move |context| {
         catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(context))).unwrap_or_else(|panic| {
             let message = panic.downcast_ref::<String>().map(String::as_str);
-            let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+            let message =
+                message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
             Err(anyhow!("{message}")).into()
         })
     })
@@ -145,17 +147,24 @@ async fn caught(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
 /// Returns the last lines of each log that mention the test's namespace or a problem.
 fn logs(folder: &Path, namespace: &str) -> String {
     let mut text = format!("logs are in {}\n", folder.display());
-    let mut files: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     files.sort();
     for file in files {
         let log = fs::read_to_string(&file).unwrap_or_default();
-        let telling = |line: &&str| [namespace, "WARN", "ERROR", "panicked"].iter().any(|sign| line.contains(sign));
+        let telling = |line: &&str| {
+            [namespace, "WARN", "ERROR", "panicked"].iter().any(|sign| line.contains(sign))
+        };
         let lines: Vec<_> = log.lines().filter(telling).collect();
         if lines.is_empty() {
             continue;
         }
         let name = file.file_name().unwrap_or_default().display();
-        let _ = writeln!(text, "── {name}\n{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
+        let _ = writeln!(
+            text,
+            "── {name}\n{}",
+            lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+        );
     }
     text
 }

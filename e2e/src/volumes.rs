@@ -60,12 +60,15 @@ impl Volumes {
         for role in ROLES {
             let volume = folder.join(role);
             let secrets: Api<Secret> = system.api();
-            let only = watcher::Config::default().fields(&format!("metadata.name=tenon-{role}-tls"));
+            let only =
+                watcher::Config::default().fields(&format!("metadata.name=tenon-{role}-tls"));
             tasks.spawn(async move {
                 let mut events = watcher(secrets, only).default_backoff().boxed();
                 while let Some(event) = events.next().await {
                     // The watcher recovers from errors by itself.
-                    let Ok(Event::Apply(secret) | Event::InitApply(secret)) = event else { continue };
+                    let Ok(Event::Apply(secret) | Event::InitApply(secret)) = event else {
+                        continue;
+                    };
                     turn(&volume, &secret).expect("the volume can be written");
                 }
             });

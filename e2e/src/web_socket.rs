@@ -53,7 +53,12 @@ impl WebSocket {
     ///
     /// # Errors
     /// Fails if the Worker does not accept the WebSocket.
-    pub async fn open(target: SocketAddr, version: Version, host: &str, protocols: &str) -> anyhow::Result<Self> {
+    pub async fn open(
+        target: SocketAddr,
+        version: Version,
+        host: &str,
+        protocols: &str,
+    ) -> anyhow::Result<Self> {
         let opened = timeout(PATIENCE, async {
             match version {
                 Version::HTTP_2 => over_http2(target, host, protocols).await,
@@ -61,8 +66,12 @@ impl WebSocket {
             }
         });
         let (headers, upgraded) = opened.await.context("no answer to the handshake")??;
-        let config = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
-        let stream = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(config)).await;
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(LARGEST))
+            .max_frame_size(Some(LARGEST));
+        let stream =
+            WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(config))
+                .await;
         Ok(Self { stream, headers })
     }
 
@@ -105,14 +114,19 @@ impl WebSocket {
                 other => bail!("{other:?} came"),
             }
         };
-        let end = timeout(PATIENCE, self.stream.next()).await.context("the connection does not end")?;
+        let end =
+            timeout(PATIENCE, self.stream.next()).await.context("the connection does not end")?;
         ensure!(end.is_none(), "{end:?} came after the end");
         let CloseFrame { code, reason } = closed.context("it says neither code nor reason")?;
         Ok(Closed { code: code.into(), reason: reason.as_str().to_owned() })
     }
 }
 
-async fn over_http1(target: SocketAddr, host: &str, protocols: &str) -> anyhow::Result<(HeaderMap, Upgraded)> {
+async fn over_http1(
+    target: SocketAddr,
+    host: &str,
+    protocols: &str,
+) -> anyhow::Result<(HeaderMap, Upgraded)> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(connect(target).await?)).await?;
     tokio::spawn(connection.with_upgrades());
     let request = Request::get("/")
@@ -130,7 +144,11 @@ async fn over_http1(target: SocketAddr, host: &str, protocols: &str) -> anyhow::
     Ok((response.headers().clone(), hyper::upgrade::on(response).await?))
 }
 
-async fn over_http2(target: SocketAddr, host: &str, protocols: &str) -> anyhow::Result<(HeaderMap, Upgraded)> {
+async fn over_http2(
+    target: SocketAddr,
+    host: &str,
+    protocols: &str,
+) -> anyhow::Result<(HeaderMap, Upgraded)> {
     let stream = TokioIo::new(connect(target).await?);
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
     tokio::spawn(connection);

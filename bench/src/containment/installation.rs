@@ -43,7 +43,10 @@ impl Installation {
     /// Returns how often containers of Tenon's Pods have been restarted, for any reason.
     pub(super) async fn restarts(&self) -> anyhow::Result<i32> {
         let pods = self.pods(&ListParams::default()).await?;
-        let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()).flatten();
+        let statuses = pods
+            .iter()
+            .filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref())
+            .flatten();
         Ok(statuses.map(|status| status.restart_count).sum())
     }
 
@@ -71,7 +74,12 @@ impl Installation {
     async fn metrics(&self) -> anyhow::Result<Vec<(String, Metrics)>> {
         let mut all = Vec::new();
         for pod in self.pods(&ListParams::default().labels(NODES)).await? {
-            let ip: IpAddr = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).context("no IP")?.parse()?;
+            let ip: IpAddr = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.pod_ip.as_ref())
+                .context("no IP")?
+                .parse()?;
             all.push((pod.name_any(), Metrics::of(SocketAddr::new(ip, ADMIN_PORT)).await?));
         }
         Ok(all)
@@ -104,7 +112,11 @@ mod tests {
     #[test]
     fn processes_that_ended_since_are_lost() {
         let exits = |all: &[(&str, u64)]| {
-            Exits(all.iter().map(|(process, count)| (("node".to_owned(), (*process).to_owned()), *count)).collect())
+            Exits(
+                all.iter()
+                    .map(|(process, count)| (("node".to_owned(), (*process).to_owned()), *count))
+                    .collect(),
+            )
         };
         let before = exits(&[("lane-0", 2), ("shard-0", 1)]);
         let after = exits(&[("lane-0", 4), ("lane-1", 1), ("shard-0", 2)]);

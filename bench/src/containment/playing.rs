@@ -156,7 +156,9 @@ impl Play {
 
     /// Returns whether the play gets a line of its own in the report.
     pub(super) fn is_remarkable(&self) -> bool {
-        self.victims.failed > 0 || self.lost != Lost::default() || self.victims.latency.max >= Duration::from_secs(1)
+        self.victims.failed > 0
+            || self.lost != Lost::default()
+            || self.victims.latency.max >= Duration::from_secs(1)
     }
 }
 
@@ -168,6 +170,10 @@ impl fmt::Display for Play {
             write!(f, "ended {} lanes and {} shards; ", lost.lanes, lost.shards)?;
         }
         let [p99, max] = [victims.latency.p99, victims.latency.max].map(human);
-        write!(f, "victims: {} failed of {}, p99 {p99}, slowest {max}", victims.failed, victims.begun)
+        write!(
+            f,
+            "victims: {} failed of {}, p99 {p99}, slowest {max}",
+            victims.failed, victims.begun
+        )
     }
 }

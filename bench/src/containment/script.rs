@@ -40,7 +40,10 @@ pub(super) fn all() -> Vec<Script> {
 pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worker>> {
     let worker = |(i, modules): (usize, &Vec<(String, String)>)| {
         let mut modules: BTreeMap<_, _> = modules.iter().cloned().collect();
-        ensure!(modules.keys().all(|name| !name.ends_with(".bin")), "it has modules that are no text");
+        ensure!(
+            modules.keys().all(|name| !name.ends_with(".bin")),
+            "it has modules that are no text"
+        );
         let mut entrypoint = suite::ENTRYPOINT;
         if phase == Phase::Promoted {
             entrypoint = PROMOTED_ENTRYPOINT;
@@ -72,7 +75,12 @@ mod tests {
     #[test]
     fn nearly_every_script_is_a_worker() {
         let scripts = all();
-        let left_out = scripts.iter().filter(|script| workers(script, Phase::Promoted).is_err()).count();
-        assert!(scripts.len() > 300 && left_out < 5, "{left_out} of {} are left out", scripts.len());
+        let left_out =
+            scripts.iter().filter(|script| workers(script, Phase::Promoted).is_err()).count();
+        assert!(
+            scripts.len() > 300 && left_out < 5,
+            "{left_out} of {} are left out",
+            scripts.len()
+        );
     }
 }

@@ -144,7 +144,9 @@ fn cpu_limit() -> Duration {
 fn large(i: usize) -> String {
     let mut source = format!("export default {{ fetch: () => new Response('{i}') }};\n");
     for n in 0.. {
-        let function = format!("export function f{n}(a, b) {{ return a * {n} + b * {i} - Math.max(a, b, {n}); }}\n");
+        let function = format!(
+            "export function f{n}(a, b) {{ return a * {n} + b * {i} - Math.max(a, b, {n}); }}\n"
+        );
         if source.len() + function.len() > COLD_BYTES {
             break;
         }

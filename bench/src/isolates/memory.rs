@@ -47,11 +47,17 @@ pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
 /// Fails if the node does not start, or an answer is wrong.
 pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Footprint> {
     let (site, source) = (Site::open(1)?, peers.hello()?);
-    let hosts: Vec<_> = (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
+    let hosts: Vec<_> =
+        (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
     let mut node = peers.placement.contender(&own.join(NODE));
     // The pool has room for all isolates, and no spare ones, which would be counted at the end and
     // not at the beginning.
-    node.args(["--isolates-per-shard", &(workers + workers / 5).to_string(), "--spare-isolates", "0"]);
+    node.args([
+        "--isolates-per-shard",
+        &(workers + workers / 5).to_string(),
+        "--spare-isolates",
+        "0",
+    ]);
     let router = peers.placement.load(&own.join(ROUTER));
     let mut tenon = site.start(&peers.scratch.join("memory"), node, router)?;
     tenon.await_up(&hosts[0])?;

@@ -97,11 +97,18 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
     bare.ensure_running()?;
     spared.ensure_running()?;
     let [loader, bare, spared] = subjects.map(|subject| subject.times);
-    let [process, loader, bare, spared] = [process, loader, bare, spared].map(Times::without_the_first);
+    let [process, loader, bare, spared] =
+        [process, loader, bare, spared].map(Times::without_the_first);
     Ok(Starts { process, loader, bare, spared })
 }
 
-fn tenon(site: &Site, peers: &Peers, own: &Path, name: &str, args: &[&str]) -> anyhow::Result<Tenon> {
+fn tenon(
+    site: &Site,
+    peers: &Peers,
+    own: &Path,
+    name: &str,
+    args: &[&str],
+) -> anyhow::Result<Tenon> {
     let mut node = peers.placement.contender(&own.join(NODE));
     node.args(args);
     site.start(&peers.scratch.join(name), node, peers.placement.load(&own.join(ROUTER)))
@@ -124,7 +131,11 @@ impl Subject {
         let began = Instant::now();
         let answer = self.connection.get(host, "/").await?;
         self.times.times.push(began.elapsed().as_secs_f64());
-        ensure!((answer.status, answer.body.as_str()) == (200, ANSWER), "{}: {answer:?}", self.times.what);
+        ensure!(
+            (answer.status, answer.body.as_str()) == (200, ANSWER),
+            "{}: {answer:?}",
+            self.times.what
+        );
         Ok(())
     }
 }

@@ -51,7 +51,12 @@ impl Loader {
     }
 }
 
-fn serve(peers: &Peers, name: &'static str, config: &Path, addr: SocketAddr) -> anyhow::Result<Process> {
+fn serve(
+    peers: &Peers,
+    name: &'static str,
+    config: &Path,
+    addr: SocketAddr,
+) -> anyhow::Result<Process> {
     let mut command = peers.command("workerd");
     command.args(["serve", "--experimental"]).arg(config).arg(format!("--socket-addr=http={addr}"));
     Process::start(name, command, &peers.scratch)
@@ -126,6 +131,9 @@ mod tests {
     fn each_worker_has_a_socket_to_itself() {
         let configuration = configuration(&["/a/0.sock".into(), "/a/1.sock".into()]);
         assert!(configuration.contains(r#"(name = "w1", worker = .hello)"#), "{configuration}");
-        assert!(configuration.contains(r#"address = "unix:/a/1.sock", service = "w1""#), "{configuration}");
+        assert!(
+            configuration.contains(r#"address = "unix:/a/1.sock", service = "w1""#),
+            "{configuration}"
+        );
     }
 }

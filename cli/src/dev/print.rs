@@ -10,7 +10,10 @@ use crate::load::Loaded;
 use crate::site::{Changes, Site};
 
 pub(super) fn listening(addr: SocketAddr, domain: &str) {
-    println!("Tenon serves on {}\n", url(addr, &Route { host: domain.to_owned(), path: "/".to_owned() }));
+    println!(
+        "Tenon serves on {}\n",
+        url(addr, &Route { host: domain.to_owned(), path: "/".to_owned() })
+    );
 }
 
 pub(super) fn ready() {
@@ -48,7 +51,12 @@ impl<'a> Printer<'a> {
     fn worker(&self, loaded: &Loaded) -> String {
         let urls: Vec<_> = loaded.routes.iter().map(|route| url(self.addr, route)).collect();
         let pin = self.pin(loaded).unwrap_or_else(|| "no node".to_owned());
-        format!("{}  {}  on {pin}  {}", loaded.revision.worker, loaded.digest.short(), urls.join("  "))
+        format!(
+            "{}  {}  on {pin}  {}",
+            loaded.revision.worker,
+            loaded.digest.short(),
+            urls.join("  ")
+        )
     }
 
     /// Returns the node and shard that a Worker is pinned to, by building a router's table, which

@@ -33,9 +33,13 @@ impl Schedules {
 
     /// Replaces the schedules to follow. Invalid schedules are skipped; they have been reported
     /// already.
-    pub(super) fn set<'a>(&mut self, schedules: impl Iterator<Item = (&'a WorkerId, &'a Schedule)>) {
-        let understood =
-            schedules.filter_map(|(id, schedule)| Some((id.clone(), schedule.clone(), Timetable::of(schedule).ok()?)));
+    pub(super) fn set<'a>(
+        &mut self,
+        schedules: impl Iterator<Item = (&'a WorkerId, &'a Schedule)>,
+    ) {
+        let understood = schedules.filter_map(|(id, schedule)| {
+            Some((id.clone(), schedule.clone(), Timetable::of(schedule).ok()?))
+        });
         self.timetables = understood.collect();
     }
 
@@ -58,14 +62,19 @@ impl Schedules {
     fn due(&self, now: Timestamp) -> Vec<(WorkerId, Call)> {
         let after = self.until.max(now.checked_sub(CATCH_UP).unwrap_or(self.until));
         let calls = self.timetables.iter().flat_map(|(id, Schedule { cron, .. }, timetable)| {
-            let times = std::iter::successors(timetable.next_after(after), |time| timetable.next_after(*time));
-            times.take_while(move |time| *time <= now).map(|time| (id.clone(), Call { cron: cron.clone(), time }))
+            let times = std::iter::successors(timetable.next_after(after), |time| {
+                timetable.next_after(*time)
+            });
+            times
+                .take_while(move |time| *time <= now)
+                .map(|time| (id.clone(), Call { cron: cron.clone(), time }))
         });
         calls.collect()
     }
 
     fn pause(&self, now: Timestamp) -> Duration {
-        let next = self.timetables.iter().filter_map(|(_, _, timetable)| timetable.next_after(now)).min();
+        let next =
+            self.timetables.iter().filter_map(|(_, _, timetable)| timetable.next_after(now)).min();
         let pause = next.and_then(|next| Duration::try_from(next.duration_since(now)).ok());
         pause.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
     }
@@ -87,15 +96,21 @@ mod tests {
     fn schedules(crons: &[&str], until: &str) -> Schedules {
         let mut schedules = Schedules::new(([127, 0, 0, 1], 1).into());
         let id = WorkerId::new("default", "clock");
-        let all: Vec<_> =
-            crons.iter().map(|cron| Schedule { cron: (*cron).to_owned(), time_zone: "UTC".to_owned() }).collect();
+        let all: Vec<_> = crons
+            .iter()
+            .map(|cron| Schedule { cron: (*cron).to_owned(), time_zone: "UTC".to_owned() })
+            .collect();
         schedules.set(all.iter().map(|schedule| (&id, schedule)));
         schedules.until = until.parse().unwrap();
         schedules
     }
 
     fn times(schedules: &Schedules, now: &str) -> Vec<String> {
-        schedules.due(now.parse().unwrap()).into_iter().map(|(_, call)| call.time.to_string()).collect()
+        schedules
+            .due(now.parse().unwrap())
+            .into_iter()
+            .map(|(_, call)| call.time.to_string())
+            .collect()
     }
 
     #[tokio::test]

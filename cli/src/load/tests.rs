@@ -1,9 +1,13 @@
 use std::path::Path;
 
+use tenon_proto::revision::Binding;
+
 use super::*;
 
 fn worker(name: &str, spec: &str) -> String {
-    format!("---\napiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata: {{name: {name}}}\nspec:\n{spec}\n")
+    format!(
+        "---\napiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata: {{name: {name}}}\nspec:\n{spec}\n"
+    )
 }
 
 const INLINE: &str = "  source: {modules: {worker.js: 'export default {}'}}";
@@ -33,7 +37,9 @@ fn an_only_worker_answers_at_the_domain_itself() {
 #[test]
 fn modules_come_from_a_config_map_too() {
     let text = worker("a", "  source: {configMapRef: {name: code}}");
-    assert!(loaded(&text).problems[0].message.contains("ConfigMap default/code is not among the files"));
+    assert!(
+        loaded(&text).problems[0].message.contains("ConfigMap default/code is not among the files")
+    );
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\ndata: {worker.js: 'export default {}'}\n";
     assert_eq!(loaded(&(text + map)).problems, []);
 }
@@ -49,8 +55,9 @@ fn secrets_come_from_the_files_or_else_from_the_env_file() {
     assert!(loaded(&text).problems[0].message.contains("--env-file"));
     let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: keys}\ndata: {k: aGVsbG8=}\n";
     let load = loaded(&(text + secret));
-    let secrets = &load.workers[&WorkerId::new("default", "a")].revision.secrets;
-    assert_eq!((secrets["KEY"].as_str(), secrets["LOCAL"].as_str()), ("hello", "local value"));
+    let bindings = &load.workers[&WorkerId::new("default", "a")].revision.bindings;
+    let secret = |value: &str| Binding::Secret(value.to_owned());
+    assert_eq!((&bindings["KEY"], &bindings["LOCAL"]), (&secret("hello"), &secret("local value")));
 }
 
 #[test]

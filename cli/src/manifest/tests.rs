@@ -26,7 +26,8 @@ fn problems(text: &str) -> Vec<String> {
 fn a_file_may_hold_many_objects() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: code\n  namespace: shop\ndata:\n  a.js: x\n";
     let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\nstringData:\n  key: x\n";
-    let manifests = manifests(&format!("# all of it\n---\n# hello\n\n{HELLO}---\n{map}---\n{secret}"));
+    let manifests =
+        manifests(&format!("# all of it\n---\n# hello\n\n{HELLO}---\n{map}---\n{secret}"));
     assert_eq!(manifests.problems, []);
     let (place, _) = &manifests.workers[&WorkerId::new("default", "hello")];
     assert_eq!(place.to_string(), "a.yaml:5");
@@ -63,13 +64,19 @@ fn a_field_that_is_not_known_or_not_right_is_named() {
 fn objects_for_a_cluster_are_passed_over_with_a_note() {
     let manifests = manifests("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
     assert_eq!(manifests.problems, []);
-    assert_eq!(manifests.notes, ["a.yaml:1: skipped Deployment (apps/v1), which only a cluster uses"]);
+    assert_eq!(
+        manifests.notes,
+        ["a.yaml:1: skipped Deployment (apps/v1), which only a cluster uses"]
+    );
 }
 
 #[test]
 fn a_worker_that_is_there_twice_is_a_problem() {
     let found = problems(&format!("{HELLO}---\n{HELLO}"));
-    assert_eq!(found, ["a.yaml:11: Worker default/hello: already declared at a.yaml:1; keep one of them"]);
+    assert_eq!(
+        found,
+        ["a.yaml:11: Worker default/hello: already declared at a.yaml:1; keep one of them"]
+    );
 }
 
 #[test]

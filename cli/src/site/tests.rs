@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
-use tenon_proto::egress::Egress;
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::Revision;
 
 use super::*;
 use crate::manifest::Place;
@@ -15,19 +14,7 @@ fn place(file: &str) -> Place {
 }
 
 fn loaded(name: &str, version: &str, file: &str) -> Loaded {
-    let revision = Revision {
-        worker: id(name),
-        name: version.to_owned(),
-        entrypoint: "worker.js".to_owned(),
-        modules: BTreeMap::new(),
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
-        limits: Limits::default(),
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
-    };
+    let revision = Revision { name: version.to_owned(), ..Revision::with_modules(id(name), []) };
     Loaded {
         place: place(file),
         digest: revision.digest(),
@@ -37,9 +24,15 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
     }
 }
 
-fn load(workers: impl IntoIterator<Item = Loaded>, problems: impl IntoIterator<Item = Problem>) -> Load {
+fn load(
+    workers: impl IntoIterator<Item = Loaded>,
+    problems: impl IntoIterator<Item = Problem>,
+) -> Load {
     Load {
-        workers: workers.into_iter().map(|loaded| (loaded.revision.worker.clone(), loaded)).collect(),
+        workers: workers
+            .into_iter()
+            .map(|loaded| (loaded.revision.worker.clone(), loaded))
+            .collect(),
         problems: problems.into_iter().collect(),
         notes: Vec::new(),
     }

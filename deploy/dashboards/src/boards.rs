@@ -14,7 +14,13 @@ use crate::unit::Unit;
 
 /// Returns all dashboards.
 pub fn all() -> [Dashboard; 5] {
-    [overview::dashboard(), worker::dashboard(), node::dashboard(), router::dashboard(), operator::dashboard()]
+    [
+        overview::dashboard(),
+        worker::dashboard(),
+        node::dashboard(),
+        router::dashboard(),
+        operator::dashboard(),
+    ]
 }
 
 /// Returns the variable that selects an installation by its namespace.
@@ -28,7 +34,9 @@ fn installation() -> Variable {
 /// # Arguments
 /// * `component` - the name of the process.
 fn process(component: &str) -> Vec<Panel> {
-    let of = |query: &str| query.replace("{@}", &format!("{{@,job=\"tenon\",component=\"{component}\"}}"));
+    let of = |query: &str| {
+        query.replace("{@}", &format!("{{@,job=\"tenon\",component=\"{component}\"}}"))
+    };
     let lines = |title, unit, description, query: &str, legend| {
         Panel::lines(title, unit, description, &[(&of(query), legend)]).wide(6)
     };

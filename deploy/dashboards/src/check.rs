@@ -82,8 +82,12 @@ mod tests {
     impl Ask for OnlyUp {
         async fn get(&self, path: &str) -> Result<String, AskError> {
             Ok(match path {
-                values if values.contains("/label/worker/values") => r#"{"status":"success","data":["cart","menu"]}"#,
-                nonsense if nonsense.contains("nonsense") => r#"{"status":"error","error":"what?"}"#,
+                values if values.contains("/label/worker/values") => {
+                    r#"{"status":"success","data":["cart","menu"]}"#
+                }
+                nonsense if nonsense.contains("nonsense") => {
+                    r#"{"status":"error","error":"what?"}"#
+                }
                 up if up.contains("query=up%7Bworker%3D%22cart%22%7D") => {
                     r#"{"status":"success","data":{"result":[{"metric":{},"values":[[1,"1"]]}]}}"#
                 }
@@ -96,8 +100,8 @@ mod tests {
     #[test]
     fn every_query_that_finds_nothing_is_found() {
         let panel = |title, queries: &[_]| Panel::lines(title, Unit::Count, "How many.", queries);
-        let dashboard =
-            Dashboard::new("test", "Test", "A test.").with(Variable::one("worker", "Worker", "up", "worker"));
+        let dashboard = Dashboard::new("test", "Test", "A test.")
+            .with(Variable::one("worker", "Worker", "up", "worker"));
         let dashboard = dashboard.row(
             "Row",
             [
@@ -110,7 +114,8 @@ mod tests {
         let settings = Settings { window, interval: 60, set: Values::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let found = runtime.block_on(check(&[dashboard], &OnlyUp, &settings)).unwrap();
-        let found: Vec<_> = found.into_iter().map(|finding| (finding.panel, finding.outcome)).collect();
+        let found: Vec<_> =
+            found.into_iter().map(|finding| (finding.panel, finding.outcome)).collect();
         let expected = [
             ("Good".to_owned(), Outcome::Data(1)),
             ("Half".to_owned(), Outcome::Data(1)),

@@ -45,11 +45,17 @@ struct Line {
 ///
 /// # Errors
 /// Fails if Prometheus cannot be reached, or refuses a query.
-pub async fn draw(dashboard: &Dashboard, prometheus: &impl Ask, settings: &Settings) -> Result<String, AskError> {
+pub async fn draw(
+    dashboard: &Dashboard,
+    prometheus: &impl Ask,
+    settings: &Settings,
+) -> Result<String, AskError> {
     let Settings { window, interval, set } = settings;
     let values = variables::choose(dashboard, prometheus, *window, *interval, set).await?;
-    let rows = dashboard.panels.iter().map(|panel| panel.grid_pos.y + panel.grid_pos.h).max().unwrap_or(0);
-    let (width, height) = (f64::from(COLUMNS) * COLUMN + 2.0 * MARGIN, f64::from(rows) * ROW + TITLE + MARGIN);
+    let rows =
+        dashboard.panels.iter().map(|panel| panel.grid_pos.y + panel.grid_pos.h).max().unwrap_or(0);
+    let (width, height) =
+        (f64::from(COLUMNS) * COLUMN + 2.0 * MARGIN, f64::from(rows) * ROW + TITLE + MARGIN);
     let mut svg = Svg::new(width, height);
     svg.text(MARGIN, 26.0, 18.0, Weight::Bold, svg::INK, &dashboard.title);
     svg.text(MARGIN, 44.0, 12.0, Weight::Normal, svg::FAINT, &subtitle(dashboard, &values));
@@ -65,12 +71,15 @@ pub async fn draw(dashboard: &Dashboard, prometheus: &impl Ask, settings: &Setti
             lines.extend(found.into_iter().map(|series| line(&target.legend_format, series)));
         }
         frame(&mut svg, panel, area);
-        let inside = Area { x: area.x + 10.0, y: area.y + 28.0, w: area.w - 20.0, h: area.h - 36.0 };
+        let inside =
+            Area { x: area.x + 10.0, y: area.y + 28.0, w: area.w - 20.0, h: area.h - 36.0 };
         match panel.kind {
             _ if lines.is_empty() => plot::nothing(&mut svg, inside),
             PanelKind::Stat => plot::number(&mut svg, inside, panel, &lines),
             PanelKind::BarGauge => plot::bars(&mut svg, inside, panel, lines),
-            PanelKind::TimeSeries | PanelKind::Row => plot::lines(&mut svg, inside, panel, lines, *window),
+            PanelKind::TimeSeries | PanelKind::Row => {
+                plot::lines(&mut svg, inside, panel, lines, *window)
+            }
         }
     }
     Ok(svg.finish())
@@ -79,7 +88,9 @@ pub async fn draw(dashboard: &Dashboard, prometheus: &impl Ask, settings: &Setti
 /// Returns the values of the dashboard's variables, without those that Grafana defines.
 fn subtitle(dashboard: &Dashboard, values: &Values) -> String {
     let chosen = dashboard.templating.list.iter().filter_map(|variable| {
-        let value = values.get(&variable.name).map(|value| if value == ".*" { "all" } else { value.as_str() })?;
+        let value = values
+            .get(&variable.name)
+            .map(|value| if value == ".*" { "all" } else { value.as_str() })?;
         Some(format!("{}: {value}", variable.label))
     });
     chosen.collect::<Vec<_>>().join("   ")
@@ -124,7 +135,10 @@ mod tests {
 
     #[test]
     fn a_legend_names_what_its_series_is_of() {
-        let labels = BTreeMap::from([("pod".to_owned(), "node-1".to_owned()), ("shard".to_owned(), "0".to_owned())]);
+        let labels = BTreeMap::from([
+            ("pod".to_owned(), "node-1".to_owned()),
+            ("shard".to_owned(), "0".to_owned()),
+        ]);
         assert_eq!(fill("{{pod}} shard {{shard}}{{none}}", &labels), "node-1 shard 0");
         assert_eq!(fill("p99", &labels), "p99");
     }

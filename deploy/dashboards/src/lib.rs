@@ -50,8 +50,10 @@ pub fn read(directory: &Path) -> Result<Vec<Dashboard>, ReadError> {
         move |error| ReadError::Unreadable(path, error)
     };
     let entries = std::fs::read_dir(directory).map_err(unreadable(directory))?;
-    let mut paths =
-        entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>().map_err(unreadable(directory))?;
+    let mut paths = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(unreadable(directory))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     let dashboards = paths.iter().map(|path| {

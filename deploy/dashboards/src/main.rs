@@ -61,7 +61,8 @@ struct Look {
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -81,7 +82,8 @@ impl Look {
 async fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Generate { directory } => {
-            std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+            std::fs::create_dir_all(&directory)
+                .with_context(|| format!("cannot create {}", directory.display()))?;
             for dashboard in boards::all() {
                 let path = directory.join(dashboard.file_name());
                 let written = std::fs::write(&path, dashboard.to_json());
@@ -94,8 +96,12 @@ async fn main() -> anyhow::Result<()> {
             Ok(())
         }
         Command::Check(look) => {
-            let findings =
-                check::check(&read(&look.dashboards)?, &Http::at(&look.prometheus)?, &look.settings()).await?;
+            let findings = check::check(
+                &read(&look.dashboards)?,
+                &Http::at(&look.prometheus)?,
+                &look.settings(),
+            )
+            .await?;
             let mut bad = 0;
             for finding in findings.iter().filter(|finding| !finding.is_good()) {
                 bad += 1;
@@ -113,11 +119,13 @@ async fn main() -> anyhow::Result<()> {
         }
         Command::Draw { look, out } => {
             let (prometheus, settings) = (Http::at(&look.prometheus)?, look.settings());
-            std::fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+            std::fs::create_dir_all(&out)
+                .with_context(|| format!("cannot create {}", out.display()))?;
             for dashboard in read(&look.dashboards)? {
                 let path = out.join(dashboard.file_name()).with_extension("svg");
                 let picture = draw::draw(&dashboard, &prometheus, &settings).await?;
-                std::fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+                std::fs::write(&path, picture)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
             }
             Ok(())
         }
@@ -128,12 +136,18 @@ fn print_queries() {
     let mut values = variables::grafanas(Window { start: 0, end: 3600, step: 15 }, 60);
     println!("groups:\n- name: dashboards\n  rules:");
     for dashboard in boards::all() {
-        let names = dashboard.templating.list.iter().map(|variable| (variable.name.clone(), "x".to_owned()));
+        let names = dashboard
+            .templating
+            .list
+            .iter()
+            .map(|variable| (variable.name.clone(), "x".to_owned()));
         values.extend(names.collect::<Values>());
         for (nth, panel) in dashboard.queried().enumerate() {
             for (at, target) in panel.targets.iter().enumerate() {
-                let name: String =
-                    format!("{}:{}:{nth}:{at}", dashboard.uid, panel.title).chars().map(as_name).collect();
+                let name: String = format!("{}:{}:{nth}:{at}", dashboard.uid, panel.title)
+                    .chars()
+                    .map(as_name)
+                    .collect();
                 let query = serde_json::Value::from(variables::fill(&target.expr, &values));
                 println!("  - record: {name}\n    expr: {query}");
             }

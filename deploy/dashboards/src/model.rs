@@ -244,7 +244,8 @@ impl Dashboard {
     /// Adds a row, whose panels are placed side by side as long as there is room.
     #[must_use]
     pub fn row(mut self, title: &str, panels: impl IntoIterator<Item = Panel>) -> Self {
-        let mut y = self.panels.iter().map(|panel| panel.grid_pos.y + panel.grid_pos.h).max().unwrap_or(0);
+        let mut y =
+            self.panels.iter().map(|panel| panel.grid_pos.y + panel.grid_pos.h).max().unwrap_or(0);
         self.add(Panel::row(title), Place { x: 0, y, w: COLUMNS, h: 1 });
         y += 1;
         let (mut x, mut height) = (0, 0);
@@ -262,7 +263,10 @@ impl Dashboard {
 
     fn add(&mut self, mut panel: Panel, grid_pos: Place) {
         let id = self.panels.len() as u32 + 1;
-        panel.targets.iter_mut().for_each(|target| target.expr = target.expr.replace("{@", &self.selector));
+        panel
+            .targets
+            .iter_mut()
+            .for_each(|target| target.expr = target.expr.replace("{@", &self.selector));
         self.panels.push(Panel { id, grid_pos, ..panel });
     }
 
@@ -276,7 +280,8 @@ impl Dashboard {
     /// # Panics
     /// Never panics: the dashboard contains only valid JSON.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("strings, numbers, lists and maps of them");
+        let mut json =
+            serde_json::to_string_pretty(self).expect("strings, numbers, lists and maps of them");
         json.push('\n');
         json
     }
@@ -309,12 +314,22 @@ impl Variable {
     pub fn one(name: &str, label: &str, series: &str, of: &str) -> Self {
         let query = format!("label_values({series}, {of})");
         let datasource = Some(Datasource::prometheus());
-        Self { definition: Some(query.clone()), query, datasource, ..Self::plain(name, label, VariableKind::Query) }
+        Self {
+            definition: Some(query.clone()),
+            query,
+            datasource,
+            ..Self::plain(name, label, VariableKind::Query)
+        }
     }
 
     /// Returns a variable with any number of those values, by default all of them.
     pub fn any(name: &str, label: &str, series: &str, of: &str) -> Self {
-        Self { multi: true, include_all: true, all_value: Some(".*".to_owned()), ..Self::one(name, label, series, of) }
+        Self {
+            multi: true,
+            include_all: true,
+            all_value: Some(".*".to_owned()),
+            ..Self::one(name, label, series, of)
+        }
     }
 }
 
@@ -326,7 +341,11 @@ impl Datasource {
 
 impl Panel {
     fn row(title: &str) -> Self {
-        Self { collapsed: Some(false), panels: Some(Vec::new()), ..Self::empty(PanelKind::Row, title) }
+        Self {
+            collapsed: Some(false),
+            panels: Some(Vec::new()),
+            ..Self::empty(PanelKind::Row, title)
+        }
     }
 
     fn empty(kind: PanelKind, title: &str) -> Self {
@@ -345,7 +364,13 @@ impl Panel {
         }
     }
 
-    fn queries(kind: PanelKind, title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
+    fn queries(
+        kind: PanelKind,
+        title: &str,
+        unit: Unit,
+        description: &str,
+        queries: &[(&str, &str)],
+    ) -> Self {
         let target = |(at, (expr, legend)): (u8, &(&str, &str))| Target {
             ref_id: char::from(b'A' + at).to_string(),
             expr: (*expr).to_owned(),
@@ -387,13 +412,23 @@ impl Panel {
     /// # Arguments
     /// * `histogram` - the name of the histogram, without `_bucket`.
     /// * `quantiles` - numbers between 0 and 1.
-    pub fn quantiles(title: &str, unit: Unit, description: &str, histogram: &str, quantiles: &[f64]) -> Self {
+    pub fn quantiles(
+        title: &str,
+        unit: Unit,
+        description: &str,
+        histogram: &str,
+        quantiles: &[f64],
+    ) -> Self {
         let line = |quantile: &f64| {
             let rate = format!("rate({histogram}_bucket{{@}}[$__rate_interval])");
-            (format!("histogram_quantile({quantile}, sum by (le) ({rate}))"), format!("p{}", quantile * 100.0))
+            (
+                format!("histogram_quantile({quantile}, sum by (le) ({rate}))"),
+                format!("p{}", quantile * 100.0),
+            )
         };
         let lines: Vec<_> = quantiles.iter().map(line).collect();
-        let queries: Vec<_> = lines.iter().map(|(query, legend)| (query.as_str(), legend.as_str())).collect();
+        let queries: Vec<_> =
+            lines.iter().map(|(query, legend)| (query.as_str(), legend.as_str())).collect();
         Self::lines(title, unit, description, &queries)
     }
 
@@ -431,7 +466,10 @@ impl Panel {
             "maxVizHeight": 300,
             "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": false},
         });
-        Self { options: Some(options), ..Self::queries(PanelKind::BarGauge, title, unit, description, &[query]) }
+        Self {
+            options: Some(options),
+            ..Self::queries(PanelKind::BarGauge, title, unit, description, &[query])
+        }
     }
 
     fn drawn(mut self, fill: u8, stacking: &str) -> Self {
@@ -444,7 +482,9 @@ impl Panel {
             "spanNulls": false,
             "stacking": {"mode": stacking, "group": "A"},
         });
-        self.field_config.iter_mut().for_each(|config| config.defaults.custom = Some(custom.clone()));
+        self.field_config
+            .iter_mut()
+            .for_each(|config| config.defaults.custom = Some(custom.clone()));
         self
     }
 
@@ -488,22 +528,28 @@ mod tests {
         let dashboard = Dashboard::new("test", "Test", "A test.")
             .row("First", [stat.clone(), stat])
             .row("Second", [panel(12), panel(12), panel(8)]);
-        let places: Vec<_> = dashboard.queried().map(|p| (p.grid_pos.x, p.grid_pos.y, p.grid_pos.w)).collect();
+        let places: Vec<_> =
+            dashboard.queried().map(|p| (p.grid_pos.x, p.grid_pos.y, p.grid_pos.w)).collect();
         assert_eq!(places, [(0, 1, 4), (4, 1, 4), (0, 6, 12), (12, 6, 12), (0, 14, 8)]);
     }
 
     #[test]
     fn what_is_written_is_what_is_read() {
         let variable = Variable::any("pod", "Pod", "up", "pod");
-        let dashboard = Dashboard::new("test", "Test", "A test.").with(variable).row("Row", [panel(8).up_to(1.0)]);
+        let dashboard = Dashboard::new("test", "Test", "A test.")
+            .with(variable)
+            .row("Row", [panel(8).up_to(1.0)]);
         let again: Dashboard = serde_json::from_str(&dashboard.to_json()).unwrap();
         assert_eq!(again.to_json(), dashboard.to_json());
     }
 
     #[test]
     fn a_selector_is_written_once_for_all_queries() {
-        let panel = Panel::lines("Up", Unit::Count, "How many.", &[("up{@} / down{@,a=\"b\"}", "up")]);
-        let dashboard = Dashboard::new("test", "Test", "A test.").selecting("pod=~\"$pod\"").row("Row", [panel]);
+        let panel =
+            Panel::lines("Up", Unit::Count, "How many.", &[("up{@} / down{@,a=\"b\"}", "up")]);
+        let dashboard = Dashboard::new("test", "Test", "A test.")
+            .selecting("pod=~\"$pod\"")
+            .row("Row", [panel]);
         let expr = &dashboard.queried().next().unwrap().targets[0].expr;
         assert_eq!(expr, "up{pod=~\"$pod\"} / down{pod=~\"$pod\",a=\"b\"}");
     }

@@ -62,12 +62,23 @@ pub trait Ask {
     ///
     /// # Errors
     /// Fails if the query is refused, or if Prometheus does not respond.
-    fn range(&self, query: &str, window: Window) -> impl Future<Output = Result<Vec<Series>, AskError>> {
+    fn range(
+        &self,
+        query: &str,
+        window: Window,
+    ) -> impl Future<Output = Result<Vec<Series>, AskError>> {
         async move {
             let Window { start, end, step } = window;
-            let path = format!("/api/v1/query_range?query={}&start={start}&end={end}&step={step}", encode(query));
+            let path = format!(
+                "/api/v1/query_range?query={}&start={start}&end={end}&step={step}",
+                encode(query)
+            );
             let Matrix { result } = parse(&self.get(&path).await?)?;
-            Ok(result.into_iter().map(Row::into_series).filter(|series| !series.points.is_empty()).collect())
+            Ok(result
+                .into_iter()
+                .map(Row::into_series)
+                .filter(|series| !series.points.is_empty())
+                .collect())
         }
     }
 
@@ -84,7 +95,9 @@ pub trait Ask {
         async move {
             let Window { start, end, .. } = window;
             let series = encode(series);
-            let path = format!("/api/v1/label/{label}/values?match%5B%5D={series}&start={start}&end={end}");
+            let path = format!(
+                "/api/v1/label/{label}/values?match%5B%5D={series}&start={start}&end={end}"
+            );
             parse(&self.get(&path).await?)
         }
     }
@@ -113,13 +126,17 @@ impl Http {
 
 impl Ask for Http {
     async fn get(&self, path: &str) -> Result<String, AskError> {
-        let unreachable = |error: &dyn std::fmt::Display| AskError::Unreachable(format!("{}: {error}", self.url));
-        let url: Uri = format!("{}{path}", self.url).parse().map_err(|error| unreachable(&error))?;
+        let unreachable =
+            |error: &dyn std::fmt::Display| AskError::Unreachable(format!("{}: {error}", self.url));
+        let url: Uri =
+            format!("{}{path}", self.url).parse().map_err(|error| unreachable(&error))?;
         let answer = async {
             let response = self.client.get(url).await.map_err(|error| unreachable(&error))?;
             response.into_body().collect().await.map_err(|error| unreachable(&error))
         };
-        let answer = timeout(PATIENCE, answer).await.map_err(|_| unreachable(&"no response within 30 s"))??;
+        let answer = timeout(PATIENCE, answer)
+            .await
+            .map_err(|_| unreachable(&"no response within 30 s"))??;
         Ok(String::from_utf8_lossy(&answer.to_bytes()).into_owned())
     }
 }
@@ -144,8 +161,14 @@ struct Row {
 
 impl Row {
     fn into_series(self) -> Series {
-        let points = self.values.into_iter().filter_map(|(at, value)| Some((at, value.parse::<f64>().ok()?)));
-        Series { labels: self.metric, points: points.filter(|(_, value)| !value.is_nan()).collect() }
+        let points = self
+            .values
+            .into_iter()
+            .filter_map(|(at, value)| Some((at, value.parse::<f64>().ok()?)));
+        Series {
+            labels: self.metric,
+            points: points.filter(|(_, value)| !value.is_nan()).collect(),
+        }
     }
 }
 
@@ -173,14 +196,20 @@ mod tests {
 
     impl Ask for Canned {
         async fn get(&self, path: &str) -> Result<String, AskError> {
-            assert!(path.starts_with("/api/v1/query_range?query=up%7Ba%3D%22b%22%7D&start=0&end=60&step=15"), "{path}");
+            assert!(
+                path.starts_with(
+                    "/api/v1/query_range?query=up%7Ba%3D%22b%22%7D&start=0&end=60&step=15"
+                ),
+                "{path}"
+            );
             Ok(self.0.to_owned())
         }
     }
 
     fn ask(answer: &'static str) -> Result<Vec<Series>, AskError> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(Canned(answer).range(r#"up{a="b"}"#, Window { start: 0, end: 60, step: 15 }))
+        runtime
+            .block_on(Canned(answer).range(r#"up{a="b"}"#, Window { start: 0, end: 60, step: 15 }))
     }
 
     #[test]
@@ -196,8 +225,12 @@ mod tests {
 
     #[test]
     fn a_query_that_is_wrong_is_told_in_prometheus_own_words() {
-        let refused = ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
-        assert_eq!(refused.unwrap_err().to_string(), "Prometheus rejected the query: unexpected end of input");
+        let refused =
+            ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "Prometheus rejected the query: unexpected end of input"
+        );
         assert!(matches!(ask("<html>"), Err(AskError::Nonsense(_))));
     }
 

@@ -30,9 +30,13 @@ impl Unit {
         match self {
             Self::Count => scaled(value, 1000.0, &["", " k", " M", " G"]),
             Self::PerSecond => scaled(value, 1000.0, &["/s", " k/s", " M/s", " G/s"]),
-            Self::Requests => scaled(value, 1000.0, &[" req/s", " k req/s", " M req/s", " G req/s"]),
+            Self::Requests => {
+                scaled(value, 1000.0, &[" req/s", " k req/s", " M req/s", " G req/s"])
+            }
             Self::Bytes => scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"]),
-            Self::BytesPerSecond => scaled(value, 1024.0, &[" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"]),
+            Self::BytesPerSecond => {
+                scaled(value, 1024.0, &[" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"])
+            }
             Self::Share => format!("{} %", digits(value * 100.0)),
             Self::Cores => format!("{} cores", digits(value)),
             Self::Seconds => seconds(value),

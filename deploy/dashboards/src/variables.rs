@@ -75,7 +75,10 @@ mod tests {
     #[test]
     fn a_name_that_begins_with_another_is_told_apart() {
         let values = Values::from([("pod".into(), "a".into()), ("pods".into(), "b".into())]);
-        assert_eq!(fill(r#"up{pod="$pod",pods="${pods}",more="$pods"}"#, &values), r#"up{pod="a",pods="b",more="b"}"#);
+        assert_eq!(
+            fill(r#"up{pod="$pod",pods="${pods}",more="$pods"}"#, &values),
+            r#"up{pod="a",pods="b",more="b"}"#
+        );
     }
 
     #[test]

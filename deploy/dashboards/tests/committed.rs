@@ -23,14 +23,19 @@ fn the_charts_dashboards_are_those_that_are_made() {
         files.remove(std::ffi::OsStr::new(&name));
     }
     assert!(files.is_empty(), "nobody makes {files:?}");
-    let read: Vec<_> = tenon_dashboards::read(&directory).unwrap().iter().map(Dashboard::to_json).collect();
+    let read: Vec<_> =
+        tenon_dashboards::read(&directory).unwrap().iter().map(Dashboard::to_json).collect();
     assert_eq!(read.len(), boards::all().len());
 }
 
 #[test]
 fn every_panel_says_what_it_shows() {
     for dashboard in boards::all() {
-        assert!(!dashboard.description.is_empty() && dashboard.tags == ["tenon"], "{}", dashboard.title);
+        assert!(
+            !dashboard.description.is_empty() && dashboard.tags == ["tenon"],
+            "{}",
+            dashboard.title
+        );
         for panel in dashboard.queried() {
             let named = format!("{} / {}", dashboard.title, panel.title);
             assert!(panel.description.ends_with('.'), "{named} has no description");
@@ -51,9 +56,15 @@ fn panels_stand_beside_one_another_and_never_on() {
         let mut taken = HashSet::new();
         for panel in &dashboard.panels {
             let place = panel.grid_pos;
-            let cells = (place.x..place.x + place.w).flat_map(|x| (place.y..place.y + place.h).map(move |y| (x, y)));
+            let cells = (place.x..place.x + place.w)
+                .flat_map(|x| (place.y..place.y + place.h).map(move |y| (x, y)));
             for cell in cells {
-                assert!(taken.insert(cell), "{} / {} stands on another", dashboard.title, panel.title);
+                assert!(
+                    taken.insert(cell),
+                    "{} / {} stands on another",
+                    dashboard.title,
+                    panel.title
+                );
             }
         }
     }
@@ -65,13 +76,25 @@ fn a_legend_names_labels_that_its_query_keeps() {
     for dashboard in boards::all() {
         for panel in dashboard.queried() {
             for target in &panel.targets {
-                let labels = target.legend_format.split("{{").skip(1).filter_map(|part| part.split("}}").next());
-                let kept: Vec<_> =
-                    target.expr.split(" by (").skip(1).filter_map(|part| part.split(')').next()).collect();
+                let labels = target
+                    .legend_format
+                    .split("{{")
+                    .skip(1)
+                    .filter_map(|part| part.split("}}").next());
+                let kept: Vec<_> = target
+                    .expr
+                    .split(" by (")
+                    .skip(1)
+                    .filter_map(|part| part.split(')').next())
+                    .collect();
                 for label in labels {
                     let keeps = |by: &&str| by.split(", ").any(|kept| kept == label);
                     let named = format!("{} / {}: {{{{{label}}}}}", dashboard.title, panel.title);
-                    assert!(kept.is_empty() || kept.iter().any(keeps), "{named} is in no `by` of {}", target.expr);
+                    assert!(
+                        kept.is_empty() || kept.iter().any(keeps),
+                        "{named} is in no `by` of {}",
+                        target.expr
+                    );
                 }
             }
         }
@@ -85,13 +108,19 @@ fn every_variable_of_a_query_is_there_to_be_chosen() {
         let declared = dashboard.templating.list.iter();
         let queries = declared.clone().map(|variable| &variable.query);
         known.extend(declared.map(|variable| variable.name.as_str()));
-        for query in
-            queries.chain(dashboard.queried().flat_map(|panel| panel.targets.iter().map(|target| &target.expr)))
-        {
+        for query in queries.chain(
+            dashboard.queried().flat_map(|panel| panel.targets.iter().map(|target| &target.expr)),
+        ) {
             for used in query.split('$').skip(1) {
-                let end =
-                    used.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(used.len());
-                assert!(known.contains(&used[..end]), "{}: ${} in {query}", dashboard.title, &used[..end]);
+                let end = used
+                    .find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+                    .unwrap_or(used.len());
+                assert!(
+                    known.contains(&used[..end]),
+                    "{}: ${} in {query}",
+                    dashboard.title,
+                    &used[..end]
+                );
             }
             assert!(!query.contains("{@"), "{}: {query}", dashboard.title);
         }

@@ -16,7 +16,9 @@ fn repository() -> &'static Path {
 fn is_metric(word: &str) -> bool {
     (word.starts_with("tenon_") || word.starts_with("process_"))
         && !word.ends_with('_')
-        && word.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
+        && word
+            .bytes()
+            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
 }
 
 /// Returns the metrics whose names are whole string literals in the sources of the processes.
@@ -35,7 +37,14 @@ fn told() -> BTreeSet<String> {
         }
     }
     let mut found = BTreeSet::new();
-    for process in ["lifecycle", "operator", "router", "runtime-node", "runtime-node/engine", "runtime-node/egress"] {
+    for process in [
+        "lifecycle",
+        "operator",
+        "router",
+        "runtime-node",
+        "runtime-node/engine",
+        "runtime-node/egress",
+    ] {
         walk(&repository().join(process).join("src"), &mut found);
     }
     // Crate names with that prefix are not metrics.
@@ -45,11 +54,17 @@ fn told() -> BTreeSet<String> {
 
 /// Returns the metrics that the queries of dashboards and rules use, by their names in the sources.
 fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
-    let mut texts =
-        vec![std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml")).expect("it is text")];
+    let mut texts = vec![
+        std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml"))
+            .expect("it is text"),
+    ];
     for dashboard in boards::all() {
         texts.extend(dashboard.templating.list.iter().map(|variable| variable.query.clone()));
-        texts.extend(dashboard.queried().flat_map(|panel| panel.targets.iter().map(|target| target.expr.clone())));
+        texts.extend(
+            dashboard
+                .queried()
+                .flat_map(|panel| panel.targets.iter().map(|target| target.expr.clone())),
+        );
     }
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words = texts.iter().flat_map(|text| text.split(|letter| !is_letter(letter)));
@@ -59,14 +74,16 @@ fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
 /// Returns the name of the histogram that a series belongs to: a histogram is exported as three
 /// series.
 fn base(word: &str, told: &BTreeSet<String>) -> String {
-    let parts = ["_bucket", "_sum", "_count"].into_iter().filter_map(|part| word.strip_suffix(part));
+    let parts =
+        ["_bucket", "_sum", "_count"].into_iter().filter_map(|part| word.strip_suffix(part));
     parts.into_iter().find(|base| told.contains(*base)).unwrap_or(word).to_owned()
 }
 
 #[test]
 fn what_is_asked_for_is_told() {
     let told = told();
-    let missing: Vec<_> = asked(&told).into_iter().filter(|metric| !told.contains(metric)).collect();
+    let missing: Vec<_> =
+        asked(&told).into_iter().filter(|metric| !told.contains(metric)).collect();
     assert!(missing.is_empty(), "no process tells {missing:?}");
 }
 
@@ -74,6 +91,9 @@ fn what_is_asked_for_is_told() {
 fn what_is_told_is_shown() {
     let told = told();
     let asked = asked(&told);
-    let unused: Vec<_> = told.iter().filter(|it| !asked.contains(*it) && !NOT_SHOWN.contains(&it.as_str())).collect();
+    let unused: Vec<_> = told
+        .iter()
+        .filter(|it| !asked.contains(*it) && !NOT_SHOWN.contains(&it.as_str()))
+        .collect();
     assert!(unused.is_empty(), "no dashboard and no rule asks for {unused:?}");
 }

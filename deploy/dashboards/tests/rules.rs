@@ -49,18 +49,27 @@ fn rules() -> Vec<Rule> {
 #[test]
 fn every_alert_says_what_it_is_about_and_how_bad_it_is() {
     for Rule { alert, for_, labels, annotations, .. } in rules() {
-        assert!(["page", "ticket"].contains(&labels.severity.as_str()), "{alert}: {}", labels.severity);
+        assert!(
+            ["page", "ticket"].contains(&labels.severity.as_str()),
+            "{alert}: {}",
+            labels.severity
+        );
         assert!(for_ != "0s", "{alert} would be told at every blink");
         assert!(annotations.summary.ends_with('.'), "{alert}: {}", annotations.summary);
         assert!(annotations.description.contains("{{ $"), "{alert} does not say whom it is about");
         let section = format!("charts/tenon/RUNBOOKS.md#{}", alert.to_lowercase());
-        assert!(annotations.runbook_url.ends_with(&section), "{alert}: {}", annotations.runbook_url);
+        assert!(
+            annotations.runbook_url.ends_with(&section),
+            "{alert}: {}",
+            annotations.runbook_url
+        );
     }
 }
 
 #[test]
 fn every_alert_has_its_section_and_every_section_its_alert() {
-    let sections: BTreeSet<_> = RUNBOOKS.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let sections: BTreeSet<_> =
+        RUNBOOKS.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let rules = rules();
     assert_eq!(sections, rules.iter().map(|rule| rule.alert.as_str()).collect());
     for section in RUNBOOKS.split("\n## ").skip(1) {
@@ -73,9 +82,14 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
 #[test]
 fn every_alert_is_set_off_by_a_test() {
     let tests: serde_yaml::Value = serde_yaml::from_str(TESTS).unwrap();
-    let cases =
-        tests["tests"].as_sequence().unwrap().iter().flat_map(|test| test["alert_rule_test"].as_sequence().unwrap());
-    let set_off = cases.filter(|case| case.get("exp_alerts").is_some()).map(|case| case["alertname"].as_str().unwrap());
+    let cases = tests["tests"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .flat_map(|test| test["alert_rule_test"].as_sequence().unwrap());
+    let set_off = cases
+        .filter(|case| case.get("exp_alerts").is_some())
+        .map(|case| case["alertname"].as_str().unwrap());
     let set_off: BTreeSet<_> = set_off.collect();
     let rules = rules();
     assert_eq!(set_off, rules.iter().map(|rule| rule.alert.as_str()).collect());

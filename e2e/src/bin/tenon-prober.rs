@@ -41,7 +41,8 @@ type Current = Arc<Mutex<Option<OpenLoop>>>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let listen = Args::parse().listen;
-    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+    let listener =
+        TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     // PID 1 of a container is not terminated by a signal that it does not handle.
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -63,27 +64,42 @@ async fn serve(listener: TcpListener) -> anyhow::Result<()> {
     }
 }
 
-async fn answer(request: Request<Incoming>, current: &Current) -> anyhow::Result<Response<Full<Bytes>>> {
+async fn answer(
+    request: Request<Incoming>,
+    current: &Current,
+) -> anyhow::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let mut current = current.lock().await;
     let told = match (head.method, head.uri.path()) {
         (Method::GET, "/readyz") => return page(StatusCode::OK, "ready"),
-        (Method::PUT, "/load") => match serde_json::from_slice::<Plan>(&body.collect().await?.to_bytes()) {
-            Ok(plan) if plan.asked.is_empty() => {
-                return page(StatusCode::BAD_REQUEST, "asked: name at least one Worker");
+        (Method::PUT, "/load") => {
+            match serde_json::from_slice::<Plan>(&body.collect().await?.to_bytes()) {
+                Ok(plan) if plan.asked.is_empty() => {
+                    return page(StatusCode::BAD_REQUEST, "asked: name at least one Worker");
+                }
+                Ok(plan) => {
+                    *current = Some(OpenLoop::start(plan));
+                    return page(StatusCode::OK, "it goes on");
+                }
+                Err(error) => {
+                    return page(
+                        StatusCode::BAD_REQUEST,
+                        &format!("the body is to be a plan: {error}"),
+                    );
+                }
             }
-            Ok(plan) => {
-                *current = Some(OpenLoop::start(plan));
-                return page(StatusCode::OK, "it goes on");
-            }
-            Err(error) => return page(StatusCode::BAD_REQUEST, &format!("the body is to be a plan: {error}")),
-        },
+        }
         (Method::POST, "/lap") => current.as_mut().map(OpenLoop::lap),
         (Method::DELETE, "/load") => match current.take() {
             Some(load) => Some(load.stop().await),
             None => None,
         },
-        _ => return page(StatusCode::NOT_FOUND, "there are PUT and DELETE /load, POST /lap and GET /readyz"),
+        _ => {
+            return page(
+                StatusCode::NOT_FOUND,
+                "there are PUT and DELETE /load, POST /lap and GET /readyz",
+            );
+        }
     };
     tell(told)
 }

@@ -91,11 +91,17 @@ impl Clients {
                 },
             }
         }
-        let (mut new, connection) = http2::handshake(TokioExecutor::new(), self.connect().await?).await?;
+        let (mut new, connection) =
+            http2::handshake(TokioExecutor::new(), self.connect().await?).await?;
         tokio::spawn(connection);
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
         let response = new.try_send_request(request).await;
-        whole(response.map_err(TrySendError::into_error).context("by HTTP/2, at once after its handshake")?).await
+        whole(
+            response
+                .map_err(TrySendError::into_error)
+                .context("by HTTP/2, at once after its handshake")?,
+        )
+        .await
     }
 
     fn longest_idle(&self) -> Option<http1::SendRequest<Body>> {
@@ -120,20 +126,24 @@ impl Clients {
     }
 
     async fn connect(&self) -> anyhow::Result<TokioIo<TcpStream>> {
-        let stream =
-            TcpStream::connect(self.target).await.with_context(|| format!("no connection to {}", self.target))?;
+        let stream = TcpStream::connect(self.target)
+            .await
+            .with_context(|| format!("no connection to {}", self.target))?;
         stream.set_nodelay(true)?;
         Ok(TokioIo::new(stream))
     }
 }
 
 fn http1_request(host: &str) -> anyhow::Result<Request<Body>> {
-    let request = Request::get("/").header(header::HOST, host).header(header::ACCEPT, "application/json");
+    let request =
+        Request::get("/").header(header::HOST, host).header(header::ACCEPT, "application/json");
     Ok(request.body(Body::new())?)
 }
 
 fn http2_request(host: &str) -> anyhow::Result<Request<Body>> {
-    Ok(Request::get(format!("http://{host}/")).header(header::ACCEPT, "application/json").body(Body::new())?)
+    Ok(Request::get(format!("http://{host}/"))
+        .header(header::ACCEPT, "application/json")
+        .body(Body::new())?)
 }
 
 async fn whole(response: Response<Incoming>) -> anyhow::Result<(u16, String)> {

@@ -61,7 +61,14 @@ impl Lap {
         failures.sort_by(|a, b| a.at.cmp(&b.at));
         let failed = failures.len() as u64;
         failures.truncate(TOLD);
-        Self { took, begun, served: latencies.len() as u64, failed, latency: Latency::of(&latencies), failures }
+        Self {
+            took,
+            begun,
+            served: latencies.len() as u64,
+            failed,
+            latency: Latency::of(&latencies),
+            failures,
+        }
     }
 
     /// Combines two consecutive laps.
@@ -88,7 +95,13 @@ impl Lap {
     /// Fails if a request failed, or fewer requests started than nine in ten of `rate` (per
     /// second), which would prove nothing.
     pub fn ensure_all_served(&self, rate: u32) -> anyhow::Result<()> {
-        ensure!(self.failed == 0, "of {} requests {} failed:{}", self.begun, self.failed, Told(self));
+        ensure!(
+            self.failed == 0,
+            "of {} requests {} failed:{}",
+            self.begun,
+            self.failed,
+            Told(self)
+        );
         let due = self.took.as_secs_f64() * f64::from(rate);
         ensure!(self.begun as f64 >= due * 0.9, "the prober did not keep its rate: {self}");
         ensure!(self.served > 0, "nothing was served: {self}");
@@ -99,7 +112,9 @@ impl Lap {
 impl Latency {
     /// Computes quantiles by the nearest-rank method.
     fn of(sorted: &[Duration]) -> Self {
-        let rank = |q: f64| sorted.get(((sorted.len() as f64 * q).ceil() as usize).saturating_sub(1)).copied();
+        let rank = |q: f64| {
+            sorted.get(((sorted.len() as f64 * q).ceil() as usize).saturating_sub(1)).copied()
+        };
         let quantile = |q| rank(q).unwrap_or_default();
         Self { p50: quantile(0.50), p99: quantile(0.99), max: quantile(1.0) }
     }
@@ -109,8 +124,18 @@ impl fmt::Display for Lap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { took, begun, served, failed, latency, .. } = self;
         let Latency { p50, p99, max } = latency;
-        write!(f, "{begun} requests in {:.1} s, {served} served, {failed} failed; ", took.as_secs_f64())?;
-        write!(f, "p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms", millis(*p50), millis(*p99), millis(*max))
+        write!(
+            f,
+            "{begun} requests in {:.1} s, {served} served, {failed} failed; ",
+            took.as_secs_f64()
+        )?;
+        write!(
+            f,
+            "p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
+            millis(*p50),
+            millis(*p99),
+            millis(*max)
+        )
     }
 }
 

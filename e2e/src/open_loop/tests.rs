@@ -28,11 +28,14 @@ async fn serve() -> anyhow::Result<SocketAddr> {
                     tokio::time::sleep(Duration::from_millis(300)).await;
                 }
                 let status = if host.starts_with("wrong.") { 503 } else { 200 };
-                let response = Response::builder().status(status).body(Full::new(bytes::Bytes::from(host)));
+                let response =
+                    Response::builder().status(status).body(Full::new(bytes::Bytes::from(host)));
                 Ok::<_, Infallible>(response.expect("a response"))
             });
             tokio::spawn(async move {
-                auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await
+                auto::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(stream), answer)
+                    .await
             });
         }
     });
@@ -40,7 +43,10 @@ async fn serve() -> anyhow::Result<SocketAddr> {
 }
 
 fn plan(target: SocketAddr, hosts: &[&str]) -> Plan {
-    let asked = hosts.iter().map(|host| Asked { host: (*host).to_owned(), body: (*host).to_owned() }).collect();
+    let asked = hosts
+        .iter()
+        .map(|host| Asked { host: (*host).to_owned(), body: (*host).to_owned() })
+        .collect();
     Plan { target, rate: 200, asked }
 }
 
@@ -66,12 +72,16 @@ async fn every_request_that_begins_is_told_in_one_lap_and_no_other() -> anyhow::
 }
 
 #[tokio::test]
-async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_client() -> anyhow::Result<()> {
+async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_client()
+-> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["wrong.example"]), 40).await?;
     assert_eq!((lap.served, lap.failed), (0, lap.begun));
     assert!((lap.failures.len() as u64) < lap.failed, "all are counted, the first are told");
     for manner in MANNERS {
-        assert!(lap.failures.iter().any(|failure| failure.manner == manner), "{manner:?} is not among them");
+        assert!(
+            lap.failures.iter().any(|failure| failure.manner == manner),
+            "{manner:?} is not among them"
+        );
     }
     let error = lap.ensure_all_served(1).unwrap_err().to_string();
     assert!(error.contains("503 wrong.example") && error.contains("more"), "{error}");
@@ -91,7 +101,11 @@ async fn a_server_that_is_not_there_is_told_as_the_reason() -> anyhow::Result<()
     let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let lap = run(plan(nobody, &["a.example"]), 8).await?;
     assert_eq!(lap.served, 0);
-    assert!(lap.failures[0].to_string().contains(&format!("no connection to {nobody}")), "{}", lap.failures[0]);
+    assert!(
+        lap.failures[0].to_string().contains(&format!("no connection to {nobody}")),
+        "{}",
+        lap.failures[0]
+    );
     Ok(())
 }
 

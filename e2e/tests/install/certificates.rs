@@ -66,15 +66,24 @@ async fn go_there(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
             "type": "kubernetes.io/tls",
             "data": secrets.get(name).await?.data,
         });
-        secrets.patch(&own(name), &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(copy)).await?;
+        secrets
+            .patch(&own(name), &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(copy))
+            .await?;
         values.push(set(&format!("certificates.existingSecret.{value}"), &own(name)));
     }
     replacing_every_pod(stage, upgrade(stage, &values)).await?;
     for (name, component, _) in SECRETS {
         for pod in component.pods(stage).await? {
-            let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).into_iter().flatten();
-            let mut mounted = volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.as_ref());
-            ensure!(mounted.any(|secret| *secret == own(name)), "{} does not have {}", pod.name_any(), own(name));
+            let volumes =
+                pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).into_iter().flatten();
+            let mut mounted =
+                volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.as_ref());
+            ensure!(
+                mounted.any(|secret| *secret == own(name)),
+                "{} does not have {}",
+                pod.name_any(),
+                own(name)
+            );
         }
     }
     Ok(())
@@ -101,8 +110,11 @@ async fn replace(stage: &Stage) -> anyhow::Result<String> {
     await_condition("every process to have its new certificate", READ_WITHIN, async || {
         let now = expiries(stage).await?;
         ensure!(now.keys().eq(before.keys()), "the Pods are others: {now:?}");
-        let still: Vec<_> =
-            now.iter().filter(|(pod, end)| before[*pod] == **end).map(|(pod, _)| pod.as_str()).collect();
+        let still: Vec<_> = now
+            .iter()
+            .filter(|(pod, end)| before[*pod] == **end)
+            .map(|(pod, _)| pod.as_str())
+            .collect();
         ensure!(still.is_empty(), "{} have the old one", still.join(", "));
         Ok(())
     })
@@ -116,8 +128,14 @@ async fn expiries(stage: &Stage) -> anyhow::Result<Expiries> {
         for pod in component.pods(stage).await? {
             let name = pod.name_any();
             let metrics = pods::metrics(stage, &name).await?;
-            let ends = values(&metrics, "tenon_certificate_expiry_timestamp_seconds", &["certificate=\"leaf\""]);
-            let end = ends.first().with_context(|| format!("{name} does not tell when its certificate ends"))?;
+            let ends = values(
+                &metrics,
+                "tenon_certificate_expiry_timestamp_seconds",
+                &["certificate=\"leaf\""],
+            );
+            let end = ends
+                .first()
+                .with_context(|| format!("{name} does not tell when its certificate ends"))?;
             all.insert(name, *end);
         }
     }

@@ -42,8 +42,10 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
     let file = written(&manifest)?;
     stage.cluster.kubectl(&["apply", "--filename", &file.to_string_lossy()]).await?;
     await_condition(&format!("a Prometheus ({})", stage.prometheus), STARTS_WITHIN, async || {
-        let status = stage.namespace.api::<Pod>().get(POD).await?.status.context("no status yet")?;
-        let ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+        let status =
+            stage.namespace.api::<Pod>().get(POD).await?.status.context("no status yet")?;
+        let ready =
+            status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
         ensure!(ready, "{:?}", status.container_statuses);
         Ok(())
     })
@@ -53,7 +55,11 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
     await_condition("every process to be scraped", STARTS_WITHIN, async || {
         let answer = connection.get(POD, "/api/v1/query?query=count(up==1)by(component)").await?;
         for component in ["operator", "router", "runtime-node"] {
-            ensure!(answer.body.contains(&format!("\"component\":\"{component}\"")), "{}", answer.body);
+            ensure!(
+                answer.body.contains(&format!("\"component\":\"{component}\"")),
+                "{}",
+                answer.body
+            );
         }
         Ok(())
     })
@@ -90,10 +96,17 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
 /// Creates what a healthy installation lacks: a Worker with a schedule, and a Worker that cannot
 /// start.
 async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
-    let mut ticking = worker("ticking", "export default { scheduled() {}, fetch() { return new Response('tick') } }");
-    ticking.spec.schedules = vec![Schedule { cron: "* * * * *".to_owned(), time_zone: "UTC".to_owned() }];
+    let mut ticking = worker(
+        "ticking",
+        "export default { scheduled() {}, fetch() { return new Response('tick') } }",
+    );
+    ticking.spec.schedules =
+        vec![Schedule { cron: "* * * * *".to_owned(), time_zone: "UTC".to_owned() }];
     stage.namespace.apply(&ticking).await?;
-    stage.namespace.apply(&worker("broken", "throw new Error('broken'); export default { fetch() {} }")).await?;
+    stage
+        .namespace
+        .apply(&worker("broken", "throw new Error('broken'); export default { fetch() {} }"))
+        .await?;
     let broken = stage.namespace.host("broken");
     let router = ROUTER.pods(stage).await?.first().context("there is a router")?.name_any();
     let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
@@ -111,15 +124,19 @@ async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
 async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new(Process::binary("tenon-dashboards")?);
     let output = command.args(arguments).current_dir(ROOT).kill_on_drop(true).output().await?;
-    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (said, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "{}\n{}", said.trim(), complaint.trim());
     Ok(said.trim().to_owned())
 }
 
 /// Deletes Prometheus and its rights, which are in Tenon's namespace but do not belong to Tenon.
 pub async fn the_prometheus_ends(stage: &Stage) -> anyhow::Result<String> {
-    stage.kubectl(&["delete", "role/prometheus", "rolebinding/prometheus", "--ignore-not-found"]).await?;
-    let in_ours = ["--namespace", stage.namespace.name(), "delete", "pod/prometheus", "--ignore-not-found"];
+    stage
+        .kubectl(&["delete", "role/prometheus", "rolebinding/prometheus", "--ignore-not-found"])
+        .await?;
+    let in_ours =
+        ["--namespace", stage.namespace.name(), "delete", "pod/prometheus", "--ignore-not-found"];
     stage.cluster.kubectl(&in_ours).await?;
     Ok(String::new())
 }

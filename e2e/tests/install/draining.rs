@@ -14,11 +14,17 @@ use crate::stage::{SYSTEM, Stage};
 
 pub async fn draining_a_kubernetes_node_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
     if schedulable(stage).await?.len() < 2 {
-        return Ok("left out: the cluster has one Kubernetes node, and draining wants another".to_owned());
+        return Ok(
+            "left out: the cluster has one Kubernetes node, and draining wants another".to_owned()
+        );
     }
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.cluster.client(), SYSTEM);
     let budgets = budgets.list(&ListParams::default()).await?.items.len();
-    ensure!(budgets >= ALL.len(), "there are {budgets} PodDisruptionBudgets for {} kinds of Pods", ALL.len());
+    ensure!(
+        budgets >= ALL.len(),
+        "there are {budgets} PodDisruptionBudgets for {} kinds of Pods",
+        ALL.len()
+    );
     none_fails(stage, drain(stage)).await
 }
 
@@ -40,7 +46,9 @@ async fn drain(stage: &Stage) -> anyhow::Result<String> {
 /// Waits until every Pod runs on another node.
 async fn settle(stage: &Stage) -> anyhow::Result<()> {
     for component in ALL {
-        let wanted = stage.kubectl(&["get", component.deployment, "--output", "jsonpath={.spec.replicas}"]).await?;
+        let wanted = stage
+            .kubectl(&["get", component.deployment, "--output", "jsonpath={.spec.replicas}"])
+            .await?;
         component.await_count(stage, wanted.parse()?, SETTLES_WITHIN).await?;
     }
     Ok(())
@@ -53,9 +61,16 @@ async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
     let mut counts = BTreeMap::<String, usize>::new();
     for component in ALL {
         let pods = component.pods(stage).await?;
-        for node in pods.into_iter().filter_map(|pod| pod.spec?.node_name).filter(|node| *node != prober.node) {
+        for node in pods
+            .into_iter()
+            .filter_map(|pod| pod.spec?.node_name)
+            .filter(|node| *node != prober.node)
+        {
             *counts.entry(node).or_default() += 1;
         }
     }
-    counts.into_iter().max_by_key(|(_, count)| *count).context("every Pod of Tenon is where the prober is")
+    counts
+        .into_iter()
+        .max_by_key(|(_, count)| *count)
+        .context("every Pod of Tenon is where the prober is")
 }

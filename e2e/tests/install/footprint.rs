@@ -29,10 +29,17 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
             let name = pod.name_any();
             let metrics = pods::metrics(stage, &name).await?;
             // The largest of a node's processes: they share most of their pages.
-            let resident = values(&metrics, "process_resident_memory_bytes", &[]).into_iter().fold(0.0, f64::max);
+            let resident = values(&metrics, "process_resident_memory_bytes", &[])
+                .into_iter()
+                .fold(0.0, f64::max);
             ensure!(resident > 0.0, "{name} does not tell its resident memory");
-            let isolates = sum(&metrics, "tenon_isolates", &[]) + sum(&metrics, "tenon_spare_isolates", &[]);
-            let kept = if component.name == NODE.name { format!(", with {isolates} isolates") } else { String::new() };
+            let isolates =
+                sum(&metrics, "tenon_isolates", &[]) + sum(&metrics, "tenon_spare_isolates", &[]);
+            let kept = if component.name == NODE.name {
+                format!(", with {isolates} isolates")
+            } else {
+                String::new()
+            };
             told.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
             if resident > bar(component) + isolates * ISOLATE {
                 over.push(format!("{name} has {:.1} MiB resident{kept}", resident / MIB));

@@ -35,7 +35,12 @@ impl Helm {
     ///
     /// # Arguments
     /// * `values` - files and settings, such as `--set keep=false`.
-    pub async fn upgrade(&self, release: &str, chart: &Path, values: &[String]) -> anyhow::Result<()> {
+    pub async fn upgrade(
+        &self,
+        release: &str,
+        chart: &Path,
+        values: &[String],
+    ) -> anyhow::Result<()> {
         let chart = chart.to_string_lossy();
         let arguments = ["upgrade", "--install", release, &chart, "--wait", "--timeout", TIMEOUT];
         let values = values.iter().map(String::as_str);
@@ -43,7 +48,9 @@ impl Helm {
     }
 
     pub async fn rollback(&self, release: &str, revision: u32) -> anyhow::Result<()> {
-        self.run(&["rollback", release, &revision.to_string(), "--wait", "--timeout", TIMEOUT]).await.map(drop)
+        self.run(&["rollback", release, &revision.to_string(), "--wait", "--timeout", TIMEOUT])
+            .await
+            .map(drop)
     }
 
     /// Runs `helm test` and returns its output. The chart has the Pods' logs printed before the
@@ -58,15 +65,32 @@ impl Helm {
 
     /// Returns every release in the cluster.
     pub async fn releases(&self) -> anyhow::Result<Vec<Release>> {
-        Ok(serde_json::from_str(&self.run(&["list", "--all-namespaces", "--output", "json"]).await?)?)
+        Ok(serde_json::from_str(
+            &self.run(&["list", "--all-namespaces", "--output", "json"]).await?,
+        )?)
     }
 
     async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new("helm");
-        command.arg("--kubeconfig").arg(&self.kubeconfig).args(["--namespace", SYSTEM]).args(arguments);
-        let output = command.kill_on_drop(true).output().await.context("helm is not there; put it on PATH")?;
-        let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        ensure!(output.status.success(), "helm {}: {}\n{}", arguments.join(" "), complaint.trim(), said.trim());
+        command
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(["--namespace", SYSTEM])
+            .args(arguments);
+        let output = command
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("helm is not there; put it on PATH")?;
+        let (said, complaint) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "helm {}: {}\n{}",
+            arguments.join(" "),
+            complaint.trim(),
+            said.trim()
+        );
         Ok(said.into_owned())
     }
 }

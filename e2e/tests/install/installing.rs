@@ -69,7 +69,12 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
     let mut connection = forward.connection();
     await_condition("the first Worker's answer", BAR, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 200 && answer.body == "hello",
+            "{} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })
     .await?;

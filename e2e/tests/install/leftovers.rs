@@ -95,9 +95,11 @@ async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
 
 /// Returns every object that the API server can list.
 pub async fn everything(cluster: &Cluster) -> anyhow::Result<BTreeSet<Object>> {
-    let discovery = Discovery::new(cluster.client()).run().await.context("the API server's kinds")?;
+    let discovery =
+        Discovery::new(cluster.client()).run().await.context("the API server's kinds")?;
     let listable = discovery.groups().flat_map(|group| group.recommended_resources());
-    let listable = listable.filter(|(kind, able)| able.supports_operation(verbs::LIST) && !is_passing(kind));
+    let listable =
+        listable.filter(|(kind, able)| able.supports_operation(verbs::LIST) && !is_passing(kind));
     let lists = stream::iter(listable).map(|(kind, _)| objects(cluster, kind)).buffer_unordered(8);
     Ok(lists.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
 }
@@ -115,7 +117,10 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
         group: kind.group.clone(),
         namespace: found.namespace(),
         name: found.name_any(),
-        is_labelled: found.labels().get("app.kubernetes.io/part-of").is_some_and(|whole| whole == "tenon"),
+        is_labelled: found
+            .labels()
+            .get("app.kubernetes.io/part-of")
+            .is_some_and(|whole| whole == "tenon"),
     };
     let is_given = |object: &Object| GIVEN.contains(&(object.kind.as_str(), object.name.as_str()));
     Ok(listed.into_iter().map(object).filter(|object| !is_given(object)).collect())

@@ -13,9 +13,11 @@ use crate::stage::{SYSTEM, Stage};
 
 /// The processes: the value of their Pods' label `app.kubernetes.io/component`, and their
 /// Deployments.
-pub const OPERATOR: Component = Component { name: "operator", deployment: "deployment/tenon-operator" };
+pub const OPERATOR: Component =
+    Component { name: "operator", deployment: "deployment/tenon-operator" };
 pub const ROUTER: Component = Component { name: "router", deployment: "deployment/tenon-router" };
-pub const NODE: Component = Component { name: "runtime-node", deployment: "deployment/tenon-pool-default" };
+pub const NODE: Component =
+    Component { name: "runtime-node", deployment: "deployment/tenon-pool-default" };
 pub const ALL: [Component; 3] = [OPERATOR, ROUTER, NODE];
 
 const ADMIN_PORT: u16 = 9090;
@@ -41,12 +43,21 @@ impl Component {
     }
 
     /// Waits until there are exactly `count` Pods, all of them ready and none terminating.
-    pub async fn await_count(self, stage: &Stage, count: usize, within: Duration) -> anyhow::Result<()> {
+    pub async fn await_count(
+        self,
+        stage: &Stage,
+        count: usize,
+        within: Duration,
+    ) -> anyhow::Result<()> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
         await_condition(&format!("{count} ready Pods of {}", self.name), within, async || {
             let pods = every_pod(stage, &selector).await?;
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-            ensure!(ready == count && pods.len() == count, "there are {}, and {ready} are ready", pods.len());
+            ensure!(
+                ready == count && pods.len() == count,
+                "there are {}, and {ready} are ready",
+                pods.len()
+            );
             Ok(())
         })
         .await
@@ -54,12 +65,20 @@ impl Component {
 
     /// Waits until all Pods in `old` are gone and the Deployment has its desired number of ready
     /// Pods.
-    pub async fn await_replaced(self, stage: &Stage, old: &BTreeSet<String>, within: Duration) -> anyhow::Result<()> {
+    pub async fn await_replaced(
+        self,
+        stage: &Stage,
+        old: &BTreeSet<String>,
+        within: Duration,
+    ) -> anyhow::Result<()> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
         await_condition(&format!("new Pods of {}", self.name), within, async || {
-            let wanted = stage.kubectl(&["get", self.deployment, "--output", "jsonpath={.spec.replicas}"]).await?;
+            let wanted = stage
+                .kubectl(&["get", self.deployment, "--output", "jsonpath={.spec.replicas}"])
+                .await?;
             let pods = every_pod(stage, &selector).await?;
-            let remaining: Vec<_> = pods.iter().filter(|pod| pod.uid().is_some_and(|uid| old.contains(&uid))).collect();
+            let remaining: Vec<_> =
+                pods.iter().filter(|pod| pod.uid().is_some_and(|uid| old.contains(&uid))).collect();
             let names: Vec<_> = remaining.iter().map(|pod| pod.name_any()).collect();
             ensure!(names.is_empty(), "{} are still there", names.join(", "));
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
@@ -71,14 +90,22 @@ impl Component {
 }
 
 /// Sends a GET request to a port of a Pod.
-pub async fn ask(stage: &Stage, pod: &str, port: u16, host: &str, path: &str) -> anyhow::Result<Answer> {
+pub async fn ask(
+    stage: &Stage,
+    pod: &str,
+    port: u16,
+    host: &str,
+    path: &str,
+) -> anyhow::Result<Answer> {
     let forward = PortForward::open(&stage.cluster, SYSTEM, pod, port).await?;
     forward.connection().get(host, path).await
 }
 
 /// Returns the response of a Pod's `/metrics`.
 pub async fn metrics(stage: &Stage, pod: &str) -> anyhow::Result<String> {
-    let answer = ask(stage, pod, ADMIN_PORT, "admin", "/metrics").await.with_context(|| format!("metrics of {pod}"))?;
+    let answer = ask(stage, pod, ADMIN_PORT, "admin", "/metrics")
+        .await
+        .with_context(|| format!("metrics of {pod}"))?;
     ensure!(answer.status == 200, "/metrics of {pod}: {} {}", answer.status, answer.body);
     Ok(answer.body)
 }
@@ -87,12 +114,16 @@ async fn every_pod(stage: &Stage, selector: &str) -> anyhow::Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(stage.cluster.client(), SYSTEM);
     let mut pods = api.list(&ListParams::default().labels(selector)).await?.items;
     // Pods of `helm test` have finished and are not part of the installation.
-    pods.retain(|pod| pod.metadata.annotations.as_ref().is_none_or(|all| !all.contains_key("helm.sh/hook")));
+    pods.retain(|pod| {
+        pod.metadata.annotations.as_ref().is_none_or(|all| !all.contains_key("helm.sh/hook"))
+    });
     Ok(pods)
 }
 
 fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let holds = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let conditions =
+        pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let holds =
+        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     holds && pod.metadata.deletion_timestamp.is_none()
 }

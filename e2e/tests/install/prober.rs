@@ -36,7 +36,11 @@ pub struct ProberPod {
 
 pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
     let prober = ProberPod::start(stage).await?;
-    let plan = Plan { target: stage.cluster.routers().await?, rate: RATE, asked: deploy_workers(stage).await? };
+    let plan = Plan {
+        target: stage.cluster.routers().await?,
+        rate: RATE,
+        asked: deploy_workers(stage).await?,
+    };
     let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
     ensure!(answer == "it goes on", "{answer}");
     // The first request of each Worker starts it.
@@ -50,7 +54,8 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
 
 pub async fn the_prober_ends(stage: &Stage) -> anyhow::Result<String> {
     let prober = stage.prober.get().context("the prober is there")?;
-    let lap: Lap = serde_json::from_str(&prober.send(stage, Method::DELETE, "/load", String::new()).await?)?;
+    let lap: Lap =
+        serde_json::from_str(&prober.send(stage, Method::DELETE, "/load", String::new()).await?)?;
     stage.namespace.api::<Pod>().delete(POD, &DeleteParams::default()).await?;
     lap.ensure_all_served(RATE)?;
     Ok(lap.to_string())
@@ -81,7 +86,11 @@ pub async fn none_fails(
 
 impl ProberPod {
     async fn start(stage: &Stage) -> anyhow::Result<Self> {
-        let node = schedulable(stage).await?.into_iter().next().context("no Kubernetes node takes Pods")?;
+        let node = schedulable(stage)
+            .await?
+            .into_iter()
+            .next()
+            .context("no Kubernetes node takes Pods")?;
         let image = format!("{}/tenon-prober:{}", stage.registry, stage.current.tag);
         let pod = json!({
             "metadata": {"name": POD},
@@ -108,7 +117,11 @@ impl ProberPod {
         api.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
         await_condition(&format!("the prober ({image})"), STARTS_WITHIN, async || {
             let status = api.get(POD).await?.status.context("no status yet")?;
-            let ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+            let ready = status
+                .conditions
+                .iter()
+                .flatten()
+                .any(|c| c.type_ == "Ready" && c.status == "True");
             ensure!(ready, "{:?}", status.container_statuses);
             Ok(())
         })
@@ -121,7 +134,13 @@ impl ProberPod {
         serde_json::from_str(&told).with_context(|| format!("the prober says {told:?}"))
     }
 
-    async fn send(&self, stage: &Stage, method: Method, path: &str, body: String) -> anyhow::Result<String> {
+    async fn send(
+        &self,
+        stage: &Stage,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> anyhow::Result<String> {
         let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
         let answer = forward.connection().send(method, POD, path, Bytes::from(body)).await?;
         ensure!(answer.status == 200, "the prober says {} {}", answer.status, answer.body);
@@ -134,7 +153,8 @@ pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
     let nodes = Api::<Node>::all(stage.cluster.client()).list(&ListParams::default()).await?;
     let is_open = |node: &&Node| {
         let Some(spec) = &node.spec else { return true };
-        let repels = |effect: &str| spec.taints.iter().flatten().any(|taint| taint.effect == effect);
+        let repels =
+            |effect: &str| spec.taints.iter().flatten().any(|taint| taint.effect == effect);
         spec.unschedulable != Some(true) && !repels("NoSchedule") && !repels("NoExecute")
     };
     Ok(nodes.items.iter().filter(is_open).map(ResourceExt::name_any).collect())
@@ -154,5 +174,8 @@ async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<Asked>> {
     for name in &names {
         stage.namespace.await_ready(name, ConditionStatus::True).await?;
     }
-    Ok(names.into_iter().map(|name| Asked { host: stage.namespace.host(&name), body: name }).collect())
+    Ok(names
+        .into_iter()
+        .map(|name| Asked { host: stage.namespace.host(&name), body: name })
+        .collect())
 }

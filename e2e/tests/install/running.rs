@@ -34,14 +34,17 @@ impl Step {
     }
 
     fn is_wanted(&self, words: &[String]) -> bool {
-        self.essential || words.is_empty() || words.iter().any(|word| self.name.contains(word.as_str()))
+        self.essential
+            || words.is_empty()
+            || words.iter().any(|word| self.name.contains(word.as_str()))
     }
 }
 
 #[tokio::main]
 pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
     // Cargo's own test harnesses take options; this one takes words.
-    let words: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let words: Vec<_> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let stage = Stage::from_env().await?;
     let (mut passed, mut failed) = (0, Vec::new());
     for step in steps.iter().filter(|step| step.is_wanted(&words)) {
@@ -57,9 +60,15 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
             }
             Err(error) => {
                 failed.push(step.name);
-                println!("FAILED {took:6.1} s  {}\n{error:#}\n{}", step.name, stage.circumstances().await);
+                println!(
+                    "FAILED {took:6.1} s  {}\n{error:#}\n{}",
+                    step.name,
+                    stage.circumstances().await
+                );
                 if step.essential {
-                    println!("the steps after it rest on it; the installation is left as it is, to be looked at");
+                    println!(
+                        "the steps after it rest on it; the installation is left as it is, to be looked at"
+                    );
                     break;
                 }
             }

@@ -67,7 +67,9 @@ impl Stage {
             let tag = or("TENON_E2E_PREVIOUS_TAG", "e2e-previous");
             Build { repository: repository.into(), tag }
         });
-        let namespace = Namespace::create(&cluster, "tenon-e2e").await.context("the cluster does not answer")?;
+        let namespace = Namespace::create(&cluster, "tenon-e2e")
+            .await
+            .context("the cluster does not answer")?;
         Ok(Self {
             helm: Helm::of(&cluster),
             cluster,
@@ -101,15 +103,25 @@ impl Stage {
     pub async fn circumstances(&self) -> String {
         let mut text = String::new();
         let pods = ["get", "pods", "--all-namespaces", "--output", "wide"];
-        let warnings = ["get", "events", "--field-selector", "type=Warning", "--sort-by", "lastTimestamp"];
+        let warnings =
+            ["get", "events", "--field-selector", "type=Warning", "--sort-by", "lastTimestamp"];
         for arguments in [pods.as_slice(), warnings.as_slice()] {
-            let _ = writeln!(text, "── kubectl {}\n{}", arguments.join(" "), or_error(self.kubectl(arguments).await));
+            let _ = writeln!(
+                text,
+                "── kubectl {}\n{}",
+                arguments.join(" "),
+                or_error(self.kubectl(arguments).await)
+            );
         }
         for component in ["operator", "router", "runtime-node"] {
             let selector = format!("app.kubernetes.io/component={component}");
-            let logs = self.kubectl(&["logs", "--prefix", "--tail", "200", "--selector", &selector]).await;
-            let complaints: Vec<_> =
-                or_error(logs).lines().filter(|line| is_complaint(line)).map(str::to_owned).collect();
+            let logs =
+                self.kubectl(&["logs", "--prefix", "--tail", "200", "--selector", &selector]).await;
+            let complaints: Vec<_> = or_error(logs)
+                .lines()
+                .filter(|line| is_complaint(line))
+                .map(str::to_owned)
+                .collect();
             let last = &complaints[complaints.len().saturating_sub(LOG_LINES)..];
             let _ = writeln!(text, "── complaints of {component}\n{}", last.join("\n"));
         }

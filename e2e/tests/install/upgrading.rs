@@ -28,7 +28,8 @@ pub async fn upgrade(stage: &Stage, more: &[String]) -> anyhow::Result<()> {
     stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
     let chart = build.chart("tenon");
     let available = file(&chart.join("values-ha.yaml"));
-    let values: Vec<_> = [available].into_iter().chain(values(stage, build)).chain(more.iter().cloned()).collect();
+    let values: Vec<_> =
+        [available].into_iter().chain(values(stage, build)).chain(more.iter().cloned()).collect();
     stage.helm.upgrade("tenon", &chart, &values).await
 }
 

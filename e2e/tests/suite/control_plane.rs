@@ -36,7 +36,9 @@ pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::
     Ok(())
 }
 
-pub async fn when_the_leader_is_killed_a_standby_takes_over(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn when_the_leader_is_killed_a_standby_takes_over(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("heir", &answering("first"))).await?;
     let host = scenario.namespace.host("heir");
     scenario.await_answer(&host, "first", SOON).await?;

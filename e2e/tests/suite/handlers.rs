@@ -16,7 +16,8 @@ fn caller(name: &str, other: &str) -> Worker {
         catch (error) { return new Response(error.message); }
     } };";
     let mut caller = worker(name, source);
-    caller.spec.services = vec![ServiceBinding { name: "OTHER".to_owned(), worker: other.to_owned() }];
+    caller.spec.services =
+        vec![ServiceBinding { name: "OTHER".to_owned(), worker: other.to_owned() }];
     caller
 }
 
@@ -47,7 +48,9 @@ pub async fn a_worker_calls_another_on_another_node(scenario: Scenario) -> anyho
     Ok(())
 }
 
-pub async fn workers_that_call_one_another_in_a_loop_are_stopped(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn workers_that_call_one_another_in_a_loop_are_stopped(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     scenario.namespace.apply(&caller("ping", "pong")).await?;
     scenario.namespace.apply(&caller("pong", "ping")).await?;
     scenario.namespace.await_ready("ping", ConditionStatus::True).await?;
@@ -56,7 +59,12 @@ pub async fn workers_that_call_one_another_in_a_loop_are_stopped(scenario: Scena
     let mut connection = scenario.router.connection();
     await_condition("the loop to be found", SOON, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 200 && answer.body.contains("loop_detected: "), "{} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 200 && answer.body.contains("loop_detected: "),
+            "{} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })
     .await
@@ -91,14 +99,17 @@ fn this_minute() -> Timestamp {
     now - SignedDuration::from_nanos((now.as_nanosecond() % 60_000_000_000) as i64)
 }
 
-pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let source = "const times = []; export default {
         fetch() { return Response.json(times); },
         scheduled({ scheduledTime }) { times.push(scheduledTime); },
     };";
     // Only these two minutes, because the leader would make further calls in the meantime.
     let minute = this_minute();
-    let minutes = [minute - SignedDuration::from_mins(1), minute].map(|time| time.to_zoned(TimeZone::UTC).minute());
+    let minutes = [minute - SignedDuration::from_mins(1), minute]
+        .map(|time| time.to_zoned(TimeZone::UTC).minute());
     let cron = format!("{},{} * * * *", minutes[0], minutes[1]);
     scenario.namespace.apply(&scheduled("clock", source, &cron)).await?;
     scenario.namespace.await_ready("clock", ConditionStatus::True).await?;
@@ -106,7 +117,8 @@ pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(scenario: Sce
 
     let host = scenario.namespace.host("clock");
     let mut connection = scenario.router.connection();
-    let expected = [minute - SignedDuration::from_mins(1), minute].map(|time| time.as_millisecond());
+    let expected =
+        [minute - SignedDuration::from_mins(1), minute].map(|time| time.as_millisecond());
     let times = await_condition("both times to be called for", SOON, async || {
         let times: Vec<i64> = serde_json::from_str(&connection.get(&host, "/").await?.body)?;
         ensure!(expected.iter().all(|time| times.contains(time)), "{times:?}");
@@ -125,14 +137,17 @@ pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(scenario: Sce
     .await
 }
 
-pub async fn a_scheduled_call_that_fails_is_told_by_an_event(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_scheduled_call_that_fails_is_told_by_an_event(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let source = "export default { scheduled() { throw new Error('a secret of its author'); } };";
     scenario.namespace.apply(&scheduled("failing", source, "* * * * *")).await?;
     scenario.namespace.await_ready("failing", ConditionStatus::True).await?;
     set_back(&scenario, "failing", this_minute() - SignedDuration::from_secs(1)).await?;
     await_condition("an Event", SOON, async || {
         let events = scenario.namespace.api::<Event>().list(&ListParams::default()).await?;
-        let told = events.iter().find(|event| event.reason.as_deref() == Some("ScheduledCallFailed"));
+        let told =
+            events.iter().find(|event| event.reason.as_deref() == Some("ScheduledCallFailed"));
         let note = told.context("none yet")?.note.clone().unwrap_or_default();
         ensure!(note.contains("worker_exception") && !note.contains("secret"), "{note}");
         Ok(())
@@ -140,10 +155,15 @@ pub async fn a_scheduled_call_that_fails_is_told_by_an_event(scenario: Scenario)
     .await
 }
 
-pub async fn a_schedule_that_never_comes_is_told_while_the_worker_serves(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_schedule_that_never_comes_is_told_while_the_worker_serves(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     scenario.namespace.apply(&scheduled("never", &answering("well"), "0 0 31 2 *")).await?;
     let ready = scenario.namespace.await_ready("never", ConditionStatus::False).await?;
-    ensure!(ready.reason == "InvalidSchedule" && ready.message.starts_with("spec.schedules.cron: "), "{ready:?}");
+    ensure!(
+        ready.reason == "InvalidSchedule" && ready.message.starts_with("spec.schedules.cron: "),
+        "{ready:?}"
+    );
     scenario.await_answer(&scenario.namespace.host("never"), "well", SOON).await?;
     Ok(())
 }

@@ -10,7 +10,9 @@ use tenon_e2e::{Namespace, SOON, Scenario, answering, await_condition, worker};
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::quarantined::Cause;
 use tenon_proto::catalog::worker_report::State;
-use tenon_proto::catalog::{Quarantined, ReportRequest, WatchQuarantineRequest, WatchRequest, WorkerReport};
+use tenon_proto::catalog::{
+    Quarantined, ReportRequest, WatchQuarantineRequest, WatchRequest, WorkerReport,
+};
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
@@ -20,7 +22,8 @@ use tonic::transport::Channel;
 const NOTICED: Duration = Duration::from_secs(120);
 
 /// A Worker that never starts, although the operator's parser accepts it.
-const NEVER_STARTS: &str = "while (true) {}\nexport default { fetch() { return new Response('never'); } };";
+const NEVER_STARTS: &str =
+    "while (true) {}\nexport default { fetch() { return new Response('never'); } };";
 
 pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes(
     scenario: Scenario,
@@ -48,7 +51,8 @@ pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revi
     // The deployment succeeded, so the `Ready` condition stays true.
     namespace.await_ready("looper", ConditionStatus::True).await?;
     let kubectl = async |arguments: &[&str]| {
-        let arguments: Vec<_> = ["--namespace", namespace.name()].iter().chain(arguments).copied().collect();
+        let arguments: Vec<_> =
+            ["--namespace", namespace.name()].iter().chain(arguments).copied().collect();
         scenario.cluster.kubectl(&arguments).await
     };
     await_condition("the Event to be described", SOON, async || {
@@ -96,12 +100,23 @@ pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow
     })
     .await?;
     let status = status(namespace).await?;
-    ensure!(status.crash_loops.iter().all(|known| known.node == node.name()), "{:?}", status.crash_loops);
+    ensure!(
+        status.crash_loops.iter().all(|known| known.node == node.name()),
+        "{:?}",
+        status.crash_loops
+    );
     await_condition("the standby to have recorded it", SOON, async || {
         let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-        let told = events.items.into_iter().find(|event| event.reason.as_deref() == Some("CrashLoopBackOff"));
+        let told = events
+            .items
+            .into_iter()
+            .find(|event| event.reason.as_deref() == Some("CrashLoopBackOff"));
         let by = told.context("no Event")?.reporting_instance;
-        ensure!(by.as_deref() == Some(standby.identity()), "{by:?} did, and {} leads", leader.identity());
+        ensure!(
+            by.as_deref() == Some(standby.identity()),
+            "{by:?} did, and {} leads",
+            leader.identity()
+        );
         Ok(())
     })
     .await?;
@@ -126,7 +141,8 @@ pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_
     let mut tells = CatalogClient::connect(format!("http://{}", standby.catalog())).await?;
     let digest = digest(&mut hears, &worker).await?;
     let [client, node] = ["node/node-b", "node-a"].map(str::to_owned);
-    let mut quarantine = tells.watch_quarantine(WatchQuarantineRequest { client }).await?.into_inner();
+    let mut quarantine =
+        tells.watch_quarantine(WatchQuarantineRequest { client }).await?.into_inner();
     let told = Quarantined { cause: Cause::Hung.into(), duration_ms: 30_000, times: 2 };
     let state = Some(State::Quarantined(told));
     let report = WorkerReport { worker: worker.clone(), digest: digest.clone(), state };
@@ -134,16 +150,23 @@ pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_
 
     let found = timeout(SOON, async {
         loop {
-            let message = quarantine.message().await?.context("the standby has ended the stream")?;
+            let message =
+                quarantine.message().await?.context("the standby has ended the stream")?;
             if let Some(found) = message.revisions.into_iter().find(|told| told.digest == digest) {
                 return anyhow::Ok(found);
             }
         }
     });
     let found = found.await.context("the standby does not tell nodes of it")??;
-    ensure!(found.worker == worker && found.times == 2 && found.remaining_ms <= 30_000, "{found:?}");
+    ensure!(
+        found.worker == worker && found.times == 2 && found.remaining_ms <= 30_000,
+        "{found:?}"
+    );
     let condition = healthy(namespace).await?.context("it is told before it is written")?;
-    ensure!(condition.status == ConditionStatus::False && condition.reason == "Quarantined", "{condition:?}");
+    ensure!(
+        condition.status == ConditionStatus::False && condition.reason == "Quarantined",
+        "{condition:?}"
+    );
     for part in [revision.as_str(), "node-a", "2 times", "apply it again"] {
         ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
     }
@@ -151,7 +174,10 @@ pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_
     await_condition("the quarantine to be over", SOON, async || {
         let condition = healthy(namespace).await?.context("the condition is gone")?;
         let status = status(namespace).await?;
-        ensure!(condition.status == ConditionStatus::True && status.quarantine.is_none(), "{status:?}");
+        ensure!(
+            condition.status == ConditionStatus::True && status.quarantine.is_none(),
+            "{status:?}"
+        );
         Ok(())
     })
     .await?;
@@ -178,5 +204,9 @@ async fn status(namespace: &Namespace) -> anyhow::Result<WorkerStatus> {
 }
 
 async fn healthy(namespace: &Namespace) -> anyhow::Result<Option<Condition>> {
-    Ok(status(namespace).await?.conditions.into_iter().find(|condition| condition.type_ == "Healthy"))
+    Ok(status(namespace)
+        .await?
+        .conditions
+        .into_iter()
+        .find(|condition| condition.type_ == "Healthy"))
 }

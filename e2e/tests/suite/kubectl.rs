@@ -4,10 +4,13 @@ use anyhow::{Context, ensure};
 use tenon_crds::ConditionStatus;
 use tenon_e2e::{SOON, Scenario, await_condition, worker};
 
-pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn the_hello_example_is_applied_shown_described_and_deleted(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let namespace = scenario.namespace.name();
     let kubectl = async |arguments: &[&str]| {
-        let arguments: Vec<_> = ["--namespace", namespace].iter().chain(arguments).copied().collect();
+        let arguments: Vec<_> =
+            ["--namespace", namespace].iter().chain(arguments).copied().collect();
         scenario.cluster.kubectl(&arguments).await
     };
     kubectl(&["apply", "-f", "examples/hello/worker.yaml"]).await?;
@@ -17,10 +20,14 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
     scenario.namespace.await_ready("hello", ConditionStatus::True).await?;
 
     let table = kubectl(&["get", "workers"]).await?;
-    let revision = scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
+    let revision =
+        scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
     let revision = revision.context("a ready Worker has a revision")?;
     ensure!(header(&table) == ["NAME", "READY", "HEALTHY", "URL", "REVISION", "AGE"], "{table}");
-    ensure!(table.contains(&host) && table.contains(&revision) && table.contains("True"), "{table}");
+    ensure!(
+        table.contains(&host) && table.contains(&revision) && table.contains("True"),
+        "{table}"
+    );
     let wide = kubectl(&["get", "wk", "-o", "wide"]).await?;
     ensure!(header(&wide).contains(&"POOL") && wide.contains("default"), "{wide}");
 
@@ -40,7 +47,10 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
     scenario.namespace.apply(&worker("broken", "export default {\n  fetch( {\n};\n")).await?;
     scenario.namespace.await_ready("broken", ConditionStatus::False).await?;
     let table = kubectl(&["get", "workers"]).await?;
-    ensure!(table.lines().any(|line| line.starts_with("broken") && line.contains("False")), "{table}");
+    ensure!(
+        table.lines().any(|line| line.starts_with("broken") && line.contains("False")),
+        "{table}"
+    );
     let described = kubectl(&["describe", "worker", "broken"]).await?;
     ensure!(described.contains("worker.js:"), "the place is named:\n{described}");
 
@@ -54,7 +64,15 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
     .await?;
     // The garbage collector deletes the objects that the Worker owned.
     await_condition("its revisions to be gone", SOON, async || {
-        let left = kubectl(&["get", "workerrevisions", "--selector", "tenon.dev/worker=hello", "-o", "name"]).await?;
+        let left = kubectl(&[
+            "get",
+            "workerrevisions",
+            "--selector",
+            "tenon.dev/worker=hello",
+            "-o",
+            "name",
+        ])
+        .await?;
         ensure!(left.is_empty(), "{left}");
         Ok(())
     })

@@ -10,11 +10,15 @@ use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 const CRD: &str = "workers.tenon.dev";
 
 /// Exclusive, because for a moment the API server accepts any object as a Worker.
-pub async fn a_malformed_stored_object_does_not_stop_the_others(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_malformed_stored_object_does_not_stop_the_others(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     store_malformed(&scenario).await.context("storing a malformed Worker")?;
     await_condition("an Event that reports it", SOON, async || {
-        let described =
-            scenario.cluster.kubectl(&["--namespace", scenario.namespace.name(), "describe", "worker", "odd"]).await?;
+        let described = scenario
+            .cluster
+            .kubectl(&["--namespace", scenario.namespace.name(), "describe", "worker", "odd"])
+            .await?;
         ensure!(described.contains("Malformed"), "{described}");
         Ok(())
     })

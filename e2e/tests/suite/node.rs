@@ -20,14 +20,24 @@ const SLOW: &str = "export default {
     },
 };";
 
-pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_killed_node_fails_only_what_had_begun_on_it(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();
     let nodes = vec![scenario.start_node(pool, "a").await?, scenario.start_node(pool, "b").await?];
     scenario.namespace.apply(&in_pool("slow", pool)).await?;
     let host = scenario.namespace.host("slow");
-    let serving = scenario.await_answer(&host, "done", SOON).await?.node.context("the router names the node")?;
-    let (victims, others): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.name() == serving);
-    let victim = victims.into_iter().next().with_context(|| format!("{serving} is none of this pool's nodes"))?;
+    let serving = scenario
+        .await_answer(&host, "done", SOON)
+        .await?
+        .node
+        .context("the router names the node")?;
+    let (victims, others): (Vec<_>, Vec<_>) =
+        nodes.into_iter().partition(|node| node.name() == serving);
+    let victim = victims
+        .into_iter()
+        .next()
+        .with_context(|| format!("{serving} is none of this pool's nodes"))?;
 
     let reads = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let writes = Prober::start(&scenario.router, Load::post(std::slice::from_ref(&host)));
@@ -42,7 +52,10 @@ pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -
     reads.ensure_no_failure().context("a GET can be repeated, so none may fail")?;
     let in_flight = |probe: &Probe| probe.began <= after_kill && probe.ended >= before_kill;
     let excused = |probe: &Probe| in_flight(probe) && is_node_lost(&probe.outcome);
-    ensure!(writes.failures().all(excused), "POSTs failed that had not begun on the node: {writes}");
+    ensure!(
+        writes.failures().all(excused),
+        "POSTs failed that had not begun on the node: {writes}"
+    );
     let survivor = others.first().context("one is left")?.name();
     let served_by = serving_after(&writes.probes, after_kill);
     ensure!(served_by == BTreeSet::from([survivor]), "{served_by:?} served after the kill");
@@ -52,8 +65,7 @@ pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -
 }
 
 /// A Worker with one line that makes V8 abort or never return.
-const KILLER: &str =
-    "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
+const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
 pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
     scenario: Scenario,
@@ -90,7 +102,8 @@ pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
     neighbours.ensure_no_failure().context("neighbours of a Worker that ends its process")?;
     await_condition("the status to say why", SOON, async || {
         let killer: Worker = namespace.api().get("killer").await?;
-        let quarantine = killer.status.and_then(|status| status.quarantine).context("it says nothing")?;
+        let quarantine =
+            killer.status.and_then(|status| status.quarantine).context("it says nothing")?;
         ensure!(nodes.iter().any(|node| node.name() == quarantine.node), "{quarantine:?}");
         Ok(())
     })
@@ -127,7 +140,10 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
     reads.ensure_no_failure().context("GETs")?;
     writes.ensure_no_failure().context("POSTs")?;
     let served_by = serving_after(&writes.probes, gone);
-    ensure!(served_by == BTreeSet::from([new.name()]), "{served_by:?} served after the old node had gone");
+    ensure!(
+        served_by == BTreeSet::from([new.name()]),
+        "{served_by:?} served after the old node had gone"
+    );
     end(vec![new]).await
 }
 
@@ -157,7 +173,12 @@ async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()>
     let mut connection = scenario.router.connection();
     await_condition("a refusal that says why", SOON, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 503 && answer.body.contains("no_node"), "{} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 503 && answer.body.contains("no_node"),
+            "{} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })
     .await

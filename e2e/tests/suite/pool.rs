@@ -37,17 +37,32 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     ensure!(deployment.spec.replicas == Some(3), "as many replicas as the pool's");
     let service = await_only::<Service>(&scenario, SOON).await?.spec.context("a spec")?;
     ensure!(service.cluster_ip.as_deref() == Some("None"), "a headless Service: {service:?}");
-    let ports: BTreeMap<_, _> =
-        service.ports.into_iter().flatten().filter_map(|port| Some((port.name?, port.port))).collect();
-    ensure!(ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101), "{ports:?}");
+    let ports: BTreeMap<_, _> = service
+        .ports
+        .into_iter()
+        .flatten()
+        .filter_map(|port| Some((port.name?, port.port)))
+        .collect();
+    ensure!(
+        ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101),
+        "{ports:?}"
+    );
     ensure!(ports.get("lane-0") == Some(&7102), "a lane where the pool does not say: {ports:?}");
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
     // The Deployment controller acts on the Deployment.
     await_only::<ReplicaSet>(&scenario, SOON).await?;
     await_condition("the pool's status", SOON, async || {
         let status = pools.get(name).await?.status.context("no status yet")?;
-        ensure!(status.conditions.iter().any(|condition| condition.type_ == "Ready"), "{:?}", status.conditions);
-        ensure!(status.selector.as_deref().is_some_and(|selector| selector.contains(name)), "{:?}", status.selector);
+        ensure!(
+            status.conditions.iter().any(|condition| condition.type_ == "Ready"),
+            "{:?}",
+            status.conditions
+        );
+        ensure!(
+            status.selector.as_deref().is_some_and(|selector| selector.contains(name)),
+            "{:?}",
+            status.selector
+        );
         Ok(())
     })
     .await?;
@@ -69,7 +84,9 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     await_none::<PodDisruptionBudget>(&scenario).await
 }
 
-pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let name = scenario.namespace.name();
     let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
     let pool = |max_cpu_ms: i32| {
@@ -119,9 +136,15 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
     await_condition("the pool to say what is missing", SOON, async || {
         let status = pools.get(name).await?.status.context("no status yet")?;
-        let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready").context("no condition")?;
+        let ready = status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == "Ready")
+            .context("no condition")?;
         ensure!(ready.reason == "ReferenceMissing", "{ready:?}");
-        let named = format!("spec.egress.caCertificates[0]: key \"ca.crt\" of ConfigMap {name} does not exist");
+        let named = format!(
+            "spec.egress.caCertificates[0]: key \"ca.crt\" of ConfigMap {name} does not exist"
+        );
         ensure!(ready.message.starts_with(&named), "{ready:?}");
         Ok(())
     })
@@ -135,7 +158,8 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     let template = async || {
         let deployment = await_only::<Deployment>(&scenario, SOON).await?;
         let digest = deployment.spec.template.metadata.and_then(|metadata| metadata.annotations);
-        let digest = digest.and_then(|mut all| all.remove("tenon.dev/references")).context("no digest")?;
+        let digest =
+            digest.and_then(|mut all| all.remove("tenon.dev/references")).context("no digest")?;
         anyhow::Ok((digest, deployment.spec.template.spec.context("a Pod's spec")?))
     };
     let (before, pod) = template().await?;
@@ -162,7 +186,10 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
 /// Returns the objects of a kind that belong to the pool named like the test's namespace.
 async fn of_pool<K>(scenario: &Scenario) -> anyhow::Result<Vec<K>>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
 {
     let label = format!("tenon.dev/pool={}", scenario.namespace.name());
     Ok(scenario.system().api::<K>().list(&ListParams::default().labels(&label)).await?.items)
@@ -170,7 +197,10 @@ where
 
 async fn await_only<K>(scenario: &Scenario, within: Duration) -> anyhow::Result<K>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
 {
     await_condition(&format!("the pool's {}", K::kind(&())), within, async || {
         let mut found = of_pool::<K>(scenario).await?;
@@ -182,7 +212,10 @@ where
 
 async fn await_none<K>(scenario: &Scenario) -> anyhow::Result<()>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
 {
     await_condition(&format!("the pool's {} to be gone", K::kind(&())), COLLECTED, async || {
         let found = of_pool::<K>(scenario).await?;

@@ -12,17 +12,22 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let router = format!("http://{}", scenario.router.address());
     let output = probe(&scenario, &["--router", &router, "--timeout", "30"]).await?;
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let steps: Vec<_> = said.lines().filter_map(|line| line.split_once(':')).map(|(step, _)| step).collect();
+    let steps: Vec<_> =
+        said.lines().filter_map(|line| line.split_once(':')).map(|(step, _)| step).collect();
     ensure!(steps == ["deployed", "ready", "answered", "deleted"], "{said}");
     ensure_nothing_is_left(&scenario).await
 }
 
-pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     // The catalog does not accept requests of clients.
     let wrong = format!("http://{}", scenario.catalog());
     let output = probe(&scenario, &["--router", &wrong, "--timeout", "10"]).await?;
@@ -32,7 +37,8 @@ pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(sce
     ensure_nothing_is_left(&scenario).await?;
 
     let router = format!("http://{}", scenario.router.address());
-    let output = probe(&scenario, &["--router", &router, "--timeout", "10", "--pool", "no-pool"]).await?;
+    let output =
+        probe(&scenario, &["--router", &router, "--timeout", "10", "--pool", "no-pool"]).await?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && complaint.contains("the response was 503"), "{complaint}");
     ensure_nothing_is_left(&scenario).await
@@ -40,7 +46,10 @@ pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(sce
 
 async fn probe(scenario: &Scenario, arguments: &[&str]) -> anyhow::Result<Output> {
     let mut command = Command::new(Process::binary("tenon-operator")?);
-    command.env("KUBECONFIG", scenario.cluster.kubeconfig()).stdin(Stdio::null()).kill_on_drop(true);
+    command
+        .env("KUBECONFIG", scenario.cluster.kubeconfig())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     command.args(["probe", "--worker-namespace", scenario.namespace.name()]).args(arguments);
     Ok(timeout(PATIENCE, command.output()).await??)
 }

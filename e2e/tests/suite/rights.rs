@@ -29,7 +29,9 @@ impl Request {
     /// Returns whether a right was missing. Status 403 alone does not show that: in a namespace
     /// that is being deleted, every creation is refused.
     fn is_forbidden(&self) -> bool {
-        self.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "forbid")
+        self.annotations
+            .get("authorization.k8s.io/decision")
+            .is_some_and(|decision| decision == "forbid")
     }
 }
 
@@ -55,9 +57,13 @@ struct ResponseStatus {
 /// The resource, group and verb of a request.
 type Use = (String, String, String);
 
-pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let log = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
-    let log = log.context("TENON_E2E_AUDIT_LOG is not set; the API server of deploy/cluster keeps such a log")?;
+    let log = log.context(
+        "TENON_E2E_AUDIT_LOG is not set; the API server of deploy/cluster keeps such a log",
+    )?;
     have_revisions_deleted(&scenario).await?;
     have_a_pool_read_what_it_refers_to(&scenario).await?;
     let account = scenario.account().user();
@@ -65,7 +71,8 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Sce
         let (used, refused) = uses(&std::fs::read_to_string(&log)?, account)?;
         ensure!(refused.is_empty(), "it was refused {refused:?}");
         // Rights on certificates are used by the test that issues some: tls.rs.
-        let expected: Vec<_> = rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
+        let expected: Vec<_> =
+            rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
         let idle = unused(&expected, &used);
         ensure!(idle.is_empty(), "never used: {}", idle.join("; "));
         Ok(())
@@ -86,7 +93,12 @@ async fn have_revisions_deleted(scenario: &Scenario) -> anyhow::Result<()> {
     // Kubernetes' timestamps have a resolution of one second, so which of the old ones are deleted
     // may vary.
     await_condition("the oldest revisions to be deleted", SOON, async || {
-        let left: Vec<_> = revisions.list(&ListParams::default()).await?.into_iter().map(|it| it.name_any()).collect();
+        let left: Vec<_> = revisions
+            .list(&ListParams::default())
+            .await?
+            .into_iter()
+            .map(|it| it.name_any())
+            .collect();
         ensure!(left.len() == 2, "there are {left:?}");
         Ok(())
     })
@@ -110,7 +122,11 @@ async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Resu
     let reason = async |reason: &str| {
         await_condition(&format!("the pool to be {reason}"), SOON, async || {
             let status = pools.get(name).await?.status.context("no status yet")?;
-            ensure!(status.conditions.iter().any(|condition| condition.reason == reason), "{:?}", status.conditions);
+            ensure!(
+                status.conditions.iter().any(|condition| condition.reason == reason),
+                "{:?}",
+                status.conditions
+            );
             Ok(())
         })
         .await
@@ -143,7 +159,9 @@ fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)>
     for line in log.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         let request: Request = serde_json::from_str(line)?;
         let is_forbidden = request.is_forbidden();
-        let Some(object) = request.object_ref.filter(|_| request.user.username == user) else { continue };
+        let Some(object) = request.object_ref.filter(|_| request.user.username == user) else {
+            continue;
+        };
         let resource = match object.subresource {
             Some(subresource) => format!("{}/{subresource}", object.resource),
             None => object.resource,

@@ -46,7 +46,10 @@ pub async fn an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field(
         judge.try_all::<RuntimePool>(Mutant::all_of(good::pool())).await?,
     ];
     for Verdict { taken, refused, .. } in &verdicts {
-        ensure!(taken + refused >= ENOUGH && *taken > 0, "too few were tried: {taken} taken, {refused} refused");
+        ensure!(
+            taken + refused >= ENOUGH && *taken > 0,
+            "too few were tried: {taken} taken, {refused} refused"
+        );
     }
     for rule in judge.rules.iter().filter(|rule| !rule.is_of_changes) {
         let quoted = verdicts.iter().any(|verdict| verdict.quoted.contains(&rule.message));
@@ -55,10 +58,13 @@ pub async fn an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field(
     Ok(())
 }
 
-pub async fn the_largest_object_that_the_schema_allows_is_taken(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn the_largest_object_that_the_schema_allows_is_taken(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let largest = good::largest_worker();
     let collection = Worker::collection(scenario.namespace.name());
-    let taken: Worker = create(&scenario.cluster.client(), &collection, largest.to_string()).await?;
+    let taken: Worker =
+        create(&scenario.cluster.client(), &collection, largest.to_string()).await?;
     for (collection, object) in taken.consequences(scenario.namespace.name())? {
         let _: Value = create(&scenario.cluster.client(), &collection, object.to_string()).await?;
     }
@@ -68,22 +74,26 @@ pub async fn the_largest_object_that_the_schema_allows_is_taken(scenario: Scenar
 pub async fn the_schema_lets_no_revision_be_changed(scenario: Scenario) -> anyhow::Result<()> {
     let client = scenario.cluster.client();
     let collection = WorkerRevision::collection(scenario.namespace.name());
-    let stored: Value =
-        client.request(http::Request::post(&collection).body(good::revision().to_string().into())?).await?;
+    let stored: Value = client
+        .request(http::Request::post(&collection).body(good::revision().to_string().into())?)
+        .await?;
     let name = stored["metadata"]["name"].as_str().context("a name")?;
     let uri = format!("{collection}/{name}?dryRun=All&fieldValidation=Strict");
 
     let mutants = Mutant::all_of(stored.clone()).into_iter().filter(Mutant::spares_metadata);
     let (client, uri) = (&client, &uri);
     let answers = stream::iter(mutants).map(|mutant| async move {
-        let answer = client.request::<Value>(http::Request::put(uri).body(mutant.body().into())?).await;
+        let answer =
+            client.request::<Value>(http::Request::put(uri).body(mutant.body().into())?).await;
         anyhow::Ok((mutant, answer))
     });
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_ONCE));
     let mut immutable = 0;
     while let Some(answer) = answers.next().await {
         match answer? {
-            (mutant, Ok(taken)) => ensure!(taken["spec"] == stored["spec"], "it was changed: {mutant}"),
+            (mutant, Ok(taken)) => {
+                ensure!(taken["spec"] == stored["spec"], "it was changed: {mutant}")
+            }
             (_, Err(kube::Error::Api(status))) if status.code < 500 => {
                 let said = "spec: a WorkerRevision is immutable; change the Worker instead";
                 immutable += usize::from(status.message.contains(said));
@@ -105,7 +115,8 @@ struct Rule {
 impl Rule {
     fn all(scenario: &Scenario) -> anyhow::Result<Vec<Self>> {
         let rules = scenario.cluster.rules()?.into_iter().map(|rule| {
-            let message = rule.message.with_context(|| format!("the rule {} has no message", rule.rule))?;
+            let message =
+                rule.message.with_context(|| format!("the rule {} has no message", rule.rule))?;
             Ok(Self { message, is_of_changes: rule.rule.contains("oldSelf") })
         });
         rules.collect()
@@ -144,7 +155,12 @@ impl Judge {
     fn new(scenario: &Scenario) -> anyhow::Result<Self> {
         let namespace = scenario.namespace.name().to_owned();
         let rules = Rule::all(scenario)?;
-        Ok(Self { client: scenario.cluster.client(), namespace, rules, approved: RefCell::default() })
+        Ok(Self {
+            client: scenario.cluster.client(),
+            namespace,
+            rules,
+            approved: RefCell::default(),
+        })
     }
 
     /// Tries all mutants of a kind.
@@ -152,7 +168,8 @@ impl Judge {
     /// # Errors
     /// Fails if the API server accepted an unusable object, or did not say what is wrong with one.
     async fn try_all<K: Kind>(&self, mutants: Vec<Mutant>) -> anyhow::Result<Verdict> {
-        let judgements = stream::iter(mutants).map(async |mutant| (self.try_one::<K>(&mutant).await, mutant));
+        let judgements =
+            stream::iter(mutants).map(async |mutant| (self.try_one::<K>(&mutant).await, mutant));
         let mut judgements = std::pin::pin!(judgements.buffer_unordered(AT_ONCE));
         let (mut verdict, mut misjudged) = (Verdict::default(), Vec::new());
         while let Some((judgement, mutant)) = judgements.next().await {
@@ -170,31 +187,45 @@ impl Judge {
         }
         let count = misjudged.len();
         misjudged.truncate(20);
-        ensure!(count == 0, "{count} are misjudged (seed {SEED:#x}), among them:\n{}", misjudged.join("\n"));
+        ensure!(
+            count == 0,
+            "{count} are misjudged (seed {SEED:#x}), among them:\n{}",
+            misjudged.join("\n")
+        );
         Ok(verdict)
     }
 
     async fn try_one<K: Kind>(&self, mutant: &Mutant) -> anyhow::Result<Judgement> {
-        let taken: Value = match create(&self.client, &K::collection(&self.namespace), mutant.body()).await {
-            Ok(taken) => taken,
-            Err(kube::Error::Api(status)) => {
-                ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
-                // Rules that are too expensive to evaluate exceed the API server's cost budget.
-                ensure!(!status.message.contains("cost"), "too costly: {status:?}");
-                ensure!(is_named(mutant, &status, &self.rules), "names no field: {status:?}");
-                return Ok(Judgement::Refused(quoted(&status, &self.rules)));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let object: K = serde_json::from_value(taken.clone()).context("was taken, and does not fit our type")?;
+        let taken: Value =
+            match create(&self.client, &K::collection(&self.namespace), mutant.body()).await {
+                Ok(taken) => taken,
+                Err(kube::Error::Api(status)) => {
+                    ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
+                    // Rules that are too expensive to evaluate exceed the API server's cost budget.
+                    ensure!(!status.message.contains("cost"), "too costly: {status:?}");
+                    ensure!(is_named(mutant, &status, &self.rules), "names no field: {status:?}");
+                    return Ok(Judgement::Refused(quoted(&status, &self.rules)));
+                }
+                Err(error) => return Err(error.into()),
+            };
+        let object: K = serde_json::from_value(taken.clone())
+            .context("was taken, and does not fit our type")?;
         let kept = serde_json::to_value(&object)?;
-        ensure!(essence(&kept["spec"]) == essence(&taken["spec"]), "our type keeps only {}", kept["spec"]);
-        let consequences = object.consequences(&self.namespace).context("was taken, and the operator refuses it")?;
+        ensure!(
+            essence(&kept["spec"]) == essence(&taken["spec"]),
+            "our type keeps only {}",
+            kept["spec"]
+        );
+        let consequences = object
+            .consequences(&self.namespace)
+            .context("was taken, and the operator refuses it")?;
         for (collection, object) in consequences {
             let object = object.to_string();
             if !self.approved.borrow().contains(&object) {
                 let made = create::<Value>(&self.client, &collection, object.clone()).await;
-                made.with_context(|| format!("was taken, and what becomes of it is not: {collection}"))?;
+                made.with_context(|| {
+                    format!("was taken, and what becomes of it is not: {collection}")
+                })?;
                 self.approved.borrow_mut().insert(object);
             }
         }
@@ -202,7 +233,11 @@ impl Judge {
     }
 }
 
-async fn create<K: serde::de::DeserializeOwned>(client: &Client, collection: &str, body: String) -> kube::Result<K> {
+async fn create<K: serde::de::DeserializeOwned>(
+    client: &Client,
+    collection: &str,
+    body: String,
+) -> kube::Result<K> {
     let request = http::Request::post(format!("{collection}?dryRun=All&fieldValidation=Strict"));
     client.request(request.body(body.into()).map_err(kube::Error::HttpError)?).await
 }
@@ -210,7 +245,8 @@ async fn create<K: serde::de::DeserializeOwned>(client: &Client, collection: &st
 /// Returns the messages of the rules that a refusal quotes.
 fn quoted(status: &Status, rules: &[Rule]) -> Vec<String> {
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
-    let quoted = rules.iter().filter(|rule| causes.iter().any(|cause| rule.is_quoted_in(&cause.message)));
+    let quoted =
+        rules.iter().filter(|rule| causes.iter().any(|cause| rule.is_quoted_in(&cause.message)));
     quoted.map(|rule| rule.message.clone()).collect()
 }
 
@@ -241,7 +277,8 @@ fn essence(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, value)| (name.clone(), essence(value)));
-            let there: serde_json::Map<_, _> = fields.filter(|(_, value)| !value.is_null()).collect();
+            let there: serde_json::Map<_, _> =
+                fields.filter(|(_, value)| !value.is_null()).collect();
             if there.is_empty() { Value::Null } else { there.into() }
         }
         Value::Array(items) if items.is_empty() => Value::Null,

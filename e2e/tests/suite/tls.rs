@@ -9,8 +9,8 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use tenon_crds::{ConditionStatus, ServiceBinding};
 use tenon_e2e::{
-    Account, Load, Namespace, Node, Operator, Prober, Router, SOON, Scenario, Service, Speaks, Volumes, answering,
-    await_condition, worker,
+    Account, Load, Namespace, Node, Operator, Prober, Router, SOON, Scenario, Service, Speaks,
+    Volumes, answering, await_condition, worker,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -22,7 +22,9 @@ const REPLACED: Duration = Duration::from_secs(90);
 /// The content type of a TLS alert record, the only kind sent before the connection is closed.
 const ALERT: u8 = 21;
 
-pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn certificates_are_made_and_renewed_and_no_request_fails(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     // Two leading operators would write the same status.
     let mut shared = scenario.operator().await;
     shared.take().context("there is an operator")?.terminate().await?;
@@ -43,13 +45,16 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let (cluster, door) = (&scenario.cluster, inner.address());
     let account = Account::create(cluster, &system, &logs).await?;
     // The operator starts without a certificate and issues its own.
-    let operator = Operator::start("operator-tls", account.kubeconfig(), speaks, door, system.name(), &logs).await?;
+    let operator =
+        Operator::start("operator-tls", account.kubeconfig(), speaks, door, system.name(), &logs)
+            .await?;
     catalog.set_backends(vec![operator.catalog()]);
     let first = await_secrets(&system, |_| true).await?;
     volumes.mounted().await?;
 
     let address = catalog.address();
-    let start_node = async |name: &str| Node::start(name, "tls", speaks, address, door, &system, &logs).await;
+    let start_node =
+        async |name: &str| Node::start(name, "tls", speaks, address, door, &system, &logs).await;
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", speaks, address, &logs).await?;
     inner.set_backends(vec![router.internal_address()]);
@@ -57,9 +62,13 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let mut hello = worker("hello", &answering("hello"));
     hello.spec.pool = "tls".to_owned();
     scenario.namespace.apply(&hello).await?;
-    let mut caller = worker("caller", "export default { fetch(request, env) { return env.HELLO.fetch(request) } };");
+    let mut caller = worker(
+        "caller",
+        "export default { fetch(request, env) { return env.HELLO.fetch(request) } };",
+    );
     caller.spec.pool = "tls".to_owned();
-    caller.spec.services = vec![ServiceBinding { name: "HELLO".to_owned(), worker: "hello".to_owned() }];
+    caller.spec.services =
+        vec![ServiceBinding { name: "HELLO".to_owned(), worker: "hello".to_owned() }];
     scenario.namespace.apply(&caller).await?;
     scenario.namespace.await_ready("caller", ConditionStatus::True).await?;
     let hosts = ["hello", "caller"].map(|name| scenario.namespace.host(name));
@@ -67,14 +76,21 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
         let mut connection = router.connection();
         await_condition("an answer", SOON, async || {
             let answer = connection.get(host, "/").await?;
-            ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
+            ensure!(
+                answer.status == 200 && answer.body == "hello",
+                "{} {}",
+                answer.status,
+                answer.body
+            );
             Ok(())
         })
         .await?;
     }
-    for (who, address) in
-        [("operator", operator.catalog()), ("router", router.internal_address()), ("node", node.shard(0))]
-    {
+    for (who, address) in [
+        ("operator", operator.catalog()),
+        ("router", router.internal_address()),
+        ("node", node.shard(0)),
+    ] {
         ensure!(is_refused(address).await?, "the {who} lets somebody in who shows nothing");
     }
 
@@ -82,11 +98,13 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     prober.serve(100).await?;
     // All first certificates are gone, including the authority, which no process trusts any more.
     let replaced = |now: &BTreeMap<String, Secret>| {
-        let has = |name: &String, key, text: &[u8]| value(&now[name], key).windows(text.len()).any(|it| it == text);
+        let has = |name: &String, key, text: &[u8]| {
+            value(&now[name], key).windows(text.len()).any(|it| it == text)
+        };
         let authority = value(&first["tenon-ca"], "tls.crt");
-        first
-            .iter()
-            .all(|(name, before)| !has(name, "tls.crt", value(before, "tls.crt")) && !has(name, "ca.crt", authority))
+        first.iter().all(|(name, before)| {
+            !has(name, "tls.crt", value(before, "tls.crt")) && !has(name, "ca.crt", authority)
+        })
     };
     await_secrets(&system, replaced).await?;
     prober.serve(100).await?;
@@ -119,10 +137,12 @@ async fn await_secrets(
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
     await_condition("the certificates", REPLACED, async || {
         let secrets = system.api::<Secret>().list(&ListParams::default()).await?;
-        let secrets: BTreeMap<_, _> = secrets.into_iter().map(|secret| (secret.name_any(), secret)).collect();
+        let secrets: BTreeMap<_, _> =
+            secrets.into_iter().map(|secret| (secret.name_any(), secret)).collect();
         let names: Vec<_> = secrets.keys().collect();
         ensure!(
-            names == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
+            names
+                == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
             "there are {names:?}"
         );
         ensure!(are_right(&secrets), "they are as they were");

@@ -61,37 +61,61 @@ export default {
 } satisfies { fetch(request: Request): Promise<Response> };
 ";
 
-const MENU: &str = r#"{ "items": [{ "name": "soup", "price": 4 }, { "name": "bread", "price": 2 }] }"#;
+const MENU: &str =
+    r#"{ "items": [{ "name": "soup", "price": 4 }, { "name": "bread", "price": 2 }] }"#;
 
 pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_places(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
     let view = VIEW.replace("./total.ts", "./lib/total.ts");
-    let modules =
-        [("worker.tsx", WORKER), ("view.tsx", &view), ("h.ts", H), ("lib/total.ts", TOTAL), ("menu.json", MENU)];
+    let modules = [
+        ("worker.tsx", WORKER),
+        ("view.tsx", &view),
+        ("h.ts", H),
+        ("lib/total.ts", TOTAL),
+        ("menu.json", MENU),
+    ];
     namespace.apply(&typescript("menu", &modules)).await?;
     let host = namespace.host("menu");
     scenario.await_answer(&host, "<ul><li>soup</li><li>bread</li></ul> 6 EUR", SOON).await?;
 
     let answer = scenario.router.connection().get(&host, "/empty").await?;
-    ensure!(answer.status == 500 && !answer.body.contains("menu"), "{} {}", answer.status, answer.body);
+    ensure!(
+        answer.status == 500 && !answer.body.contains("menu"),
+        "{} {}",
+        answer.status,
+        answer.body
+    );
     let line = logged(&scenario, "RangeError: an empty menu").await?;
-    let text = line["fields"]["message"].as_str().or(line["message"].as_str()).context("a line without a message")?;
+    let text = line["fields"]["message"]
+        .as_str()
+        .or(line["message"].as_str())
+        .context("a line without a message")?;
     for place in ["lib/total.ts:13:11: ", "at total (lib/total.ts:13:11)", "worker.tsx:12:"] {
         ensure!(text.contains(place), "{place:?} is not in {text}");
     }
     Ok(())
 }
 
-pub async fn a_syntax_error_in_typescript_names_the_authors_place(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_syntax_error_in_typescript_names_the_authors_place(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let bad = TOTAL.replace("const why: string = 'an empty menu';", "const why: string = ;");
-    let modules =
-        [("worker.tsx", WORKER), ("view.tsx", VIEW), ("h.ts", H), ("lib/total.ts", &*bad), ("menu.json", MENU)];
+    let modules = [
+        ("worker.tsx", WORKER),
+        ("view.tsx", VIEW),
+        ("h.ts", H),
+        ("lib/total.ts", &*bad),
+        ("menu.json", MENU),
+    ];
     scenario.namespace.apply(&typescript("menu", &modules)).await?;
     let ready = scenario.namespace.await_ready("menu", ConditionStatus::False).await?;
     ensure!(ready.reason == "SyntaxError", "{ready:?}");
-    ensure!(ready.message.starts_with("lib/total.ts:12:25: Unexpected token\n  12 | "), "{ready:?}");
+    ensure!(
+        ready.message.starts_with("lib/total.ts:12:25: Unexpected token\n  12 | "),
+        "{ready:?}"
+    );
     Ok(())
 }
 
@@ -111,7 +135,10 @@ pub async fn an_error_of_typescript_that_starts_names_the_authors_place_in_the_s
         healthy.context("nobody has complained")
     })
     .await?;
-    ensure!(condition.message.contains("worker_start_failed at lib/total.ts:13:11 on"), "{condition:?}");
+    ensure!(
+        condition.message.contains("worker_start_failed at lib/total.ts:13:11 on"),
+        "{condition:?}"
+    );
     Ok(())
 }
 

@@ -50,12 +50,15 @@ async fn closed(scenario: &Scenario, host: &str) -> anyhow::Result<[u64; 2]> {
     Ok(["clean", "unclean"].map(|how| closed[how].as_u64().unwrap_or_default()))
 }
 
-pub async fn a_web_socket_echoes_in_both_versions_of_http(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_web_socket_echoes_in_both_versions_of_http(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     scenario.namespace.apply(&echo("echo", "only", None)).await?;
     let host = scenario.namespace.host("echo");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
     for version in VERSIONS {
-        let mut socket = open(&scenario, version, &host).await.with_context(|| format!("{version:?}"))?;
+        let mut socket =
+            open(&scenario, version, &host).await.with_context(|| format!("{version:?}"))?;
         ensure!(socket.protocol() == Some("talk"), "{:?}", socket.protocol());
         let large = (0..10 << 20).map(|i| (i % 251) as u8).collect::<Vec<_>>();
         for message in [
@@ -85,7 +88,10 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
         let mut socket = open(&scenario, version, &host).await?;
         socket.send("close").await?;
         let closed_by_worker = socket.closed().await?;
-        ensure!(closed_by_worker == Closed { code: 4001, reason: "as you wish".to_owned() }, "{closed_by_worker:?}");
+        ensure!(
+            closed_by_worker == Closed { code: 4001, reason: "as you wish".to_owned() },
+            "{closed_by_worker:?}"
+        );
 
         let mut vanishing = open(&scenario, version, &host).await?;
         ensure!(vanishing.ask("still here").await? == "still here");
@@ -101,7 +107,9 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
     Ok(())
 }
 
-pub async fn a_web_socket_that_is_read_slowly_loses_nothing(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_web_socket_that_is_read_slowly_loses_nothing(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     scenario.namespace.apply(&echo("slow", "only", None)).await?;
     let host = scenario.namespace.host("slow");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
@@ -114,7 +122,9 @@ pub async fn a_web_socket_that_is_read_slowly_loses_nothing(scenario: Scenario) 
         }
         for i in 0..64 {
             match socket.receive().await? {
-                Message::Binary(piece) => ensure!(piece.len() == 256 * 1024 && piece.iter().all(|byte| *byte == i)),
+                Message::Binary(piece) => {
+                    ensure!(piece.len() == 256 * 1024 && piece.iter().all(|byte| *byte == i))
+                }
                 other => bail!("{other:?} came"),
             }
         }
@@ -144,15 +154,21 @@ pub async fn an_open_web_socket_stays_with_its_revision(scenario: Scenario) -> a
     Ok(())
 }
 
-pub async fn a_killed_node_ends_its_web_sockets_and_they_open_elsewhere(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_killed_node_ends_its_web_sockets_and_they_open_elsewhere(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();
     let nodes = vec![scenario.start_node(pool, "a").await?, scenario.start_node(pool, "b").await?];
     scenario.namespace.apply(&echo("chat", "only", Some(pool))).await?;
     let host = scenario.namespace.host("chat");
     let first = scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
     let serving = first.node.context("the router names the node")?;
-    let (victims, others): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.name() == serving);
-    let victim = victims.into_iter().next().with_context(|| format!("{serving} is none of this pool's nodes"))?;
+    let (victims, others): (Vec<_>, Vec<_>) =
+        nodes.into_iter().partition(|node| node.name() == serving);
+    let victim = victims
+        .into_iter()
+        .next()
+        .with_context(|| format!("{serving} is none of this pool's nodes"))?;
 
     let mut sockets = Vec::new();
     for version in VERSIONS {

@@ -13,7 +13,8 @@ pub async fn an_applied_worker_answers(scenario: Scenario) -> anyhow::Result<()>
     let status = scenario.namespace.worker("greeter").await?.status.context("no status")?;
     ensure!(status.url.as_deref().is_some_and(|url| url.contains(&host)), "{:?}", status.url);
     ensure!(status.address.map(|address| address.url) == status.url, "both are where it answers");
-    let holds: Vec<_> = status.conditions.iter().filter(|c| c.status == ConditionStatus::True).collect();
+    let holds: Vec<_> =
+        status.conditions.iter().filter(|c| c.status == ConditionStatus::True).collect();
     ensure!(holds.len() == 4, "{:?}", status.conditions);
     Ok(())
 }
@@ -32,7 +33,10 @@ pub async fn an_update_switches_without_a_failed_request(scenario: Scenario) -> 
 
     report.ensure_no_failure()?;
     let bodies = report.bodies();
-    ensure!(bodies.keys().eq(&["new", "old"]), "each request is served by one revision or the other: {bodies:?}");
+    ensure!(
+        bodies.keys().eq(&["new", "old"]),
+        "each request is served by one revision or the other: {bodies:?}"
+    );
     Ok(())
 }
 
@@ -59,9 +63,12 @@ pub async fn a_change_of_its_secret_is_served(scenario: Scenario) -> anyhow::Res
     prober.stop().await?.ensure_no_failure()
 }
 
-pub async fn a_worker_waits_for_its_config_map_and_secret(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_worker_waits_for_its_config_map_and_secret(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let mut early = telling_secret("early");
-    early.spec.source = Source { modules: None, config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }) };
+    early.spec.source =
+        Source { modules: None, config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }) };
     scenario.namespace.apply(&early).await?;
     let ready = scenario.namespace.await_ready("early", ConditionStatus::False).await?;
     ensure!(ready.message.contains("\"code\""), "the message names what is missing: {ready:?}");
@@ -80,19 +87,27 @@ pub async fn a_bad_update_names_the_place_while_the_last_good_revision_serves_on
     let host = scenario.namespace.host("careful");
     scenario.await_answer(&host, "good", SOON).await?;
     scenario.namespace.await_ready("careful", ConditionStatus::True).await?;
-    let good = scenario.namespace.worker("careful").await?.status.context("no status")?.latest_revision;
+    let good =
+        scenario.namespace.worker("careful").await?.status.context("no status")?.latest_revision;
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let bad = "export default {\n  fetch() {\n    return new Response(;\n  },\n};\n";
     scenario.namespace.apply(&worker("careful", bad)).await?;
     let ready = scenario.namespace.await_ready("careful", ConditionStatus::False).await?;
-    ensure!(ready.message.contains("worker.js:3:25"), "the message names file, line and column: {ready:?}");
+    ensure!(
+        ready.message.contains("worker.js:3:25"),
+        "the message names file, line and column: {ready:?}"
+    );
     prober.serve(50).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["good"]), "{report}");
     let status = scenario.namespace.worker("careful").await?.status.context("no status")?;
-    ensure!(status.latest_revision == good, "{:?} serves, {good:?} was good", status.latest_revision);
+    ensure!(
+        status.latest_revision == good,
+        "{:?} serves, {good:?} was good",
+        status.latest_revision
+    );
 
     scenario.namespace.apply(&worker("careful", &answering("mended"))).await?;
     scenario.await_answer(&host, "mended", SOON).await?;
@@ -109,13 +124,20 @@ pub async fn a_deleted_worker_answers_404(scenario: Scenario) -> anyhow::Result<
     let mut connection = scenario.router.connection();
     tenon_e2e::await_condition("the route to be gone", SOON, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 404 && answer.body.contains("worker_not_found"), "{} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 404 && answer.body.contains("worker_not_found"),
+            "{} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })
     .await
 }
 
-pub async fn of_two_workers_with_one_route_the_older_keeps_it(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn of_two_workers_with_one_route_the_older_keeps_it(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let host = format!("shop.{}.example.com", scenario.namespace.name());
     let claiming = |name: &str, text: &str| {
         let mut worker = worker(name, &answering(text));
@@ -137,7 +159,9 @@ pub async fn of_two_workers_with_one_route_the_older_keeps_it(scenario: Scenario
     Ok(())
 }
 
-pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let source = "export default { fetch() { throw new Error('the password is swordfish'); } };";
     scenario.namespace.apply(&worker("thrower", source)).await?;
     let mut connection = scenario.router.connection();
@@ -148,11 +172,16 @@ pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(scena
         Ok(answer)
     })
     .await?;
-    ensure!(answer.body.contains("worker_exception") && !answer.body.contains("swordfish"), "{}", answer.body);
+    ensure!(
+        answer.body.contains("worker_exception") && !answer.body.contains("swordfish"),
+        "{}",
+        answer.body
+    );
     Ok(())
 }
 
-const TELL_SECRET: &str = "export default { fetch(request, env) { return new Response(env.TOKEN); } };";
+const TELL_SECRET: &str =
+    "export default { fetch(request, env) { return new Response(env.TOKEN); } };";
 
 fn telling_secret(name: &str) -> Worker {
     let mut worker = worker(name, TELL_SECRET);
@@ -163,6 +192,9 @@ fn telling_secret(name: &str) -> Worker {
 
 fn from_config_map(name: &str, config_map: &str) -> Worker {
     let mut worker = worker(name, "");
-    worker.spec.source = Source { modules: None, config_map_ref: Some(ConfigMapRef { name: config_map.to_owned() }) };
+    worker.spec.source = Source {
+        modules: None,
+        config_map_ref: Some(ConfigMapRef { name: config_map.to_owned() }),
+    };
     worker
 }

@@ -38,8 +38,10 @@ struct Handed {
 
 pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     let workers = &load.shape().workers;
-    let (owners, inboxes): (Vec<_>, Vec<_>) = (0..load.shape().threads).map(|_| mpsc::unbounded_channel()).unzip();
-    let ends = inboxes.into_iter().map(|inbox| Some(Ends { inbox, owners: owners.clone() })).collect();
+    let (owners, inboxes): (Vec<_>, Vec<_>) =
+        (0..load.shape().threads).map(|_| mpsc::unbounded_channel()).unzip();
+    let ends =
+        inboxes.into_iter().map(|inbox| Some(Ends { inbox, owners: owners.clone() })).collect();
     // A queue closes only after all its senders are dropped, so none may stay here.
     drop(owners);
     let ends: Mutex<Vec<Option<Ends>>> = Mutex::new(ends);
@@ -58,7 +60,9 @@ async fn own_isolates(mut inbox: mpsc::UnboundedReceiver<Job>, pinned: Pinned) {
         let pinned = Rc::clone(&pinned);
         tokio::task::spawn_local(async move {
             let response = pinned.serve(&worker, request).await;
-            answer.send(response).unwrap_or_else(|_| unreachable!("a client waits until it is served"));
+            answer
+                .send(response)
+                .unwrap_or_else(|_| unreachable!("a client waits until it is served"));
         });
     }
 }

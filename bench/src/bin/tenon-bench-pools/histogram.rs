@@ -66,14 +66,17 @@ mod sparse {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub fn serialize<S: Serializer>(counts: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
-        let filled: Vec<(usize, u64)> = counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
+        let filled: Vec<(usize, u64)> =
+            counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
         filled.serialize(serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
         let mut counts = vec![0; super::BUCKETS];
         for (bucket, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
-            let place = counts.get_mut(bucket).ok_or_else(|| serde::de::Error::custom("there is no such bucket"))?;
+            let place = counts
+                .get_mut(bucket)
+                .ok_or_else(|| serde::de::Error::custom("there is no such bucket"))?;
             *place = count;
         }
         Ok(counts)

@@ -17,7 +17,11 @@ struct Legacy {
 }
 
 pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
-    load.run(async |_| Legacy { sandbox, workers: load.shape().workers.all(), outside: Outside::new(sandbox.origin()) })
+    load.run(async |_| Legacy {
+        sandbox,
+        workers: load.shape().workers.all(),
+        outside: Outside::new(sandbox.origin()),
+    })
 }
 
 impl Server for Legacy {

@@ -54,7 +54,11 @@ impl Window {
     pub fn to_args(self) -> [String; 4] {
         let Self { measured, requests } = self;
         let pairs = [("--measured", measured), ("--requests", requests)];
-        pairs.map(|(name, value)| [name.to_owned(), value.to_string()]).concat().try_into().expect("two pairs")
+        pairs
+            .map(|(name, value)| [name.to_owned(), value.to_string()])
+            .concat()
+            .try_into()
+            .expect("two pairs")
     }
 }
 
@@ -105,7 +109,10 @@ impl Load {
     ///
     /// # Errors
     /// Fails if the CPU time or the memory of the process cannot be read.
-    pub fn run<S: Server + 'static>(&self, build: impl AsyncFn(usize) -> S + Sync) -> anyhow::Result<Measurement> {
+    pub fn run<S: Server + 'static>(
+        &self,
+        build: impl AsyncFn(usize) -> S + Sync,
+    ) -> anyhow::Result<Measurement> {
         let Shape { threads, clients, .. } = self.shape;
         let course = Arc::new(Course {
             phase: AtomicU8::new(WARM_UP),
@@ -133,7 +140,9 @@ impl Load {
 
     /// Opens the window, and closes it after enough time and requests.
     fn coordinate(&self, course: &Course) -> anyhow::Result<Measured> {
-        let answered = || course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>();
+        let answered = || {
+            course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>()
+        };
         self.warm_up()?;
         let (began, count, cpu) = (Instant::now(), answered(), usage::cpu()?);
         course.phase.store(MEASURED, Ordering::Relaxed);
@@ -142,7 +151,9 @@ impl Load {
             thread::sleep(LOOK);
             memory = memory.max(usage::resident()?);
             let (lasted, requests) = (began.elapsed(), answered() - count);
-            if lasted >= Duration::from_millis(self.window.measured) && requests >= self.window.requests {
+            if lasted >= Duration::from_millis(self.window.measured)
+                && requests >= self.window.requests
+            {
                 return Ok(Measured { requests, lasted, cpu: usage::cpu()? - cpu, memory });
             }
         }
@@ -152,9 +163,12 @@ impl Load {
     /// gets to optimise on a machine with other load. Threads that mostly wait never use that much,
     /// so the wait has a time limit.
     fn warm_up(&self) -> anyhow::Result<()> {
-        let cores = thread::available_parallelism().map_or(1, usize::from).min(self.shape.threads) as u32;
+        let cores =
+            thread::available_parallelism().map_or(1, usize::from).min(self.shape.threads) as u32;
         let (began, cpu) = (Instant::now(), usage::cpu()?);
-        while usage::cpu()? - cpu < self.shape.warm_up * cores && began.elapsed() < self.shape.warm_up * PATIENCE {
+        while usage::cpu()? - cpu < self.shape.warm_up * cores
+            && began.elapsed() < self.shape.warm_up * PATIENCE
+        {
             thread::sleep(LOOK);
         }
         Ok(())
@@ -169,8 +183,16 @@ struct Measured {
 }
 
 /// Runs one thread.
-fn serve<S: Server + 'static>(course: &Arc<Course>, index: usize, clients: usize, build: &impl AsyncFn(usize) -> S) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+fn serve<S: Server + 'static>(
+    course: &Arc<Course>,
+    index: usize,
+    clients: usize,
+    build: &impl AsyncFn(usize) -> S,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be made");
     let local = LocalSet::new();
     let latencies = local.block_on(&runtime, async {
         let server = Rc::new(build(index).await);
@@ -191,7 +213,12 @@ fn serve<S: Server + 'static>(course: &Arc<Course>, index: usize, clients: usize
 }
 
 /// Runs one client.
-async fn ask<S: Server>(course: Arc<Course>, index: usize, client: usize, server: Rc<S>) -> Histogram {
+async fn ask<S: Server>(
+    course: Arc<Course>,
+    index: usize,
+    client: usize,
+    server: Rc<S>,
+) -> Histogram {
     let mut latencies = Histogram::default();
     // The seed makes the same choices in every run.
     let mut random = fastrand::Rng::with_seed((index << 16 | client) as u64);

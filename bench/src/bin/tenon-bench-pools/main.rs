@@ -115,14 +115,21 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     std::fs::write(&snapshot, sandbox::snapshot()).context("cannot write the snapshot")?;
     let origin = Origin::serve()?;
 
-    let chosen = |scenario: &Scenario| args.scenarios.is_empty() || args.scenarios.contains(scenario);
+    let chosen =
+        |scenario: &Scenario| args.scenarios.is_empty() || args.scenarios.contains(scenario);
     let mut report = Report::default();
     let before = Machine::now()?;
     for round in 1..=args.rounds {
         for scenario in Scenario::value_variants().iter().copied().filter(chosen) {
             eprintln!("round {round} of {}: {scenario}", args.rounds);
             for &architecture in scenario.contenders() {
-                let measurement = measure_apart(architecture, scenario, &snapshot, origin.address(), args.window)?;
+                let measurement = measure_apart(
+                    architecture,
+                    scenario,
+                    &snapshot,
+                    origin.address(),
+                    args.window,
+                )?;
                 report.add(architecture, scenario, measurement);
             }
         }
@@ -141,10 +148,17 @@ fn measure_apart(
 ) -> anyhow::Result<Measurement> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("measure").arg(name(architecture)).arg(name(scenario));
-    command.arg("--snapshot").arg(snapshot).arg("--origin").arg(origin.to_string()).args(window.to_args());
-    let output = command.stderr(Stdio::inherit()).output().context("cannot run this program again")?;
+    command
+        .arg("--snapshot")
+        .arg(snapshot)
+        .arg("--origin")
+        .arg(origin.to_string())
+        .args(window.to_args());
+    let output =
+        command.stderr(Stdio::inherit()).output().context("cannot run this program again")?;
     ensure!(output.status.success(), "{architecture}, {scenario}: {}", output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| format!("{architecture}, {scenario}: not a measurement"))
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("{architecture}, {scenario}: not a measurement"))
 }
 
 /// Returns the value's name on the command line.

@@ -30,9 +30,13 @@ impl Origin {
     /// Fails if no port is available.
     pub fn serve() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).context("no port for the origin")?;
+        let listener = runtime
+            .block_on(TcpListener::bind(("127.0.0.1", 0)))
+            .context("no port for the origin")?;
         let address = listener.local_addr()?;
-        thread::Builder::new().name("origin".to_owned()).spawn(move || runtime.block_on(accept(listener)))?;
+        thread::Builder::new()
+            .name("origin".to_owned())
+            .spawn(move || runtime.block_on(accept(listener)))?;
         Ok(Self { address })
     }
 
@@ -46,7 +50,9 @@ async fn accept(listener: TcpListener) {
     while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
         // Clients close their connections at the end of their measurement.
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
+        tokio::spawn(
+            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)),
+        );
     }
 }
 

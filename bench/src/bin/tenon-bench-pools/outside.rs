@@ -32,7 +32,9 @@ impl Outside {
                 tokio::time::sleep(time).await;
                 Outcome::Slept
             }
-            Operation::Fetch { url } => self.fetch(&url).await.expect("the origin of the benchmark answers"),
+            Operation::Fetch { url } => {
+                self.fetch(&url).await.expect("the origin of the benchmark answers")
+            }
         }
     }
 
@@ -40,7 +42,8 @@ impl Outside {
         // A request on a connection to an origin has neither scheme nor authority in its target.
         let uri: hyper::Uri = url.parse()?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let request = hyper::Request::get(path).header(HOST, self.origin.to_string()).body(Empty::new())?;
+        let request =
+            hyper::Request::get(path).header(HOST, self.origin.to_string()).body(Empty::new())?;
         let mut connection = self.connection().await?;
         let response = connection.send_request(request).await?;
         let status = response.status().as_u16();

@@ -40,7 +40,8 @@ impl Server for Pinned {
     }
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
-        let isolate = self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
+        let isolate =
+            self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
         invoke(isolate, &self.outside, request).await
     }
 }

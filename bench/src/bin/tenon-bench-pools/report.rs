@@ -12,7 +12,8 @@ use crate::scenario::Scenario;
 use crate::table::Table;
 use crate::verdict::{self, Figure, Figures};
 
-const HEAD: [&str; 9] = ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
+const HEAD: [&str; 9] =
+    ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
 
 const LEGEND: &str = "req/s and memory (peak resident, above that before the first isolate) are from the round with \
      the highest throughput; CPU (all threads, per request) is from the round with the lowest: those least disturbed. \
@@ -31,7 +32,12 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn add(&mut self, architecture: Architecture, scenario: Scenario, measurement: Measurement) {
+    pub fn add(
+        &mut self,
+        architecture: Architecture,
+        scenario: Scenario,
+        measurement: Measurement,
+    ) {
         self.rounds.entry((scenario, architecture)).or_default().push(measurement);
     }
 
@@ -66,7 +72,11 @@ impl fmt::Display for Report {
         writeln!(f, "{table}\n{}", wrapped(LEGEND))?;
         let others = self.others * 100.0;
         write!(f, "\nOther processes used {others:.0} % of the machine's CPU time")?;
-        writeln!(f, "{}", if self.others > QUIET { ", which distorts p99 and p999." } else { "." })?;
+        writeln!(
+            f,
+            "{}",
+            if self.others > QUIET { ", which distorts p99 and p999." } else { "." }
+        )?;
         for paragraph in verdict::of(&figures) {
             writeln!(f, "\n{}", wrapped(&paragraph))?;
         }
@@ -74,7 +84,11 @@ impl fmt::Display for Report {
     }
 }
 
-fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) -> [String; HEAD.len()] {
+fn row(
+    architecture: Architecture,
+    rounds: &[Measurement],
+    shared: Option<f64>,
+) -> [String; HEAD.len()] {
     let mut latencies = Histogram::default();
     rounds.iter().for_each(|round| latencies.add(&round.latencies));
     let best = best(rounds);

@@ -91,7 +91,10 @@ impl Shared {
         // SAFETY: the isolate's only slot is the `Outbox`, which is plain data; native functions
         // capture nothing; no reference into a `Global` is held.
         let shared = unsafe { isolate.try_into_shared() };
-        Self { inside: Mutex::new(inside), isolate: shared.expect("it has no weak handles and is the one entered") }
+        Self {
+            inside: Mutex::new(inside),
+            isolate: shared.expect("it has no weak handles and is the one entered"),
+        }
     }
 }
 

@@ -31,11 +31,14 @@ pub fn snapshot() -> Vec<u8> {
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         let source = v8::String::new(scope, BOOTSTRAP).expect("the script is short");
-        let internal = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
+        let internal =
+            v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
         scope.add_context_data(context, internal.expect("the script of the harness runs"));
         scope.set_default_context(context);
     }
-    let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).expect("V8 makes a snapshot of a fresh context");
+    let blob = isolate
+        .create_blob(v8::FunctionCodeHandling::Keep)
+        .expect("V8 makes a snapshot of a fresh context");
     blob.to_vec()
 }
 
@@ -74,7 +77,8 @@ impl Sandbox {
 
     /// Makes a new isolate, and leaves it entered.
     pub fn isolate(&self) -> v8::OwnedIsolate {
-        let params = v8::CreateParams::default().snapshot_blob(v8::StartupData::from(self.snapshot));
+        let params =
+            v8::CreateParams::default().snapshot_blob(v8::StartupData::from(self.snapshot));
         let mut isolate = v8::Isolate::new(params);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
         isolate.set_slot(Outbox::default());
@@ -90,13 +94,21 @@ impl Sandbox {
         world.expect("the Workers of the benchmark are evaluated and have a handler")
     }
 
-    fn furnish(&self, scope: &mut v8::PinScope<'_, '_>, context: v8::Local<'_, v8::Context>) -> Option<World> {
-        let internal: v8::Local<'_, v8::Object> = scope.get_context_data_from_snapshot_once(INTERNAL).ok()?;
+    fn furnish(
+        &self,
+        scope: &mut v8::PinScope<'_, '_>,
+        context: v8::Local<'_, v8::Context>,
+    ) -> Option<World> {
+        let internal: v8::Local<'_, v8::Object> =
+            scope.get_context_data_from_snapshot_once(INTERNAL).ok()?;
         turn::install(scope, internal)?;
         let namespace = evaluate(scope, self.source)?;
-        let handler: v8::Local<'_, v8::Object> = get(scope, namespace, "default")?.try_into().ok()?;
-        let deliver: v8::Local<'_, v8::Function> = get(scope, internal, "deliver")?.try_into().ok()?;
-        let complete: v8::Local<'_, v8::Function> = get(scope, internal, "complete")?.try_into().ok()?;
+        let handler: v8::Local<'_, v8::Object> =
+            get(scope, namespace, "default")?.try_into().ok()?;
+        let deliver: v8::Local<'_, v8::Function> =
+            get(scope, internal, "deliver")?.try_into().ok()?;
+        let complete: v8::Local<'_, v8::Function> =
+            get(scope, internal, "complete")?.try_into().ok()?;
         let env = v8::Object::new(scope);
         let name = v8::String::new(scope, "ORIGIN")?.into();
         let origin = v8::String::new(scope, &format!("http://{}/", self.origin))?.into();
@@ -121,10 +133,14 @@ fn get<'s>(
 }
 
 /// Evaluates a module without imports, and returns its namespace.
-fn evaluate<'s>(scope: &mut v8::PinScope<'s, '_>, source: &str) -> Option<v8::Local<'s, v8::Object>> {
+fn evaluate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    source: &str,
+) -> Option<v8::Local<'s, v8::Object>> {
     let source = v8::String::new(scope, source)?;
     let name = v8::String::new(scope, "worker.js")?.into();
-    let origin = v8::ScriptOrigin::new(scope, name, 0, 0, false, -1, None, false, false, true, None);
+    let origin =
+        v8::ScriptOrigin::new(scope, name, 0, 0, false, -1, None, false, false, true, None);
     let mut source = v8::script_compiler::Source::new(source, Some(&origin));
     let module = v8::script_compiler::compile_module(scope, &mut source)?;
     module.instantiate_module(scope, |_, _, _, _| None)?;

@@ -54,7 +54,9 @@ impl Scenario {
     pub fn contenders(self) -> &'static [Architecture] {
         use Architecture::{Handed, Legacy, Pinned, SharedHeld, SharedReleased, Tenon};
         match self {
-            Self::Compute | Self::Warm => &[Legacy, SharedHeld, SharedReleased, Pinned, Handed, Tenon],
+            Self::Compute | Self::Warm => {
+                &[Legacy, SharedHeld, SharedReleased, Pinned, Handed, Tenon]
+            }
             Self::ComputeAnew => &[SharedHeld, Pinned],
             Self::WarmAtOnce => &[SharedHeld, SharedReleased, Pinned],
             Self::Wait | Self::Fetch => &[Legacy, SharedHeld, SharedReleased, Pinned, Handed],
@@ -69,7 +71,9 @@ impl Scenario {
     pub fn shape(self) -> Shape {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (threads, clients, workers) = match self {
-            Self::Compute | Self::ComputeAnew | Self::Warm | Self::WarmAtOnce => (cores, BUSY_CLIENTS, WORKERS * cores),
+            Self::Compute | Self::ComputeAnew | Self::Warm | Self::WarmAtOnce => {
+                (cores, BUSY_CLIENTS, WORKERS * cores)
+            }
             Self::Wait | Self::Fetch => (cores, WAITING_CLIENTS, WORKERS * cores),
             Self::OneIsolate => (CONTENDING, 1, 1),
             Self::IsolateEach => (CONTENDING, 1, CONTENDING),
@@ -100,7 +104,9 @@ impl fmt::Display for Scenario {
             Self::Compute => write!(f, "CPU-bound, {clients} clients"),
             Self::ComputeAnew => write!(f, "CPU-bound, a new context for each request"),
             Self::Wait => write!(f, "5 ms of I/O, {clients} clients"),
-            Self::Warm => write!(f, "warm, {} Workers, {clients} clients", shape.workers.all().len()),
+            Self::Warm => {
+                write!(f, "warm, {} Workers, {clients} clients", shape.workers.all().len())
+            }
             Self::WarmAtOnce => write!(f, "warm, optimised by the running thread"),
             Self::Fetch => write!(f, "fetch that takes 20 ms, {clients} clients"),
             Self::OneIsolate => write!(f, "contention: {clients} threads, 1 isolate"),
@@ -182,7 +188,9 @@ mod tests {
     fn every_thread_has_as_many_workers_as_any_other() {
         let workers = Workers::new(12, 3);
         assert!((0..3).all(|thread| workers.of(thread).len() == 4));
-        assert!((0..3).all(|thread| workers.of(thread).iter().all(|id| workers.home(id) == thread)));
+        assert!(
+            (0..3).all(|thread| workers.of(thread).iter().all(|id| workers.home(id) == thread))
+        );
     }
 
     #[test]

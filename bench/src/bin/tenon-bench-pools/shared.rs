@@ -91,7 +91,9 @@ impl Held {
 
     fn give_back(&self, worker: &WorkerId, isolate: Box<Shared>) {
         self.pool.with(worker, |place| match place.waiting.pop_front() {
-            Some(next) => next.send(isolate).unwrap_or_else(|_| unreachable!("a client waits until it is served")),
+            Some(next) => next
+                .send(isolate)
+                .unwrap_or_else(|_| unreachable!("a client waits until it is served")),
             None => place.idle = Some(isolate),
         });
     }

@@ -1,15 +1,13 @@
 //! Pinned, in the product's own engine, with every limit armed, every clock frozen and the whole
 //! Web API loaded. The difference to [`pinned`](crate::pinned) is what the harness omits.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use tenon_engine::{Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
-use tenon_proto::egress::Egress;
+use tenon_engine::{Body, CallContext, Engine, FetchRequest, Isolate, Watchdog};
 use tenon_proto::id::{ShardId, WorkerId as ProductId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{Limits, Revision};
 use tenon_proto::runtime::Header;
 use tenon_web::Web;
 
@@ -33,7 +31,8 @@ pub fn measure(load: &Load) -> anyhow::Result<Measurement> {
     let watchdog = Watchdog::spawn();
     let shape = load.shape();
     load.run(async |thread| {
-        let engine = Rc::new(Engine::new(&watchdog, ShardId(thread as u16), Rc::new(Web::default())));
+        let engine =
+            Rc::new(Engine::new(&watchdog, ShardId(thread as u16), Rc::new(Web::default())));
         let workers = shape.workers.of(thread).to_vec();
         let mut isolates = FxHashMap::default();
         for worker in &workers {
@@ -46,20 +45,13 @@ pub fn measure(load: &Load) -> anyhow::Result<Measurement> {
 async fn start(engine: &Rc<Engine>, worker: &WorkerId, source: &'static str) -> Rc<Isolate> {
     let (namespace, name) = worker.split_once('/').expect("a Worker's id has a namespace");
     let revision = Rc::new(Revision {
-        worker: ProductId::new(namespace, name),
-        name: name.to_owned(),
-        entrypoint: "worker.js".to_owned(),
-        modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from_static(source.as_bytes()))]),
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        services: BTreeMap::new(),
         limits: Limits { cpu_ms: STANDSTILL_MS, startup_ms: STANDSTILL_MS, ..Limits::default() },
-        state: StatePolicy::default(),
-        egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
+        ..Revision::of_source(ProductId::new(namespace, name), source)
     });
     let digest = revision.digest();
-    Isolate::start(engine, digest, revision, None).await.expect("the Workers of the benchmark start")
+    Isolate::start(engine, digest, revision, None)
+        .await
+        .expect("the Workers of the benchmark start")
 }
 
 impl Server for Tenon {
@@ -68,15 +60,19 @@ impl Server for Tenon {
     }
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
-        let isolate = self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
-        let header = |(name, value): (&str, String)| Header { name: name.to_owned(), value: Bytes::from(value) };
+        let isolate =
+            self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
+        let header = |(name, value): (&str, String)| Header {
+            name: name.to_owned(),
+            value: Bytes::from(value),
+        };
         let request = FetchRequest {
             request_id: "0123456789abcdef".to_owned(),
             method: request.method.to_owned(),
             url: request.url,
             headers: request.headers.into_iter().map(header).collect(),
             body: Body::Full(Bytes::new()),
-            origin: Origin::default(),
+            call_context: CallContext::default(),
         };
         let response = isolate.fetch(request).await.expect("the Workers of the benchmark answer");
         let body = response.body.collect().await.expect("their answers come whole");

@@ -125,8 +125,12 @@ fn deliver(scope: &mut v8::PinScope<'_, '_>, world: &World, input: Input) -> Opt
 }
 
 /// Adds the native functions to `internal` of `js/bootstrap.js`.
-pub fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
-    let natives: [(&str, v8::FunctionCallback); 2] = [("begin", begin.map_fn_to()), ("respond", respond.map_fn_to())];
+pub fn install(
+    scope: &mut v8::PinScope<'_, '_>,
+    internal: v8::Local<'_, v8::Object>,
+) -> Option<()> {
+    let natives: [(&str, v8::FunctionCallback); 2] =
+        [("begin", begin.map_fn_to()), ("respond", respond.map_fn_to())];
     for (name, native) in natives {
         let key = v8::String::new(scope, name)?;
         let function = v8::Function::builder_raw(native).build(scope)?;
@@ -136,9 +140,15 @@ pub fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Obj
 }
 
 /// Implements `begin(kind, argument)`, which returns the operation's number.
-fn begin(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
+fn begin(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
     let operation = match args.get(0).to_rust_string_lossy(scope).as_str() {
-        "sleep" => Operation::Sleep(Duration::from_millis(args.get(1).uint32_value(scope).unwrap_or_default().into())),
+        "sleep" => Operation::Sleep(Duration::from_millis(
+            args.get(1).uint32_value(scope).unwrap_or_default().into(),
+        )),
         _ => Operation::Fetch { url: args.get(1).to_rust_string_lossy(scope) },
     };
     let outbox: &mut Outbox = scope.get_slot_mut().expect("every isolate has one");
@@ -148,8 +158,16 @@ fn begin(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'
 }
 
 /// Implements `respond(status, body)`.
-fn respond(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
-    let status = args.get(0).uint32_value(scope).and_then(|status| status.try_into().ok()).unwrap_or_default();
+fn respond(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let status = args
+        .get(0)
+        .uint32_value(scope)
+        .and_then(|status| status.try_into().ok())
+        .unwrap_or_default();
     let body = args.get(1).to_rust_string_lossy(scope);
     let outbox: &mut Outbox = scope.get_slot_mut().expect("every isolate has one");
     outbox.step = Some(Step::Responded(Response { status, body }));

@@ -62,7 +62,10 @@ impl Machine {
 /// Returns the resident memory, in bytes.
 pub fn resident() -> anyhow::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc/self/status has VmRSS")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .context("/proc/self/status has VmRSS")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is in kB")?;
     Ok(kib << 10)
 }

@@ -14,8 +14,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::architecture::Architecture::{self, Handed, Legacy, Pinned, SharedHeld, SharedReleased, Tenon};
-use crate::scenario::Scenario::{self, Compute, ComputeAnew, Fetch, IsolateEach, OneIsolate, Wait, Warm, WarmAtOnce};
+use crate::architecture::Architecture::{
+    self, Handed, Legacy, Pinned, SharedHeld, SharedReleased, Tenon,
+};
+use crate::scenario::Scenario::{
+    self, Compute, ComputeAnew, Fetch, IsolateEach, OneIsolate, Wait, Warm, WarmAtOnce,
+};
 
 pub type Figures = BTreeMap<Contest, Figure>;
 
@@ -37,7 +41,14 @@ const STARTS: f64 = 10.0 / 30.0;
 /// Returns a paragraph for each published figure, and one about the harness.
 pub fn of(figures: &Figures) -> Vec<String> {
     let run = Run(figures);
-    let all = [run.pool_over_legacy(), run.warm(), run.locker(), run.contention(), run.waiting(), run.harness()];
+    let all = [
+        run.pool_over_legacy(),
+        run.warm(),
+        run.locker(),
+        run.contention(),
+        run.waiting(),
+        run.harness(),
+    ];
     all.into_iter().flatten().collect()
 }
 
@@ -150,7 +161,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_spoken_of() {
-        let figures = Figures::from([((Warm, Pinned), taking(3.0)), ((Warm, SharedHeld), taking(6.0))]);
+        let figures =
+            Figures::from([((Warm, Pinned), taking(3.0)), ((Warm, SharedHeld), taking(6.0))]);
         assert_eq!(of(&figures), Vec::<String>::new());
     }
 

@@ -6,7 +6,8 @@ use crate::model::{Dashboard, Panel, Variable};
 use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
-    let budget = |labels: &str| format!("tenon_memory_budget_bytes{{namespace=~\"$installation\"{labels}}}");
+    let budget =
+        |labels: &str| format!("tenon_memory_budget_bytes{{namespace=~\"$installation\"{labels}}}");
     Dashboard::new(
         "node",
         "Node & shards",
@@ -122,7 +123,10 @@ fn invocations() -> [Panel; 6] {
             "Invocations",
             Unit::Requests,
             "Ended invocations by result code.",
-            &[("sum by (code) (rate(tenon_invocations_total{@}[$__rate_interval])) > 0", "{{code}}")],
+            &[(
+                "sum by (code) (rate(tenon_invocations_total{@}[$__rate_interval])) > 0",
+                "{{code}}",
+            )],
         ),
         Panel::quantiles(
             "Latency",
@@ -164,7 +168,10 @@ fn isolates() -> [Panel; 3] {
             "Isolates",
             Unit::Count,
             "Isolates by state: starting, warm, or evicted and finishing their invocations; and spare ones, which belong to no Worker yet.",
-            &[("sum by (state) (tenon_isolates{@})", "{{state}}"), ("sum(tenon_spare_isolates{@})", "spare")],
+            &[
+                ("sum by (state) (tenon_isolates{@})", "{{state}}"),
+                ("sum(tenon_spare_isolates{@})", "spare"),
+            ],
         ),
         Panel::areas(
             "Evictions",
@@ -260,7 +267,10 @@ fn egress() -> [Panel; 4] {
             "Fetches",
             Unit::Requests,
             "Fetches by Workers: ok, or the stage at which they failed.",
-            &[("sum by (outcome) (rate(tenon_egress_requests_total{@}[$__rate_interval]))", "{{outcome}}")],
+            &[(
+                "sum by (outcome) (rate(tenon_egress_requests_total{@}[$__rate_interval]))",
+                "{{outcome}}",
+            )],
         )
         .wide(6),
         Panel::lines(
@@ -274,7 +284,10 @@ fn egress() -> [Panel; 4] {
             "Body bytes",
             Unit::BytesPerSecond,
             "Bytes of bodies that Workers sent to origins and received from them.",
-            &[("sum by (direction) (rate(tenon_egress_bytes_total{@}[$__rate_interval]))", "{{direction}}")],
+            &[(
+                "sum by (direction) (rate(tenon_egress_bytes_total{@}[$__rate_interval]))",
+                "{{direction}}",
+            )],
         )
         .wide(6),
         Panel::lines(

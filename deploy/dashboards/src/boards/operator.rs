@@ -6,17 +6,21 @@ use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
     let leaders = "tenon_operator_leader{namespace=~\"$installation\"}";
-    Dashboard::new("operator", "Operator", "Reconciles, queues, the catalog and the time from apply to ready.")
-        .with(installation())
-        .with(Variable::any("pod", "Operator", leaders, "pod"))
-        .selecting("namespace=~\"$installation\",pod=~\"$pod\"")
-        .row("Workers", workers())
-        .row("Reconciles", reconciles())
-        .row("Catalog", catalog())
-        .row("Schedules and node reports", schedules())
-        .row("Certificates of all processes", certificates())
-        .row("The API server", edges())
-        .row("Process", process("operator"))
+    Dashboard::new(
+        "operator",
+        "Operator",
+        "Reconciles, queues, the catalog and the time from apply to ready.",
+    )
+    .with(installation())
+    .with(Variable::any("pod", "Operator", leaders, "pod"))
+    .selecting("namespace=~\"$installation\",pod=~\"$pod\"")
+    .row("Workers", workers())
+    .row("Reconciles", reconciles())
+    .row("Catalog", catalog())
+    .row("Schedules and node reports", schedules())
+    .row("Certificates of all processes", certificates())
+    .row("The API server", edges())
+    .row("Process", process("operator"))
 }
 
 fn workers() -> [Panel; 3] {

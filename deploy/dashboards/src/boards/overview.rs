@@ -5,16 +5,25 @@ use crate::model::{Dashboard, Panel, Variable};
 use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
-    Dashboard::new("overview", "Overview", "Requests, errors, latency, cold starts and Workers of an installation.")
-        .with(installation())
-        .with(Variable::any("pool", "Pool", "tenon_memory_budget_bytes{namespace=~\"$installation\"}", "pool"))
-        .selecting("namespace=~\"$installation\"")
-        .row("Now", now())
-        .row("Traffic", traffic())
-        .row("Workers", workers())
-        .selecting("namespace=~\"$installation\",pool=~\"$pool\"")
-        .row("Cold starts", cold_starts())
-        .row("Capacity", room())
+    Dashboard::new(
+        "overview",
+        "Overview",
+        "Requests, errors, latency, cold starts and Workers of an installation.",
+    )
+    .with(installation())
+    .with(Variable::any(
+        "pool",
+        "Pool",
+        "tenon_memory_budget_bytes{namespace=~\"$installation\"}",
+        "pool",
+    ))
+    .selecting("namespace=~\"$installation\"")
+    .row("Now", now())
+    .row("Traffic", traffic())
+    .row("Workers", workers())
+    .selecting("namespace=~\"$installation\",pool=~\"$pool\"")
+    .row("Cold starts", cold_starts())
+    .row("Capacity", room())
 }
 
 fn now() -> [Panel; 6] {
@@ -70,7 +79,10 @@ fn traffic() -> [Panel; 3] {
             "Requests",
             Unit::Requests,
             "Requests by status class of the Worker's response, or by failure code.",
-            &[("sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0", "{{code}}")],
+            &[(
+                "sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0",
+                "{{code}}",
+            )],
         ),
         Panel::areas(
             "Errors",
@@ -139,7 +151,10 @@ fn cold_starts() -> [Panel; 3] {
             "Cold starts",
             Unit::PerSecond,
             "Revisions loaded because they had no warm isolate, by outcome.",
-            &[("sum by (outcome) (rate(tenon_cold_starts_total{@}[$__rate_interval]))", "{{outcome}}")],
+            &[(
+                "sum by (outcome) (rate(tenon_cold_starts_total{@}[$__rate_interval]))",
+                "{{outcome}}",
+            )],
         ),
         Panel::areas(
             "Cold start phases",

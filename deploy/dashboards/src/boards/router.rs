@@ -7,17 +7,21 @@ use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
     let routes = "tenon_router_routes{namespace=~\"$installation\"}";
-    Dashboard::new("router", "Router", "Load by core, the ring, spills, retries and ejections of the routers.")
-        .with(installation())
-        .with(Variable::any("pod", "Router", routes, "pod"))
-        .selecting("namespace=~\"$installation\",pod=~\"$pod\"")
-        .row("Traffic", traffic())
-        .row("Threads", threads())
-        .row("Ring", ring())
-        .row("Spills, retries and ejections", elsewhere())
-        .row("Clients", clients())
-        .row("Catalog", catalog())
-        .row("Process", process("router"))
+    Dashboard::new(
+        "router",
+        "Router",
+        "Load by core, the ring, spills, retries and ejections of the routers.",
+    )
+    .with(installation())
+    .with(Variable::any("pod", "Router", routes, "pod"))
+    .selecting("namespace=~\"$installation\",pod=~\"$pod\"")
+    .row("Traffic", traffic())
+    .row("Threads", threads())
+    .row("Ring", ring())
+    .row("Spills, retries and ejections", elsewhere())
+    .row("Clients", clients())
+    .row("Catalog", catalog())
+    .row("Process", process("router"))
 }
 
 fn traffic() -> [Panel; 4] {
@@ -26,7 +30,10 @@ fn traffic() -> [Panel; 4] {
             "Requests",
             Unit::Requests,
             "Requests by status class of the Worker's response, or by failure code.",
-            &[("sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0", "{{code}}")],
+            &[(
+                "sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0",
+                "{{code}}",
+            )],
         )
         .wide(6),
         Panel::quantiles(
@@ -48,7 +55,10 @@ fn traffic() -> [Panel; 4] {
             "WebSocket bytes",
             Unit::BytesPerSecond,
             "Bytes carried by WebSockets, by destination.",
-            &[("sum by (to) (rate(tenon_router_tunnel_bytes_total{@}[$__rate_interval]))", "to {{to}}")],
+            &[(
+                "sum by (to) (rate(tenon_router_tunnel_bytes_total{@}[$__rate_interval]))",
+                "to {{to}}",
+            )],
         )
         .wide(6),
     ]
@@ -60,14 +70,20 @@ fn threads() -> [Panel; 6] {
             "Busy",
             Unit::Share,
             "Share of time in which each thread has work. There is one thread for each core.",
-            &[("rate(tenon_router_lane_busy_seconds_total{@}[$__rate_interval])", "{{pod}} lane {{lane}}")],
+            &[(
+                "rate(tenon_router_lane_busy_seconds_total{@}[$__rate_interval])",
+                "{{pod}} lane {{lane}}",
+            )],
         )
         .up_to(1.0),
         Panel::lines(
             "Requests",
             Unit::Requests,
             "Completed requests by thread. The kernel distributes connections, so a few busy ones may share a thread.",
-            &[("rate(tenon_router_lane_requests_total{@}[$__rate_interval])", "{{pod}} lane {{lane}}")],
+            &[(
+                "rate(tenon_router_lane_requests_total{@}[$__rate_interval])",
+                "{{pod}} lane {{lane}}",
+            )],
         ),
         Panel::lines(
             "Event-loop lag",
@@ -105,13 +121,19 @@ fn ring() -> [Panel; 3] {
             "Share by slot",
             Unit::Share,
             "Share of all Workers that is pinned to each shard, the same on every router. The objective is at most 1.1 times the mean.",
-            ("max by (pool, node, shard) (tenon_router_ring_share{@})", "{{pool}} {{node}} shard {{shard}}"),
+            (
+                "max by (pool, node, shard) (tenon_router_ring_share{@})",
+                "{{pool}} {{node}} shard {{shard}}",
+            ),
         ),
         Panel::lines(
             "Share by node",
             Unit::Share,
             "Share of each node over time. It changes when nodes are added or removed.",
-            &[("max by (pool, node) (sum by (pool, node, pod) (tenon_router_ring_share{@}))", "{{pool}} {{node}}")],
+            &[(
+                "max by (pool, node) (sum by (pool, node, pod) (tenon_router_ring_share{@}))",
+                "{{pool}} {{node}}",
+            )],
         ),
         Panel::lines(
             "Largest share over the mean",
@@ -198,13 +220,21 @@ fn catalog() -> [Panel; 4] {
             &[("tenon_router_workers{@}", "{{pod}}")],
         )
         .wide(6),
-        Panel::lines("Routes", Unit::Count, "Routes in each router's table.", &[("tenon_router_routes{@}", "{{pod}}")])
-            .wide(6),
+        Panel::lines(
+            "Routes",
+            Unit::Count,
+            "Routes in each router's table.",
+            &[("tenon_router_routes{@}", "{{pod}}")],
+        )
+        .wide(6),
         Panel::lines(
             "Nodes and slots",
             Unit::Count,
             "Nodes in each router's table, and shards that take Workers, by pool.",
-            &[("tenon_router_nodes{@}", "{{pod}} nodes"), ("tenon_router_ring_slots{@}", "{{pod}} {{pool}} slots")],
+            &[
+                ("tenon_router_nodes{@}", "{{pod}} nodes"),
+                ("tenon_router_ring_slots{@}", "{{pod}} {{pool}} slots"),
+            ],
         )
         .wide(6),
     ]

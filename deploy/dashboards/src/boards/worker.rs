@@ -5,15 +5,19 @@ use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
     let namespaced = "tenon_worker_invocations_total{namespace=\"$namespace\"}";
-    Dashboard::new("worker", "Worker", "Requests, CPU time, memory, limits, revisions and placement of one Worker.")
-        .with(Variable::one("namespace", "Namespace", "tenon_worker_invocations_total", "namespace"))
-        .with(Variable::one("worker", "Worker", namespaced, "worker"))
-        .selecting("namespace=\"$namespace\",worker=\"$worker\"")
-        .row("Now", now())
-        .row("Traffic", traffic())
-        .row("Resources", uses())
-        .row("Placement", place())
-        .row("Cold starts", starts())
+    Dashboard::new(
+        "worker",
+        "Worker",
+        "Requests, CPU time, memory, limits, revisions and placement of one Worker.",
+    )
+    .with(Variable::one("namespace", "Namespace", "tenon_worker_invocations_total", "namespace"))
+    .with(Variable::one("worker", "Worker", namespaced, "worker"))
+    .selecting("namespace=\"$namespace\",worker=\"$worker\"")
+    .row("Now", now())
+    .row("Traffic", traffic())
+    .row("Resources", uses())
+    .row("Placement", place())
+    .row("Cold starts", starts())
 }
 
 fn now() -> [Panel; 6] {
@@ -69,7 +73,10 @@ fn traffic() -> [Panel; 3] {
             "Invocations",
             Unit::Requests,
             "Ended invocations by result code.",
-            &[("sum by (code) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))", "{{code}}")],
+            &[(
+                "sum by (code) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
+                "{{code}}",
+            )],
         ),
         Panel::quantiles(
             "Latency",
@@ -82,7 +89,10 @@ fn traffic() -> [Panel; 3] {
             "Revisions",
             Unit::Requests,
             "Invocations by revision.",
-            &[("sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))", "{{revision}}")],
+            &[(
+                "sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
+                "{{revision}}",
+            )],
         ),
     ]
 }

@@ -32,7 +32,8 @@ pub(super) fn number(svg: &mut Svg, area: Area, panel: &Panel, lines: &[Line]) {
 /// Draws the latest value of each line.
 pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
     let lines = largest(lines);
-    let latest: Vec<_> = lines.iter().map(|line| line.points.last().map_or(0.0, |(_, value)| *value)).collect();
+    let latest: Vec<_> =
+        lines.iter().map(|line| line.points.last().map_or(0.0, |(_, value)| *value)).collect();
     let most = latest.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let height = (area.h / lines.len() as f64).min(28.0);
     for (at, (line, value)) in lines.iter().zip(latest).enumerate() {
@@ -40,7 +41,10 @@ pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
         let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
         let (names, room) = (area.w * 0.45, area.w * 0.42);
         svg.label(area.x, y + height * 0.6, Anchor::Start, &short(&line.legend, names));
-        svg.bar(Area { x: area.x + names, y: y + 3.0, w: room * share, h: height - 6.0 }, COLOURS[at % COLOURS.len()]);
+        svg.bar(
+            Area { x: area.x + names, y: y + 3.0, w: room * share, h: height - 6.0 },
+            COLOURS[at % COLOURS.len()],
+        );
         svg.label(area.x + area.w, y + height * 0.6, Anchor::End, &panel.unit().show(value));
     }
 }
@@ -51,12 +55,20 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
     let legend = legend(&lines, area.w);
     let height = area.h - TIMES - legend.len() as f64 * LEGEND;
     let plot = Area { x: area.x + AXIS, y: area.y + 4.0, w: area.w - AXIS - 6.0, h: height - 4.0 };
-    let stacked =
-        if panel.is_stacked() { stack(&lines) } else { lines.iter().map(|line| (finite(line), None)).collect() };
+    let stacked = if panel.is_stacked() {
+        stack(&lines)
+    } else {
+        lines.iter().map(|line| (finite(line), None)).collect()
+    };
 
     let values = stacked.iter().flat_map(|(upper, _)| upper.iter().map(|(_, value)| *value));
-    let (least, most) = values.fold((0.0f64, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
-    let most = panel.field_config.as_ref().and_then(|config| config.defaults.max).map_or(most, |max| max.max(most));
+    let (least, most) =
+        values.fold((0.0f64, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
+    let most = panel
+        .field_config
+        .as_ref()
+        .and_then(|config| config.defaults.max)
+        .map_or(most, |max| max.max(most));
     let step = step(most - least);
     let top = (most / step).ceil().max(1.0) * step;
     let bottom = (least / step).floor() * step;
@@ -77,8 +89,9 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
     }
     for (at, (upper, lower)) in stacked.iter().enumerate() {
         let colour = COLOURS[at % COLOURS.len()];
-        let place =
-            |points: &[(f64, f64)]| points.iter().map(|(at, value)| (x_of(*at), y_of(*value))).collect::<Vec<_>>();
+        let place = |points: &[(f64, f64)]| {
+            points.iter().map(|(at, value)| (x_of(*at), y_of(*value))).collect::<Vec<_>>()
+        };
         if let Some(lower) = lower {
             svg.area(&place(upper), &place(lower), colour);
         }
@@ -87,7 +100,10 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
     for (row, entries) in legend.iter().enumerate() {
         let y = area.y + area.h - (legend.len() - 1 - row) as f64 * LEGEND;
         for (x, at, text) in entries {
-            svg.bar(Area { x: area.x + x, y: y - 6.0, w: 10.0, h: 3.0 }, COLOURS[at % COLOURS.len()]);
+            svg.bar(
+                Area { x: area.x + x, y: y - 6.0, w: 10.0, h: 3.0 },
+                COLOURS[at % COLOURS.len()],
+            );
             svg.label(area.x + x + 14.0, y, Anchor::Start, text);
         }
     }
@@ -177,7 +193,9 @@ mod tests {
 
     #[test]
     fn an_axis_has_a_few_round_steps() {
-        for (span, expected) in [(1.0, 0.25), (7.0, 2.0), (0.003, 0.001), (1000.0, 250.0), (0.0, 1.0)] {
+        for (span, expected) in
+            [(1.0, 0.25), (7.0, 2.0), (0.003, 0.001), (1000.0, 250.0), (0.0, 1.0)]
+        {
             let step = step(span);
             assert!((step - expected).abs() < expected * 1e-9, "{span}: {step}");
         }
@@ -185,14 +203,18 @@ mod tests {
 
     #[test]
     fn stacked_lines_stand_on_one_another() {
-        let line = |values: [f64; 2]| Line { legend: String::new(), points: vec![(0.0, values[0]), (1.0, values[1])] };
+        let line = |values: [f64; 2]| Line {
+            legend: String::new(),
+            points: vec![(0.0, values[0]), (1.0, values[1])],
+        };
         let stacked = stack(&[line([1.0, 2.0]), line([10.0, f64::INFINITY])]);
         assert_eq!(stacked[1], (vec![(0.0, 11.0)], Some(vec![(0.0, 1.0)])));
     }
 
     #[test]
     fn of_many_lines_the_largest_are_drawn() {
-        let lines = (0..40).map(|n| Line { legend: format!("{n:02}"), points: vec![(0.0, f64::from(n))] });
+        let lines =
+            (0..40).map(|n| Line { legend: format!("{n:02}"), points: vec![(0.0, f64::from(n))] });
         let drawn = largest(lines.collect());
         assert_eq!((drawn.len(), drawn[0].legend.as_str()), (MOST, "28"));
     }

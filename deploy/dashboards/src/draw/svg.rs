@@ -50,7 +50,9 @@ impl Svg {
     }
 
     pub(super) fn bar(&mut self, Area { x, y, w, h }: Area, colour: &str) {
-        self.put(format_args!(r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" fill="{colour}"/>"#));
+        self.put(format_args!(
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" fill="{colour}"/>"#
+        ));
     }
 
     pub(super) fn rule(&mut self, from: (f64, f64), to: (f64, f64)) {
@@ -58,7 +60,15 @@ impl Svg {
         self.put(format_args!(r#"<path d="M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}" stroke="{GRID}"/>"#));
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, size: f64, weight: Weight, colour: &str, text: &str) {
+    pub(super) fn text(
+        &mut self,
+        x: f64,
+        y: f64,
+        size: f64,
+        weight: Weight,
+        colour: &str,
+        text: &str,
+    ) {
         let weight = match weight {
             Weight::Normal => "",
             Weight::Bold => r#" font-weight="600""#,
@@ -77,7 +87,9 @@ impl Svg {
             Anchor::End => r#" text-anchor="end""#,
         };
         let text = Escaped(text);
-        self.put(format_args!(r#"<text x="{x:.1}" y="{y:.1}" font-size="10"{anchor} fill="{FAINT}">{text}</text>"#));
+        self.put(format_args!(
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="10"{anchor} fill="{FAINT}">{text}</text>"#
+        ));
     }
 
     /// Draws a line through these points.

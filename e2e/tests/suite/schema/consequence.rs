@@ -3,7 +3,7 @@
 //! Every object that it references exists, so any fault in the result was already visible in the
 //! object alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
@@ -12,7 +12,9 @@ use kube::ResourceExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tenon_crds::{Condition, ConditionStatus, PoolLimits, RuntimePool, Secret, Worker, WorkerRevision};
+use tenon_crds::{
+    Condition, ConditionStatus, PoolLimits, RuntimePool, Secret, Worker, WorkerRevision,
+};
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Change, Index, Watched};
 use tenon_operator::limits;
@@ -47,12 +49,16 @@ impl Kind for Worker {
         if let Some(reference) = &self.spec.source.config_map_ref {
             let entrypoint = self.spec.entrypoint.as_deref().unwrap_or("worker.js");
             let data = BTreeMap::from([(entrypoint, "export default {}")]);
-            let config_map = json!({"metadata": {"name": reference.name, "namespace": namespace}, "data": data});
-            index.apply(Change::ConfigMap(Watched::Applied(Arc::new(serde_json::from_value(config_map)?))));
+            let config_map =
+                json!({"metadata": {"name": reference.name, "namespace": namespace}, "data": data});
+            index.apply(Change::ConfigMap(Watched::Applied(Arc::new(serde_json::from_value(
+                config_map,
+            )?))));
         }
         for (name, keys) in keys_by_secret(&self.spec.secrets) {
             let secret = json!({"metadata": {"name": name, "namespace": namespace}, "data": keys});
-            index.apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
+            index
+                .apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
         }
         index.apply(Change::Worker(Watched::Applied(Arc::new(self))));
         let candidate = index.candidate(&id).context("the index does not know it")?;
@@ -67,13 +73,16 @@ impl Kind for Worker {
         let plan = plan(&candidate, draft(&candidate).compiled_here(), Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
         // A schema cannot describe valid JavaScript, existing dates or existing time zones.
-        let is_beyond_schemas = |reason: &str| ["SyntaxError", "NoRevision", "InvalidSchedule"].contains(&reason);
-        let refuses = |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
+        let is_beyond_schemas =
+            |reason: &str| ["SyntaxError", "NoRevision", "InvalidSchedule"].contains(&reason);
+        let refuses =
+            |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
         if let Some(condition) = conditions.iter().find(refuses) {
             bail!("{}: {}", condition.reason, condition.message);
         }
-        let revision =
-            plan.apply.map(|revision| Ok((WorkerRevision::collection(namespace), serde_json::to_value(revision)?)));
+        let revision = plan.apply.map(|revision| {
+            Ok((WorkerRevision::collection(namespace), serde_json::to_value(revision)?))
+        });
         revision.into_iter().collect()
     }
 }
@@ -94,14 +103,21 @@ impl Kind for WorkerRevision {
 
     fn consequences(self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
         let name = self.name_any();
-        ensure!(worker_of(&name) == Some(self.spec.worker.as_str()), "{name} does not belong to {}", self.spec.worker);
+        ensure!(
+            worker_of(&name) == Some(self.spec.worker.as_str()),
+            "{name} does not belong to {}",
+            self.spec.worker
+        );
         let id = WorkerId::new(namespace, &self.spec.worker);
-        let revision = resolve(&id, &name, &self.spec, &PoolLimits::default(), |_| Some("value".to_owned()))?;
-        ensure!(revision.modules.contains_key(&revision.entrypoint), "there is no {}", revision.entrypoint);
-        let names = revision.vars.keys().chain(revision.secrets.keys()).chain(revision.services.keys());
-        let (different, spec) = (names.collect::<BTreeSet<_>>().len(), &self.spec);
-        let bindings = spec.vars.len() + spec.secrets.len() + spec.services.len();
-        ensure!(different == bindings, "a binding hides another");
+        let revision =
+            resolve(&id, &name, &self.spec, &PoolLimits::default(), |_| Some("value".to_owned()))?;
+        ensure!(
+            revision.modules.contains_key(&revision.entrypoint),
+            "there is no {}",
+            revision.entrypoint
+        );
+        let bindings = self.spec.vars.len() + self.spec.secrets.len() + self.spec.services.len();
+        ensure!(revision.bindings.len() == bindings, "a binding hides another");
         Ok(Vec::new())
     }
 }
@@ -128,8 +144,14 @@ impl Kind for RuntimePool {
         };
         let children = children(&self, namespace, &settings, None);
         Ok(vec![
-            (format!("/apis/apps/v1/namespaces/{namespace}/deployments"), serde_json::to_value(children.deployment)?),
-            (format!("/api/v1/namespaces/{namespace}/services"), serde_json::to_value(children.service)?),
+            (
+                format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
+                serde_json::to_value(children.deployment)?,
+            ),
+            (
+                format!("/api/v1/namespaces/{namespace}/services"),
+                serde_json::to_value(children.service)?,
+            ),
             (
                 format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
                 serde_json::to_value(children.budget)?,

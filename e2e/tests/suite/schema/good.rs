@@ -26,8 +26,10 @@ pub fn workers() -> Vec<Value> {
         "state": "Reset",
         "revisionHistoryLimit": 3,
     });
-    let of_config_map = json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
-    let without_entrypoint = json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
+    let of_config_map =
+        json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
+    let without_entrypoint =
+        json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
     let of_one_module = json!({"source": {"modules": {"worker.js": "export default {}"}}});
     vec![
         object("Worker", "good", full),
@@ -40,11 +42,13 @@ pub fn workers() -> Vec<Value> {
 /// Returns a Worker with everything at its maximum.
 pub fn largest_worker() -> Value {
     let long = |i: usize, length: usize| format!("{:a<length$}", format!("n{i}-"));
-    let names = |count: usize, length: usize| (0..count).map(move |i| long(i, length).replace('-', "_"));
+    let names =
+        |count: usize, length: usize| (0..count).map(move |i| long(i, length).replace('-', "_"));
     let modules = names(255, 253).map(|name| (name, json!("x".repeat(2_000))));
     let modules: serde_json::Map<_, _> =
         modules.chain([("worker.js".to_owned(), json!("export default {}"))]).collect();
-    let vars: serde_json::Map<_, _> = names(128, 63).map(|name| (name, json!("x".repeat(2_000)))).collect();
+    let vars: serde_json::Map<_, _> =
+        names(128, 63).map(|name| (name, json!("x".repeat(2_000)))).collect();
     let secret = |name| json!({"name": name, "secretKeyRef": {"name": "a".repeat(253), "key": "a".repeat(253)}});
     let service = |name| json!({"name": name, "worker": "a".repeat(63)});
     let schedule = |i| {
@@ -52,7 +56,9 @@ pub fn largest_worker() -> Value {
         json!({"cron": cron, "timeZone": "America/Argentina/ComodRivadavia"})
     };
     let host = |i| format!("*.{}.{0}.{0}.example", long(i, 63).trim_end_matches('-'));
-    let routes: Vec<_> = (0..32).map(|i| json!({"host": host(i), "path": format!("/{}", "a".repeat(1_023))})).collect();
+    let routes: Vec<_> = (0..32)
+        .map(|i| json!({"host": host(i), "path": format!("/{}", "a".repeat(1_023))}))
+        .collect();
     let spec = json!({
         "source": {"modules": modules},
         "pool": "p".repeat(42),

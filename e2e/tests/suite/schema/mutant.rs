@@ -54,7 +54,8 @@ impl Mutant {
             let mut any = || edits[rng.usize(..edits.len())].clone();
             vec![any(), any()]
         });
-        let sets: Vec<_> = pairs.chain([Vec::new()]).chain(edits.iter().map(|edit| vec![edit.clone()])).collect();
+        let sets: Vec<_> =
+            pairs.chain([Vec::new()]).chain(edits.iter().map(|edit| vec![edit.clone()])).collect();
         let good = Arc::new(good);
         sets.into_iter().map(|edits| Self { good: good.clone(), edits }).collect()
     }
@@ -91,7 +92,12 @@ impl Mutant {
 /// Describes the mutant in reports of wrong verdicts.
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.good["kind"].as_str().unwrap_or_default(), self.good["metadata"]["name"])?;
+        write!(
+            f,
+            "{} {}",
+            self.good["kind"].as_str().unwrap_or_default(),
+            self.good["metadata"]["name"]
+        )?;
         for edit in &self.edits {
             match edit {
                 Edit::Set(at, value) => write!(f, ", {at} = {:.60}", value.to_string())?,
@@ -113,7 +119,10 @@ impl Edit {
         match self {
             Self::Set(at, value) => *at.find(object)? = (**value).clone(),
             Self::Add(at, value) => {
-                at.parent().find(object)?.as_object_mut()?.insert(at.name()?.to_owned(), value.clone());
+                at.parent()
+                    .find(object)?
+                    .as_object_mut()?
+                    .insert(at.name()?.to_owned(), value.clone());
             }
             Self::Remove(at) => drop(at.parent().find(object)?.as_object_mut()?.remove(at.name()?)),
             Self::Rename(at, name) => {
@@ -137,7 +146,9 @@ impl Edit {
 
     fn places(&self) -> Vec<Place> {
         match self {
-            Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::Repeat(at) => vec![at.clone()],
+            Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::Repeat(at) => {
+                vec![at.clone()]
+            }
             // A rule on a map's keys names the map.
             Self::Rename(at, name) => vec![at.clone(), at.parent().field(name), at.parent()],
             Self::Again(at) => vec![at.parent()],
@@ -151,7 +162,9 @@ fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
         let value = at.get(good);
         edits.extend(oddities(value).into_iter().map(|odd| Edit::Set(at.clone(), Arc::new(odd))));
         if let Some(text) = value.as_str() {
-            edits.extend((0..SLIPS).map(|_| Edit::Set(at.clone(), Arc::new(slip(text, rng).into()))));
+            edits.extend(
+                (0..SLIPS).map(|_| Edit::Set(at.clone(), Arc::new(slip(text, rng).into()))),
+            );
         }
         if let Some(fields) = value.as_object() {
             let added = siblings().into_iter().filter(|(name, _)| !fields.contains_key(*name));
@@ -163,12 +176,19 @@ fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
         };
         edits.extend([Edit::Remove(at.clone()), Edit::Repeat(at.clone())]);
         let odd_names =
-            ["", "9 lives", "../up.js", "a/b.js", "code.wasm", "GREETING", "nul\0", "Straße"].map(str::to_owned);
-        let names =
-            odd_names.into_iter().chain(["x".repeat(70), "x".repeat(300)]).chain((0..3).map(|_| slip(name, rng)));
-        edits.extend(names.filter(|other| other != name).map(|other| Edit::Rename(at.clone(), other)));
+            ["", "9 lives", "../up.js", "a/b.js", "code.wasm", "GREETING", "nul\0", "Straße"]
+                .map(str::to_owned);
+        let names = odd_names
+            .into_iter()
+            .chain(["x".repeat(70), "x".repeat(300)])
+            .chain((0..3).map(|_| slip(name, rng)));
+        edits.extend(
+            names.filter(|other| other != name).map(|other| Edit::Rename(at.clone(), other)),
+        );
         let namesakes = places.iter().filter(|other| other.name() == Some(name) && *other != at);
-        edits.extend(namesakes.map(|other| Edit::Set(at.clone(), Arc::new(other.get(good).clone()))));
+        edits.extend(
+            namesakes.map(|other| Edit::Set(at.clone(), Arc::new(other.get(good).clone()))),
+        );
     }
     edits
 }
@@ -187,21 +207,53 @@ fn siblings() -> [(&'static str, Value); 6] {
 
 /// Returns values that people, templates and attackers put in place of something like `value`.
 fn oddities(value: &Value) -> Vec<Value> {
-    let wrong_types = [json!(null), json!(true), json!("x"), json!(1), json!(1.5), json!([]), json!([null]), json!({})];
+    let wrong_types = [
+        json!(null),
+        json!(true),
+        json!("x"),
+        json!(1),
+        json!(1.5),
+        json!([]),
+        json!([null]),
+        json!({}),
+    ];
     let like_it: Vec<Value> = match value {
         Value::String(_) => {
             let long = [64, 254, 1_025, 1_048_576].map(|length| "x".repeat(length));
             STRINGS.map(str::to_owned).into_iter().chain(long).map(Value::from).collect()
         }
-        Value::Array(_) => vec![json!([1]), json!([[]]), json!([{}]), vec![json!("item"); 2_000].into()],
+        Value::Array(_) => {
+            vec![json!([1]), json!([[]]), json!([{}]), vec![json!("item"); 2_000].into()]
+        }
         Value::Object(_) => {
             let many = (0..2_000).map(|i| (format!("key{i}"), json!("value")));
             let many = many.collect::<serde_json::Map<_, _>>().into();
-            vec![json!({"a": 1}), json!({"b": "c"}), json!({"": ""}), json!({"x": null}), json!({"x": {}}), many]
+            vec![
+                json!({"a": 1}),
+                json!({"b": "c"}),
+                json!({"": ""}),
+                json!({"x": null}),
+                json!({"x": {}}),
+                many,
+            ]
         }
         _ => {
-            let small = [json!(-1), json!(0), json!(2.0), json!(65), json!(10_001), json!("2"), json!("1e3")];
-            let huge = [json!(1_000_000_000_000_i64), json!(i64::MIN), json!(u64::MAX), json!(1e300), json!(-1e300)];
+            let small = [
+                json!(-1),
+                json!(0),
+                json!(2.0),
+                json!(65),
+                json!(10_001),
+                json!("2"),
+                json!("1e3"),
+            ];
+            let huge = [
+                json!(1_000_000_000_000_i64),
+                json!(i64::MIN),
+                json!(u64::MAX),
+                json!(1e300),
+                json!(-1e300),
+            ];
             small.into_iter().chain(huge).collect()
         }
     };
@@ -253,8 +305,8 @@ const STRINGS: [&str; 39] = [
 /// Removes, replaces or adds one character.
 fn slip(text: &str, rng: &mut Rng) -> String {
     const WRONG: [char; 26] = [
-        '/', '.', '-', '_', '%', '*', ':', '?', '#', '@', '\\', '\'', '"', '$', '<', ' ', '\t', '\n', '\0', '\u{7f}',
-        'é', '☃', 'A', 'a', '0', '~',
+        '/', '.', '-', '_', '%', '*', ':', '?', '#', '@', '\\', '\'', '"', '$', '<', ' ', '\t',
+        '\n', '\0', '\u{7f}', 'é', '☃', 'A', 'a', '0', '~',
     ];
     let mut characters: Vec<char> = text.chars().collect();
     let at = rng.usize(..=characters.len());
@@ -271,9 +323,14 @@ fn slip(text: &str, rng: &mut Rng) -> String {
 fn places(good: &Value) -> Vec<Place> {
     fn below(at: Place, value: &Value, into: &mut Vec<Place>) {
         match value {
-            Value::Object(fields) => fields.iter().for_each(|(name, value)| below(at.field(name), value, into)),
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| below(at.field(name), value, into))
+            }
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(i, value)| below(at.then(Step::Item(i)), value, into));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, value)| below(at.then(Step::Item(i)), value, into));
             }
             _ => {}
         }

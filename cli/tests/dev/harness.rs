@@ -75,7 +75,8 @@ impl Dev {
     pub fn await_line(&self, text: &str) -> String {
         let all = self.lines.all.lock().unwrap();
         let found = |all: &[String]| all.iter().find(|line| line.contains(text)).cloned();
-        let (all, _) = self.lines.more.wait_timeout_while(all, DEADLINE, |all| found(all).is_none()).unwrap();
+        let (all, _) =
+            self.lines.more.wait_timeout_while(all, DEADLINE, |all| found(all).is_none()).unwrap();
         found(&all).unwrap_or_else(|| panic!("no line has {text:?} among\n{}", all.join("\n")))
     }
 
@@ -94,7 +95,8 @@ impl Dev {
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+        let (head, body) =
+            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
         (head[9..12].parse().unwrap(), body.to_owned())
     }
 

@@ -14,7 +14,10 @@ const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/types
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hello");
 
 fn answers(greeting: &str) -> String {
-    worker("hello", &format!("export default {{ fetch() {{ return new Response('{greeting}') }} }}"))
+    worker(
+        "hello",
+        &format!("export default {{ fetch() {{ return new Response('{greeting}') }} }}"),
+    )
 }
 
 #[test]
@@ -37,8 +40,14 @@ fn the_example_in_typescript_answers_from_its_folder_and_fails_by_its_own_lines(
     let dev = Dev::start(TYPESCRIPT.as_ref());
     dev.await_line("default/menu");
     let page = dev.get("localhost", "/");
-    assert!(page.0 == 200 && page.1.contains("<ul><li>Soup: 9 €</li><li>Stew: 15 €</li></ul>"), "{page:?}");
-    assert_eq!(dev.get("localhost", "/lunch").1, r#"[{"name":"Soup","price":7},{"name":"Stew","price":13}]"#);
+    assert!(
+        page.0 == 200 && page.1.contains("<ul><li>Soup: 9 €</li><li>Stew: 15 €</li></ul>"),
+        "{page:?}"
+    );
+    assert_eq!(
+        dev.get("localhost", "/lunch").1,
+        r#"[{"name":"Soup","price":7},{"name":"Stew","price":13}]"#
+    );
     assert_eq!(dev.get("localhost", "/fail").0, 500);
     dev.await_line("worker.ts:22:15: Error: the kitchen is closed");
 }
@@ -48,7 +57,8 @@ fn a_folder_of_modules_is_followed() {
     let directory = tempfile::tempdir().unwrap();
     let (file, folder) = (directory.path().join("worker.yaml"), directory.path().join("code"));
     let header = "apiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata: {name: hello}\n";
-    fs::write(&file, format!("{header}spec: {{source: {{configMapRef: {{name: code}}}}}}\n")).unwrap();
+    fs::write(&file, format!("{header}spec: {{source: {{configMapRef: {{name: code}}}}}}\n"))
+        .unwrap();
     fs::create_dir(&folder).unwrap();
     let code = |greeting: &str| {
         format!(
@@ -105,7 +115,9 @@ fn a_reload_drops_no_request() {
             let draft = directory.path().join(".draft");
             fs::write(&draft, answers(&reload.to_string())).unwrap();
             fs::rename(&draft, &file).unwrap();
-            await_condition("the new revision answers", || dev.get("localhost", "/").1 == reload.to_string());
+            await_condition("the new revision answers", || {
+                dev.get("localhost", "/").1 == reload.to_string()
+            });
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -165,7 +177,8 @@ fn ctrl_c_ends_it_in_order() {
 fn check_fails_when_something_is_wrong() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("worker.yaml"), worker("hello", "export default {")).unwrap();
-    let check = |path: &std::path::Path| Command::new(TENON).arg("check").arg(path).output().unwrap();
+    let check =
+        |path: &std::path::Path| Command::new(TENON).arg("check").arg(path).output().unwrap();
     let bad = check(directory.path());
     assert!(!bad.status.success());
     assert!(String::from_utf8(bad.stderr).unwrap().contains("worker.js:1:17"));
