@@ -12,7 +12,8 @@
 //!   for which Workers they run.
 //!
 //! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES` of
-//! them for the library. `ops.rs` joins the native functions that the modules list (`ops::native`).
+//! them for the library. The generated `ops.rs` lists the operations: the functions with the
+//! attribute `#[op]`.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -47,15 +48,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let late = late.map(|(place, source)| (source.name.as_str(), place)).collect::<Vec<_>>();
     let table = format!("{table}static LATE: &[(&str, usize)] = &{late:?};\n");
     fs::write(out.join("sources.rs"), table)?;
+    let ops = having(&paths, "rs").map(|path| ops(directory, path));
+    let ops = ops.collect::<Result<Vec<_>, _>>()?.concat();
     let native = having(&paths, "rs").filter_map(|path| native(directory, path).transpose());
     let native = native.collect::<io::Result<Vec<_>>>()?;
-    let modules = native.iter().map(|(module, _)| format!("    crate::{module}::native(),\n"));
-    let modules = modules.collect::<String>();
-    let callbacks = format!(
-        "pub(crate) fn callbacks() -> Vec<v8::FunctionCallback> {{\n    [{modules}].concat()\n}}\n"
-    );
-    fs::write(out.join("ops.rs"), callbacks)?;
-    let names = native.iter().flat_map(|(_, names)| names).map(String::as_str).collect::<Vec<_>>();
+    fs::write(out.join("ops.rs"), callbacks(&ops, &native))?;
+    let names = ops.iter().map(|op| op.name.as_str());
+    let names = names
+        .chain(native.iter().flat_map(|(_, names)| names).map(String::as_str))
+        .collect::<Vec<_>>();
+    if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        return Err(format!("two operations have the name {}", twice.1).into());
+    }
 
     v8::V8::set_flags_from_string(flags::FLAGS);
     v8::V8::initialize_platform(v8::new_default_platform(1, false).make_shared());
@@ -144,16 +148,63 @@ fn write(source: &Source, out: &Path) -> io::Result<String> {
     Ok(format!("    v8::String::create_external_onebyte_const(include_bytes!({path:?})),\n"))
 }
 
-/// Returns the module that the file `path` is, and the names of the native functions that it lists;
-/// `None` if it lists none. A name ends where its signature begins.
+/// An operation.
+#[derive(Clone)]
+struct Op {
+    /// Its name in JavaScript.
+    name: String,
+    /// The path of the function in the library.
+    path: String,
+}
+
+/// Returns the operations of a file: the functions below a line `#[op]`.
+fn ops(root: &Path, file: &Path) -> Result<Vec<Op>, Box<dyn Error>> {
+    let text = fs::read_to_string(file)?;
+    let module = file.with_extension("");
+    let module = module.strip_prefix(root)?.to_string_lossy().replace('/', "::");
+    let mut lines = text.lines();
+    let mut ops = Vec::new();
+    while lines.any(|line| line == "#[op]") {
+        let function = lines.find(|line| !line.starts_with("#["));
+        let function = function.and_then(|line| line.split_once("fn ")).map(|(_, rest)| rest);
+        let function = function.and_then(|rest| rest.split(['(', '<']).next());
+        let function = function.ok_or_else(|| format!("{}: #[op] of what?", file.display()))?;
+        ops.push(Op { name: camel(function), path: format!("crate::{module}::{function}") });
+    }
+    Ok(ops)
+}
+
+/// Converts a name from snake case to camel case.
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let (initial, rest) = word.split_at(word.len().min(1));
+        name + &initial.to_ascii_uppercase() + rest
+    })
+}
+
+/// Returns the text of the function that lists the operations for V8.
+fn callbacks(ops: &[Op], native: &[(String, Vec<String>)]) -> String {
+    let list = ops.iter().map(|op| format!("        {}::callback(),\n", op.path));
+    let list = list.collect::<String>();
+    let modules = native
+        .iter()
+        .map(|(module, _)| format!("    callbacks.extend(crate::{module}::native());\n"));
+    let modules = modules.collect::<String>();
+    format!(
+        "pub(crate) fn callbacks() -> Vec<v8::FunctionCallback> {{\n    let mut callbacks = vec![\n{list}    ];{modules}\n    callbacks\n}}\n"
+    )
+}
+
 fn native(root: &Path, path: &Path) -> io::Result<Option<(String, Vec<String>)>> {
     let text = fs::read_to_string(path)?;
     let Some((_, list)) = text.split_once("\ncrate::ops::native! {\n") else { return Ok(None) };
     let lines = list.lines().take_while(|line| *line != "}");
     let signatures = lines.filter_map(|line| line.trim().strip_prefix('"'));
     let name = |signature: &str| {
-        let unsigned = || format!("{}: {signature} has no signature", path.display());
-        let (name, _) = signature.split_once('(').ok_or_else(|| io::Error::other(unsigned()))?;
+        let (name, _) =
+            signature.split_once('(').ok_or_else(|| io::Error::other("no signature"))?;
         Ok(name.to_owned())
     };
     let names = signatures.map(name).collect::<io::Result<Vec<_>>>()?;

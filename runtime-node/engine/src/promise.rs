@@ -10,7 +10,7 @@ use super::operations::Settle;
 use super::state::State;
 use super::thrown::Thrown;
 
-/// Returns to JavaScript a promise of the result of `work`.
+/// Returns a promise of the result of `work`; `None` if V8 could not make one.
 ///
 /// The work belongs to the invocation on whose behalf JavaScript is running, and is dropped with
 /// it; the operations that an invocation may have in flight are bounded. The shard's thread polls
@@ -18,15 +18,13 @@ use super::thrown::Thrown;
 ///
 /// # Arguments
 /// * `value` - converts the result to a JavaScript value, in a turn of the invocation.
-pub fn promise<T: 'static>(
-    scope: &mut v8::PinScope<'_, '_>,
-    mut rv: v8::ReturnValue<'_>,
+pub fn promise<'s, T: 'static>(
+    scope: &mut v8::PinScope<'s, '_>,
     work: impl Future<Output = Result<T, Thrown>> + 'static,
-    value: impl for<'s> FnOnce(&mut v8::PinScope<'s, '_>, T) -> Result<v8::Local<'s, v8::Value>, Thrown>
+    value: impl for<'v> FnOnce(&mut v8::PinScope<'v, '_>, T) -> Result<v8::Local<'v, v8::Value>, Thrown>
     + 'static,
-) {
-    let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
-    rv.set(resolver.get_promise(scope).into());
+) -> Option<v8::Local<'s, v8::Promise>> {
+    let resolver = v8::PromiseResolver::new(scope)?;
     let state = State::of(scope);
     let begun = state.current(scope).and_then(|invocation| {
         let held = v8::Global::new(scope, resolver);
@@ -48,6 +46,7 @@ pub fn promise<T: 'static>(
         let refused = "The invocation has ended, or has too many operations in flight";
         settle(scope, resolver, |_| Err(Thrown::type_error(refused)));
     }
+    Some(resolver.get_promise(scope))
 }
 
 /// Settles the promise with the value that `value` returns, or with the exception.

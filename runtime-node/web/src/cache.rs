@@ -115,7 +115,7 @@ pub(crate) fn delete(
 pub(crate) fn put(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
-    rv: v8::ReturnValue<'_>,
+    mut rv: v8::ReturnValue<'_>,
 ) {
     let (key, asked, answer) = match parts(scope, &args) {
         Ok(parts) => parts,
@@ -152,7 +152,8 @@ pub(crate) fn put(
         }
         Ok(())
     };
-    promise(scope, rv, keep, |scope, ()| Ok(v8::undefined(scope).into()));
+    let promise = promise(scope, keep, |scope, ()| Ok(v8::undefined(scope).into()));
+    promise.into_iter().for_each(|promise| rv.set(promise.into()));
 }
 
 fn parts(

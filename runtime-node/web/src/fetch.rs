@@ -120,7 +120,7 @@ pub(crate) fn is_over(
 pub(crate) fn send(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
-    rv: v8::ReturnValue<'_>,
+    mut rv: v8::ReturnValue<'_>,
 ) {
     let state = State::of(scope);
     let outbound = Outbound::of(scope);
@@ -160,7 +160,7 @@ pub(crate) fn send(
             None => Outcome::Aborted,
         })
     };
-    promise(scope, rv, work, move |scope, fetched| match fetched {
+    let promise = promise(scope, work, move |scope, fetched| match fetched {
         Outcome::Response(response, abortee) => {
             response_head(scope, invocation, response, abortee, None)
         }
@@ -174,6 +174,7 @@ pub(crate) fn send(
         Outcome::Failed(error) => failure(scope, error.stage().as_str(), &error.to_string()),
         Outcome::Aborted => Ok(v8::null(scope).into()),
     });
+    promise.into_iter().for_each(|promise| rv.set(promise.into()));
 }
 
 pub(crate) fn request(

@@ -1,21 +1,48 @@
-//! The native functions behind the built-in JavaScript: `internal.ops`.
+//! Operations: the native functions behind the built-in JavaScript, `internal.ops`.
 //!
-//! Each module of an interface lists its own ([`native`]). The snapshot has a JavaScript function for
-//! each, which refers to the native one by its index among all of them. Only the
-//! built-in JavaScript calls them, never a Worker, so they trust the number and kind of their
-//! arguments as far as memory safety allows. They may run a Worker's code only where their
-//! documentation says so. A panic ends the isolate, because it cannot unwind through V8.
+//! An operation is a function with the attribute [`op`](tenon_op::op). JavaScript calls it under its
+//! name in camel case. Its parameters implement [`Argument`], and its result [`Returned`]; their
+//! types are the only description of the call, from which `types/check.mjs` makes TypeScript's. The
+//! snapshot has a JavaScript function for each, which refers to the native one by its index among
+//! all of them.
+//!
+//! Only the built-in JavaScript calls operations, never a Worker, and tsc checks its calls: they
+//! trust the range of their arguments as far as memory safety allows. They may run a Worker's code
+//! only where their documentation says so. A panic ends the isolate, because it cannot unwind
+//! through V8.
 
-use tenon_engine::ids::InvocationId;
-use tenon_engine::streams::StreamId;
+mod argument;
+mod result;
 
-/// Lists the native functions of a module with the signatures under which JavaScript finds them, in
-/// TypeScript: `"timerClear(timer: number): void" => clear,`. The build script reads the names, and
-/// `types/check.mjs` checks the callers. `types/internal.d.ts` defines types such as `View`. A long
-/// signature continues on further lines after a backslash, and has no double quotes.
+use tenon_engine::callbacks::{Callback, contain};
+use tenon_engine::thrown::Thrown;
+
+pub(crate) use argument::{Argument, Arguments};
+pub(crate) use result::{Nullable, Promised, Returned, ToValue};
+
+// `build.rs` generates `callbacks`, which lists the operations of all modules.
+include!(concat!(env!("OUT_DIR"), "/ops.rs"));
+
+/// Performs a call of an operation: V8 calls the functions that [`op`](tenon_op::op) makes, and
+/// these call this one.
+#[inline]
+pub(crate) fn call<'s, 'i, R: Returned<'s>>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    arguments: v8::FunctionCallbackArguments<'s>,
+    mut result: v8::ReturnValue<'s>,
+    operation: impl FnOnce(&mut v8::PinScope<'s, 'i>, &mut Arguments<'s>) -> Result<R, Thrown>,
+) {
+    let _ = contain(scope, Callback::Operation, |scope| {
+        match operation(scope, &mut Arguments::new(arguments)) {
+            Ok(returned) => returned.set(scope, &mut result),
+            Err(thrown) => thrown.throw(scope),
+        }
+    });
+}
+
+// Transitional: until every module has been converted.
 macro_rules! native {
     ($($signature:literal => $function:path),+ $(,)?) => {
-        /// Returns this module's native functions as V8 callbacks, in order.
         pub(crate) fn native() -> Vec<v8::FunctionCallback> {
             use v8::MapFnTo as _;
             vec![$({
@@ -34,25 +61,22 @@ macro_rules! native {
 }
 pub(crate) use native;
 
-// `build.rs` generates `callbacks`, which joins what all modules list.
-include!(concat!(env!("OUT_DIR"), "/ops.rs"));
-
-/// Returns the invocation that an argument names.
 pub(crate) fn invocation(
     scope: &v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
-) -> InvocationId {
-    InvocationId::from_number(value.number_value(scope).unwrap_or_default())
+) -> tenon_engine::ids::InvocationId {
+    tenon_engine::ids::InvocationId::from_number(value.number_value(scope).unwrap_or_default())
 }
 
-/// Returns the stream that two arguments name: the invocation that owns it, and its number.
 pub(crate) fn stream(
     scope: &v8::PinScope<'_, '_>,
     owner: v8::Local<'_, v8::Value>,
     number: v8::Local<'_, v8::Value>,
-) -> (InvocationId, StreamId) {
+) -> (tenon_engine::ids::InvocationId, tenon_engine::streams::StreamId) {
     (
         invocation(scope, owner),
-        StreamId::from_number(number.number_value(scope).unwrap_or_default()),
+        tenon_engine::streams::StreamId::from_number(
+            number.number_value(scope).unwrap_or_default(),
+        ),
     )
 }

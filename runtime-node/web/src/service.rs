@@ -43,7 +43,7 @@ const STAGE: &str = "service";
 pub(crate) fn send(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
-    rv: v8::ReturnValue<'_>,
+    mut rv: v8::ReturnValue<'_>,
 ) {
     let state = State::of(scope);
     let Some(invocation) = state.current(scope) else {
@@ -78,7 +78,7 @@ pub(crate) fn send(
         };
         Ok((called, abortee))
     };
-    promise(scope, rv, work, move |scope, (called, abortee)| match called {
+    let promise = promise(scope, work, move |scope, (called, abortee)| match called {
         None => Ok(v8::null(scope).into()),
         Some(Err(failure)) => fetch::failure(scope, STAGE, &told(&failure)),
         Some(Ok(Answered { status: 101, headers, body })) => {
@@ -118,6 +118,7 @@ pub(crate) fn send(
             fetch::head(scope, invocation, answered, strings)
         }
     });
+    promise.into_iter().for_each(|promise| rv.set(promise.into()));
 }
 
 fn strings<'s>(
@@ -228,9 +229,11 @@ fn told(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }
 
-fn over_limit(scope: &mut v8::PinScope<'_, '_>, rv: v8::ReturnValue<'_>, most: u32) {
+fn over_limit(scope: &mut v8::PinScope<'_, '_>, mut rv: v8::ReturnValue<'_>, most: u32) {
     let message = format!(
         "the invocation has reached its limit of {most} subrequests; make fewer, or raise spec.limits.subrequests"
     );
-    promise(scope, rv, async { Ok(()) }, move |scope, ()| fetch::failure(scope, STAGE, &message));
+    let promise =
+        promise(scope, async { Ok(()) }, move |scope, ()| fetch::failure(scope, STAGE, &message));
+    promise.into_iter().for_each(|promise| rv.set(promise.into()));
 }

@@ -1,4 +1,4 @@
-//! `timerStart(callback, milliseconds, repeat)` and `timerClear(id)`.
+//! The native half of `timers.js`.
 
 pub(crate) mod task;
 
@@ -12,12 +12,8 @@ use tenon_engine::heap::Charge;
 use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
+use tenon_op::op;
 use tokio::time::Sleep;
-
-crate::ops::native! {
-    "timerStart(callback: () => void, milliseconds: number, repeat: boolean): number" => start,
-    "timerClear(timer: number): void" => clear,
-}
 
 /// The shortest interval of a repeating timer, which keeps it from monopolising the shard's event
 /// loop.
@@ -33,30 +29,26 @@ struct Timer {
     _charge: Charge,
 }
 
-/// `timerStart(callback, milliseconds, repeat)`: returns the timer's id, or 0 if there is no
-/// current invocation, if that has too many operations in flight, or if the isolate has not enough
-/// memory.
-pub(crate) fn start(
+/// Calls `callback` after so many milliseconds, once or repeatedly. Returns the timer's id, or 0 if
+/// there is no current invocation, if that has too many operations in flight, or if the isolate has
+/// not enough memory.
+#[op]
+pub(crate) fn timer_start(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
+    callback: v8::Local<'_, v8::Function>,
+    milliseconds: f64,
+    repeat: bool,
+) -> f64 {
     let state = State::of(scope);
-    rv.set_double(0.0);
-    let (Ok(callback), Some(invocation)) = (args.get(0).try_cast(), state.current(scope)) else {
-        return;
-    };
-    let delay = Duration::from_millis(args.get(1).number_value(scope).unwrap_or_default() as u64);
-    let repeat = args.get(2).is_true();
+    let Some(invocation) = state.current(scope) else { return 0.0 };
+    let delay = Duration::from_millis(milliseconds as u64);
     let delay = if repeat { delay.max(SHORTEST_INTERVAL) } else { delay };
     let callback = v8::Global::new(scope, callback);
     let begun = state.operate(scope, invocation, |operation, charge| {
         let timer = Timer { invocation, callback, delay, repeat, _charge: charge };
         wait(&state, operation, timer, Some(tokio::time::sleep(delay)))
     });
-    if let Some(id) = begun {
-        rv.set_double(id.to_number());
-    }
+    begun.map_or(0.0, OperationId::to_number)
 }
 
 /// Waits for the timer, and then fires it.
@@ -95,13 +87,10 @@ fn wait(
     .boxed_local()
 }
 
-pub(crate) fn clear(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
+/// Stops a timer of the current invocation; another id is ignored.
+#[op]
+pub(crate) fn timer_clear(scope: &mut v8::PinScope<'_, '_>, timer: OperationId) {
     let state = State::of(scope);
-    let operation = OperationId::from_number(args.get(0).number_value(scope).unwrap_or_default());
     let current = state.current(scope);
-    state.invocations.borrow_mut().abort(current, operation);
+    state.invocations.borrow_mut().abort(current, timer);
 }

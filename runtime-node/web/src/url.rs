@@ -11,14 +11,8 @@ mod plain;
 use std::panic::{self, AssertUnwindSafe};
 
 use tenon_engine::bytes::cells;
+use tenon_op::op;
 use url::{Position, Url, form_urlencoded, quirks};
-
-crate::ops::native! {
-    "urlParse(input: string, base: string | undefined, offsets: Uint32Array): string | undefined" => url_parse,
-    "urlSet(href: string, part: number, value: string, offsets: Uint32Array): string" => url_set,
-    "formParse(text: string): string[]" => form_parse,
-    "formEscape(text: string): string" => form_escape,
-}
 
 /// The number of offsets that describe a URL.
 const OFFSETS: usize = 11;
@@ -150,89 +144,64 @@ fn resolve(text: &str, base: Option<&str>) -> Option<Resolved> {
     })
 }
 
-/// `urlParse(input, base | undefined, offsets)`: returns the serialization, or undefined.
-pub(crate) fn url_parse(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(input) = args.get(0).try_cast::<v8::String>() else { return };
-    let base =
-        args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
+/// Returns the serialization of a URL, and writes its offsets; `undefined` if the input is invalid.
+#[op]
+pub(crate) fn url_parse<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    input: v8::Local<'s, v8::String>,
+    base: Option<String>,
+    offsets: v8::Local<'s, v8::Uint32Array>,
+) -> Option<v8::Local<'s, v8::String>> {
     let resolved = {
         let view = v8::ValueView::new(scope, input);
         resolve(&view.to_cow_lossy(), base.as_deref())
     };
-    match resolved {
-        Some(Resolved::Same(offsets)) => {
-            write_offsets(&offsets, args.get(2));
-            result.set(input.into());
+    match resolved? {
+        Resolved::Same(parts) => {
+            write_offsets(&parts, offsets);
+            Some(input)
         }
-        Some(Resolved::Other(parsed)) => {
-            write_offsets(&parsed.offsets, args.get(2));
-            if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
-                result.set(href.into());
-            }
+        Resolved::Other(parsed) => {
+            write_offsets(&parsed.offsets, offsets);
+            v8::String::new(scope, parsed.url.as_str())
         }
-        None => {}
     }
 }
 
-/// `urlSet(href, part, value, offsets)`: returns the new serialization.
+/// Sets a part of the URL `href` by its number in `url.js`. Returns the new serialization, and
+/// writes its offsets.
+#[op]
 pub(crate) fn url_set(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let href = args.get(0).to_rust_string_lossy(scope);
-    let value = args.get(2).to_rust_string_lossy(scope);
-    let part = args.get(1).uint32_value(scope).and_then(Part::from_number);
-    let Some(parsed) = part.and_then(|part| set(&href, part, &value)) else { return };
-    write_offsets(&parsed.offsets, args.get(3));
-    if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
-        result.set(href.into());
-    }
+    href: String,
+    part: u32,
+    value: String,
+    offsets: v8::Local<'_, v8::Uint32Array>,
+) -> Option<String> {
+    let Parsed { url, offsets: parts } = set(&href, Part::from_number(part)?, &value)?;
+    write_offsets(&parts, offsets);
+    Some(url.into())
 }
 
-fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Value>) {
-    let Ok(view) = into.try_cast::<v8::ArrayBufferView>() else { return };
+fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Uint32Array>) {
     let mut packed = [0; size_of::<[u32; OFFSETS]>()];
     for (into, offset) in packed.chunks_exact_mut(size_of::<u32>()).zip(offsets) {
         // The parser itself stores them as u32.
         into.copy_from_slice(&(*offset as u32).to_ne_bytes());
     }
-    cells(view, |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));
+    cells(into.into(), |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));
 }
 
-/// `formParse(string)`: returns the names and values of an `application/x-www-form-urlencoded`
-/// string, as one flat array.
-pub(crate) fn form_parse(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let input = args.get(0).to_rust_string_lossy(scope);
-    let parts: Option<Vec<v8::Local<'_, v8::Value>>> = form_urlencoded::parse(input.as_bytes())
-        .flat_map(|(name, value)| [name, value])
-        .map(|part| Some(v8::String::new(scope, &part)?.into()))
-        .collect();
-    if let Some(parts) = parts {
-        result.set(v8::Array::new_with_elements(scope, &parts).into());
-    }
+/// Returns the names and values of an `application/x-www-form-urlencoded` string, as one flat array.
+#[op]
+pub(crate) fn form_parse(text: String) -> Vec<String> {
+    let pairs = form_urlencoded::parse(text.as_bytes());
+    pairs.flat_map(|(name, value)| [name.into_owned(), value.into_owned()]).collect()
 }
 
-/// `formEscape(string)`: returns the string encoded as a name or a value of
-/// `application/x-www-form-urlencoded`.
-pub(crate) fn form_escape(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let input = args.get(0).to_rust_string_lossy(scope);
-    let escaped: String = form_urlencoded::byte_serialize(input.as_bytes()).collect();
-    if let Some(escaped) = v8::String::new(scope, &escaped) {
-        result.set(escaped.into());
-    }
+/// Returns the text encoded as a name or a value of `application/x-www-form-urlencoded`.
+#[op]
+pub(crate) fn form_escape(text: String) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 #[cfg(test)]

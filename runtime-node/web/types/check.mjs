@@ -1,14 +1,14 @@
 // Checks the types of the interfaces' JavaScript: `node runtime-node/web/types/check.mjs`.
 //
 //     ../src/**/*.js   functions of `internal`             ──▶  target/javascript/**/*.js
-//     ../src/**/*.rs   signatures of native functions      ──▶  target/javascript/made.d.ts
+//     ../src/**/*.rs   signatures of operations            ──▶  target/javascript/made.d.ts
 //     internal.d.ts    what cannot be inferred from these  ──▶  tsc
 //
 // What a file puts on `internal` has the type that tsc infers, so that nothing states it twice. For
 // that, tsc reads a copy of each file as a module: the body of the function is the body of the
 // module, and `internal.name = …` is an exported constant. A copy has the lines of its source, and
 // errors name the source. `made.d.ts` adds the exports to `Internal`, and declares `internal.ops`
-// with the signatures that stand beside the Rust functions (`../src/ops.rs`).
+// with the signatures of the Rust functions that have the attribute `#[op]` (`../src/ops.rs`).
 //
 // TypeScript is installed from `package-lock.json` into a cache, once.
 
@@ -56,13 +56,76 @@ function compiler() {
 
 // The members of interfaces that `made.d.ts` declares. `Use` is that of the function `internal.use`.
 const made = { Internal: [], Modules: [], Use: [], Ops: [] };
+const tuples = [];
+
+// Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts` or of the same
+// name that is made from a struct with `#[derive(Tuple)]`. `Local`s are looked up by what they are of.
+const TYPES = {
+  "()": "void", bool: "boolean", String: "string", "&str": "string", "&'static str": "string",
+  i32: "number", u32: "number", f64: "number", usize: "number",
+  InvocationId: "number", OperationId: "number", StreamId: "number",
+  "v8::Value": "any", "v8::Object": "object", "v8::Function": "Function", "v8::String": "string",
+  "v8::Array": "any[]", "v8::Promise": "Promise<any>", "v8::ArrayBufferView": "View",
+  "v8::ArrayBuffer": "ArrayBuffer", "v8::Uint8Array": "Uint8Array<ArrayBuffer>", "v8::Uint32Array": "Uint32Array",
+};
+const GENERIC = {
+  Option: (type) => `${type} | undefined`,
+  Nullable: (type) => `${type} | null`,
+  Promised: (type) => `Promise<${type}>`,
+  Vec: (type) => `(${type})[]`,
+  Local: (type) => type,
+  Result: (type) => type,
+};
+
+// Splits a list at the commas that are not within brackets.
+function split(list) {
+  const parts = [""];
+  let depth = 0;
+  for (const character of list) {
+    if ("<([".includes(character)) depth += 1;
+    if (">)]".includes(character)) depth -= 1;
+    if (character === "," && depth === 0) parts.push("");
+    else parts[parts.length - 1] += character;
+  }
+  return parts.map((part) => part.trim()).filter((part) => part !== "" && !part.startsWith("'"));
+}
+
+function typescript(rust) {
+  const type = rust.trim();
+  if (TYPES[type] !== undefined) return TYPES[type];
+  const [, name, list] = /^(?:\w+::)*(\w+)<([^]*)>$/.exec(type) ?? [];
+  if (name === undefined) return type;
+  const parameters = split(list).map(typescript);
+  return GENERIC[name]?.(parameters[0]) ?? (parameters.length > 0 ? `${name}<${parameters.join(", ")}>` : name);
+}
+
+const camel = (name) => name.replace(/^_/, "").replace(/_(\w)/g, (_, initial) => initial.toUpperCase());
+
+// Returns the parameters of TypeScript that a Rust parameter stands for: a tuple is several.
+function parameters(rust) {
+  const [, pattern, type] = /^(\w+|\([^)]*\)): ([^]*)$/.exec(rust);
+  if (!pattern.startsWith("(")) return [{ name: camel(pattern), type: typescript(type) }];
+  const types = split(type.slice(1, -1));
+  return split(pattern.slice(1, -1)).map((name, i) => ({ name: camel(name), type: typescript(types[i]) }));
+}
 
 function declareOps(path) {
-  const list = read(join(ROOT, SOURCES, path)).split("\ncrate::ops::native! {\n")[1]?.split("\n}")[0];
-  for (const [, text] of list?.matchAll(/^    "((?:[^"\\]|\\\n)+)" =>/gm) ?? []) {
-    const signature = text.replace(/\\\n\s*/g, "");
-    if (!/^\w+\(.*\): /.test(signature)) throw new Error(`${SOURCES}/${path}: ${signature} has no signature`);
-    made.Ops.push(`    ${signature};`);
+  const text = read(join(ROOT, SOURCES, path));
+  // Transitional.
+  const list_ = text.split("\ncrate::ops::native! {\n")[1]?.split("\n}")[0];
+  for (const [, one] of list_?.matchAll(/^    "((?:[^"\\]|\\\n)+)" =>/gm) ?? []) made.Ops.push(`    ${one.replace(/\\\n\s*/g, "")};`);
+  const functions = /^#\[op\]\n(?:#\[.*\]\n)*(?:pub(?:\(\w+\))? )?fn (\w+)(?:<.*>)?\(([^]*?)\)(?: -> ([^]*?))? \{$/gm;
+  for (const [, name, list, returned = "()"] of text.matchAll(functions)) {
+    const all = split(list).filter((one) => !/^_?scope: /.test(one)).flatMap(parameters);
+    // Trailing arguments may be left out.
+    const required = all.findLastIndex(({ type }) => !type.endsWith(" | undefined"));
+    const signature = all.map(({ name, type }, i) => `${name}${i > required ? "?" : ""}: ${type}`).join(", ");
+    made.Ops.push(`    ${camel(name)}(${signature}): ${typescript(returned)};`);
+  }
+  const structs = /^#\[derive\(.*\bTuple\b.*\)\]\n(?:pub(?:\(\w+\))? )?struct (\w+)(?:<.*>)? \{\n([^]*?)\n\}$/gm;
+  for (const [, name, body] of text.matchAll(structs)) {
+    const fields = split(body.replace(/^ *\/\/.*\n?/gm, "").replace(/pub(\(\w+\))? /g, "")).flatMap(parameters);
+    tuples.push(`  type ${name} = [${fields.map(({ name, type }) => `${name}: ${type}`).join(", ")}];\n`);
   }
 }
 
@@ -115,7 +178,7 @@ rmSync(join(ROOT, COPIES), { recursive: true, force: true });
 sources(".js").forEach(copy);
 sources(".rs").forEach(declareOps);
 const interfaces = Object.entries(made).map(([name, members]) => `  interface ${name} {\n${members.join("\n")}\n  }\n`);
-writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}}\n`);
+writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}${tuples.join("")}}\n`);
 
 const { status, stdout } = run(process.execPath, [tsc, "--project", HERE, "--pretty", "false"], ROOT);
 // To tsc, a private field that is read only from values of any type is not used.

@@ -91,7 +91,7 @@ pub(crate) fn failed() -> Thrown {
 
 fn elsewhere(
     scope: &mut v8::PinScope<'_, '_>,
-    rv: v8::ReturnValue<'_>,
+    mut rv: v8::ReturnValue<'_>,
     lane: Lane,
     at_least: Duration,
     work: impl FnMut(&Slice<'_>) -> Option<Result<Output, Thrown>> + Send + 'static,
@@ -132,7 +132,7 @@ fn elsewhere(
             ))
         })
     };
-    promise(scope, rv, work, value);
+    promise(scope, work, value).into_iter().for_each(|promise| rv.set(promise.into()));
     Ok(())
 }
 

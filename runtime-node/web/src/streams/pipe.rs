@@ -43,7 +43,7 @@ pub(crate) fn open(
 pub(crate) fn write(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
-    rv: v8::ReturnValue<'_>,
+    mut rv: v8::ReturnValue<'_>,
 ) {
     let (owner, number) = stream(scope, args.get(0), args.get(1));
     let Ok(view) = args.get(2).try_cast::<v8::ArrayBufferView>() else { return };
@@ -62,7 +62,8 @@ pub(crate) fn write(
         Ok((true, _)) => {}
         Ok((false, room)) => {
             let room = async { room.await.map_err(Thrown::from) };
-            promise(scope, rv, room, |scope, ()| Ok(v8::undefined(scope).into()));
+            let promise = promise(scope, room, |scope, ()| Ok(v8::undefined(scope).into()));
+            promise.into_iter().for_each(|promise| rv.set(promise.into()));
         }
         Err(gone) => Thrown::from(gone).throw(scope),
     }

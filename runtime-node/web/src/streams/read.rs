@@ -210,9 +210,10 @@ pub(crate) fn pull(
                 let pulled = incoming.pull().await;
                 Ok((incoming, pulled))
             };
-            promise(scope, rv, work, move |scope, (incoming, pulled)| {
+            let promise = promise(scope, work, move |scope, (incoming, pulled)| {
                 pulled_value(scope, (owner, number), incoming, pulled)
             });
+            promise.into_iter().for_each(|promise| rv.set(promise.into()));
         }
     }
 }

@@ -1,0 +1,110 @@
+//! The macros of native functions, the operations that the built-in JavaScript calls.
+//!
+//! ```text
+//!  internal.ops.timerClear(timer)
+//!      └─► timer_clear::callback ─► Argument::take, for each parameter
+//!                                      └─► fn timer_clear(scope, timer: OperationId) -> R
+//!                                             └─► Returned::set
+//! ```
+//!
+//! The traits are those of `tenon_web::ops`, which explains them. The types of an operation stand
+//! once, in its Rust signature: `build.rs` finds the operations by the attribute, and
+//! `types/check.mjs` translates their signatures to TypeScript.
+
+use proc_macro::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned as _;
+use syn::{Data, DeriveInput, Error, Fields, FnArg, ItemFn, Pat, Result, parse_macro_input};
+
+/// Makes a function an operation: JavaScript calls it under its name in camel case.
+///
+/// A first parameter `scope` is the scope of the call. Every other parameter implements
+/// `ops::Argument`, and the result `ops::Returned`.
+#[proc_macro_attribute]
+pub fn op(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    if !attribute.is_empty() {
+        let error = Error::new(proc_macro2::Span::call_site(), "`#[op]` has no arguments");
+        return error.into_compile_error().into();
+    }
+    let function = parse_macro_input!(item as ItemFn);
+    expand(&function).unwrap_or_else(Error::into_compile_error).into()
+}
+
+fn expand(function: &ItemFn) -> Result<proc_macro2::TokenStream> {
+    let (name, visibility) = (&function.sig.ident, &function.vis);
+    let mut parameters = function.sig.inputs.iter().peekable();
+    let scope = parameters.next_if(|parameter| is_scope(parameter)).map(|_| quote!(scope,));
+    let arguments = parameters
+        .enumerate()
+        .map(|(position, parameter)| match parameter {
+            FnArg::Typed(_) => Ok(format_ident!("argument_{position}")),
+            FnArg::Receiver(receiver) => {
+                Err(Error::new(receiver.span(), "an operation is a free function"))
+            }
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let documentation = format!(" The operation [`{name}`](fn@{name}).");
+    Ok(quote! {
+        // JavaScript passes arguments one by one: an object would cost a look-up for each.
+        #[allow(clippy::too_many_arguments)]
+        #function
+
+        #[doc = #documentation]
+        #visibility mod #name {
+            /// Returns the function that V8 calls.
+            pub(crate) fn callback() -> ::v8::FunctionCallback {
+                use ::v8::MapFnTo as _;
+                fn call<'s>(
+                    scope: &mut ::v8::PinScope<'s, '_>,
+                    arguments: ::v8::FunctionCallbackArguments<'s>,
+                    result: ::v8::ReturnValue<'s>,
+                ) {
+                    crate::ops::call(scope, arguments, result, |scope, arguments| {
+                        #(let #arguments = arguments.take(scope)?;)*
+                        ::core::result::Result::Ok(super::#name(#scope #(#arguments),*))
+                    });
+                }
+                call.map_fn_to()
+            }
+        }
+    })
+}
+
+fn is_scope(parameter: &FnArg) -> bool {
+    let FnArg::Typed(parameter) = parameter else { return false };
+    matches!(&*parameter.pat, Pat::Ident(name) if name.ident == "scope" || name.ident == "_scope")
+}
+
+/// Returns a struct to JavaScript as an array of its fields, in order. TypeScript knows it as a
+/// tuple of this name whose elements are labelled, so that a caller destructures it by name.
+///
+/// An array costs one allocation; an object would cost a look-up for each property as well.
+#[proc_macro_derive(Tuple)]
+pub fn tuple(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    expand_tuple(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+fn expand_tuple(item: &DeriveInput) -> Result<proc_macro2::TokenStream> {
+    let Data::Struct(data) = &item.data else {
+        return Err(Error::new(item.span(), "only a struct can be a tuple"));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new(item.span(), "the elements of a tuple need names"));
+    };
+    let fields = fields.named.iter().map(|field| &field.ident).collect::<Vec<_>>();
+    let (name, lifetime) = (&item.ident, item.generics.lifetimes().next().map(|_| quote!(<'s>)));
+    Ok(quote! {
+        impl<'s> crate::ops::ToValue<'s> for #name #lifetime {
+            fn to_value(
+                self,
+                scope: &mut ::v8::PinScope<'s, '_>,
+            ) -> ::core::option::Option<::v8::Local<'s, ::v8::Value>> {
+                let elements = [#(crate::ops::ToValue::to_value(self.#fields, scope)?),*];
+                ::core::option::Option::Some(
+                    ::v8::Array::new_with_elements(scope, &elements).into(),
+                )
+            }
+        }
+    })
+}

@@ -1,0 +1,177 @@
+//! What operations return.
+
+use std::marker::PhantomData;
+
+use tenon_engine::ids::{InvocationId, OperationId};
+use tenon_engine::streams::StreamId;
+use tenon_engine::thrown::Thrown;
+
+/// The result of an operation.
+pub(crate) trait Returned<'s> {
+    /// Returns the result to JavaScript, or throws it.
+    fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>);
+}
+
+/// A value that can be made a JavaScript value.
+pub(crate) trait ToValue<'s> {
+    /// Returns `None` if V8 could not make the value; an exception may be pending.
+    fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>>;
+}
+
+/// A value or `null`. `Option` stands for a value or `undefined`.
+pub(crate) struct Nullable<T>(pub(crate) Option<T>);
+
+/// A promise of a `T`.
+pub(crate) struct Promised<'s, T>(v8::Local<'s, v8::Promise>, PhantomData<T>);
+
+impl<'s, T> From<v8::Local<'s, v8::Promise>> for Promised<'s, T> {
+    fn from(promise: v8::Local<'s, v8::Promise>) -> Self {
+        Self(promise, PhantomData)
+    }
+}
+
+impl Returned<'_> for () {
+    #[inline]
+    fn set(self, _: &mut v8::PinScope<'_, '_>, _: &mut v8::ReturnValue<'_>) {}
+}
+
+/// Throws the exception of an error.
+impl<'s, R: Returned<'s>> Returned<'s> for Result<R, Thrown> {
+    #[inline]
+    fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+        match self {
+            Ok(returned) => returned.set(scope, result),
+            Err(thrown) => thrown.throw(scope),
+        }
+    }
+}
+
+/// A value, or `undefined`.
+impl<'s, R: Returned<'s>> Returned<'s> for Option<R> {
+    #[inline]
+    fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+        if let Some(returned) = self {
+            returned.set(scope, result);
+        }
+    }
+}
+
+impl<'s, R: Returned<'s>> Returned<'s> for Nullable<R> {
+    #[inline]
+    fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+        match self.0 {
+            Some(returned) => returned.set(scope, result),
+            None => result.set_null(),
+        }
+    }
+}
+
+/// Implements [`Returned`] by a method of [`v8::ReturnValue`], and [`ToValue`].
+macro_rules! primitives {
+    ($($type:ty, $value:ident => $set:ident($returned:expr), $make:expr;)+) => {$(
+        impl Returned<'_> for $type {
+            #[inline]
+            fn set(self, _: &mut v8::PinScope<'_, '_>, result: &mut v8::ReturnValue<'_>) {
+                let $value = self;
+                result.$set($returned);
+            }
+        }
+
+        impl<'s> ToValue<'s> for $type {
+            fn to_value(
+                self,
+                scope: &mut v8::PinScope<'s, '_>,
+            ) -> Option<v8::Local<'s, v8::Value>> {
+                let $value = self;
+                Some($make(scope, $returned).into())
+            }
+        }
+    )+};
+}
+primitives! {
+    bool, truth => set_bool(truth), v8::Boolean::new;
+    i32, number => set_int32(number), v8::Integer::new;
+    u32, number => set_uint32(number), v8::Integer::new_from_unsigned;
+    f64, number => set_double(number), v8::Number::new;
+    // Lengths are less than 2⁵³.
+    usize, number => set_double(number as f64), v8::Number::new;
+    InvocationId, id => set_double(id.to_number()), v8::Number::new;
+    OperationId, id => set_double(id.to_number()), v8::Number::new;
+    StreamId, id => set_double(id.to_number()), v8::Number::new;
+}
+
+/// Implements [`Returned`] by [`ToValue`]. A value that V8 could not make is `undefined`, unless an
+/// exception is pending.
+macro_rules! values {
+    ($([$($parameter:ident)?] $type:ty),+ $(,)?) => {$(
+        impl<'s $(, $parameter)?> Returned<'s> for $type
+        where
+            Self: ToValue<'s>,
+        {
+            #[inline]
+            fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+                if let Some(value) = self.to_value(scope) {
+                    result.set(value);
+                }
+            }
+        }
+    )+};
+}
+values!([] String, [] &str, [T] v8::Local<'s, T>, [T] Vec<T>, [T] Promised<'s, T>);
+
+impl<'s> ToValue<'s> for String {
+    fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        self.as_str().to_value(scope)
+    }
+}
+
+impl<'s> ToValue<'s> for &str {
+    fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        v8::String::new(scope, self).map(Into::into)
+    }
+}
+
+impl<'s, T> ToValue<'s> for v8::Local<'s, T>
+where
+    Self: Into<v8::Local<'s, v8::Value>>,
+{
+    #[inline]
+    fn to_value(self, _: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        Some(self.into())
+    }
+}
+
+impl<'s, T> ToValue<'s> for Promised<'s, T> {
+    #[inline]
+    fn to_value(self, _: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        Some(self.0.into())
+    }
+}
+
+/// A value, or `undefined`.
+impl<'s, T: ToValue<'s>> ToValue<'s> for Option<T> {
+    fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        match self {
+            Some(value) => value.to_value(scope),
+            None => Some(v8::undefined(scope).into()),
+        }
+    }
+}
+
+impl<'s, T: ToValue<'s>> ToValue<'s> for Nullable<T> {
+    fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        match self.0 {
+            Some(value) => value.to_value(scope),
+            None => Some(v8::null(scope).into()),
+        }
+    }
+}
+
+/// An array.
+impl<'s, T: ToValue<'s>> ToValue<'s> for Vec<T> {
+    fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        let elements: Option<Vec<_>> =
+            self.into_iter().map(|element| element.to_value(scope)).collect();
+        Some(v8::Array::new_with_elements(scope, &elements?).into())
+    }
+}
