@@ -1,5 +1,5 @@
 // WebSocket and CloseEvent (WebSockets §3, §4) as far as they need no origin, and WebSocketPair;
-// `runtime-node/tests/fetch/sockets.rs` has what goes over a network.
+// `runtime-node/tests/fetch/sockets` has what goes over a network.
 
 import { about, check, equal, throws } from "../check.js";
 
