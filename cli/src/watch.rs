@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Much longer than any event takes.
+    /// A time much longer than any event takes.
     const DEADLINE: Duration = Duration::from_secs(20);
 
     #[tokio::test]
