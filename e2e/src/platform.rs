@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::operator::CATALOG_PORT;
 use crate::router::INTERNAL_PORT;
 use crate::{
-    Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Speaks,
+    Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Transport,
     await_condition,
 };
 
@@ -51,7 +51,7 @@ impl Platform {
         let operator = Operator::start(
             "operator-0",
             account.kubeconfig(),
-            Speaks::Plain,
+            Transport::Plain,
             door,
             system.name(),
             &logs,
@@ -60,10 +60,10 @@ impl Platform {
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
         let start_node = async |name| {
-            Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await
+            Node::start(name, DEFAULT_POOL, Transport::Plain, address, door, &system, &logs).await
         };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
-        let router = Router::start("router", Speaks::Plain, address, &logs).await?;
+        let router = Router::start("router", Transport::Plain, address, &logs).await?;
         inner.set_backends(vec![router.internal_address()]);
         Ok(Self {
             cluster: cluster.clone(),
@@ -111,7 +111,7 @@ impl Platform {
         Operator::start(
             &identity,
             self.account.kubeconfig(),
-            Speaks::Plain,
+            Transport::Plain,
             door,
             system,
             &self.logs,
@@ -153,7 +153,7 @@ impl Platform {
     ) -> anyhow::Result<Node> {
         let name = format!("{}-{suffix}", pool.name);
         let (catalog, inner) = (self.catalog(), self.inner.address());
-        Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
+        Node::start(&name, pool, Transport::Plain, catalog, inner, namespace, &self.logs).await
     }
 
     /// Waits until a GET of the host's root returns 200 with `body`.

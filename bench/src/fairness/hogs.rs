@@ -75,12 +75,12 @@ pub(super) struct Hog {
     pub(super) name: &'static str,
     hosts: Vec<String>,
     path: String,
-    asked: Cell<usize>,
+    count: Cell<usize>,
 }
 
 impl Hog {
     fn new(name: &'static str, hosts: Vec<String>) -> Self {
-        Self { name, hosts, path: "/".to_owned(), asked: Cell::new(0) }
+        Self { name, hosts, path: "/".to_owned(), count: Cell::new(0) }
     }
 
     /// Deploys each kind.
@@ -103,8 +103,8 @@ impl Hog {
     /// the previous call stopped.
     pub(super) fn hosts_until(&self, end: Instant) -> impl Iterator<Item = &str> {
         std::iter::from_fn(move || {
-            let asked = self.asked.replace(self.asked.get() + 1);
-            (Instant::now() < end).then(|| self.hosts[asked % self.hosts.len()].as_str())
+            let count = self.count.replace(self.count.get() + 1);
+            (Instant::now() < end).then(|| self.hosts[count % self.hosts.len()].as_str())
         })
     }
 

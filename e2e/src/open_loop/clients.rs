@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 type Body = Empty<Bytes>;
 
-/// How a client uses connections.
+/// The use of connections by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Manner {
     /// HTTP/1.1 over a reused connection.

@@ -12,6 +12,8 @@
 mod consequence;
 mod good;
 mod mutant;
+mod oddities;
+mod place;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -95,8 +97,8 @@ pub async fn the_schema_lets_no_revision_be_changed(scenario: Scenario) -> anyho
                 ensure!(taken["spec"] == stored["spec"], "it was changed: {mutant}")
             }
             (_, Err(kube::Error::Api(status))) if status.code < 500 => {
-                let said = "spec: a WorkerRevision is immutable; change the Worker instead";
-                immutable += usize::from(status.message.contains(said));
+                let message = "spec: a WorkerRevision is immutable; change the Worker instead";
+                immutable += usize::from(status.message.contains(message));
             }
             (mutant, Err(error)) => return Err(error).context(mutant.to_string()),
         }
@@ -122,8 +124,8 @@ impl Rule {
         rules.collect()
     }
 
-    fn is_quoted_in(&self, said: &str) -> bool {
-        said.ends_with(&self.message)
+    fn is_quoted_in(&self, message: &str) -> bool {
+        message.ends_with(&self.message)
     }
 }
 
@@ -180,8 +182,8 @@ impl Judge {
                     verdict.quoted.extend(quoted);
                 }
                 Err(error) => {
-                    let (said, body) = (format!("{error:#}"), mutant.body());
-                    misjudged.push(format!("{mutant}\n  {said:.SHOWN$}\n  {body:.SHOWN$}"));
+                    let (message, body) = (format!("{error:#}"), mutant.body());
+                    misjudged.push(format!("{mutant}\n  {message:.SHOWN$}\n  {body:.SHOWN$}"));
                 }
             }
         }
@@ -257,7 +259,7 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
         let rest = field.strip_prefix(place);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let is_rule = |said: &str| rules.iter().any(|rule| rule.is_quoted_in(said));
+    let is_rule = |message: &str| rules.iter().any(|rule| rule.is_quoted_in(message));
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
     mutant.places().map(|place| place.to_string()).any(|place| match causes.is_empty() {
         // The object could not be decoded. Go has its own name for the metadata.
