@@ -46,13 +46,13 @@ impl Platform {
 
         let catalog = Service::start(CATALOG_PORT).await?;
         let inner = Service::start(INTERNAL_PORT).await?;
-        let door = inner.address();
+        let internal = inner.address();
         let account = Account::create(&cluster, &system, &logs).await?;
         let operator = Operator::start(
             "operator-0",
             account.kubeconfig(),
             Transport::Plain,
-            door,
+            internal,
             system.name(),
             &logs,
         )
@@ -60,7 +60,8 @@ impl Platform {
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
         let start_node = async |name| {
-            Node::start(name, DEFAULT_POOL, Transport::Plain, address, door, &system, &logs).await
+            Node::start(name, DEFAULT_POOL, Transport::Plain, address, internal, &system, &logs)
+                .await
         };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Transport::Plain, address, &logs).await?;
@@ -107,12 +108,12 @@ impl Platform {
     /// Starts another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
-        let (door, system) = (self.inner.address(), self.system.name());
+        let (internal, system) = (self.inner.address(), self.system.name());
         Operator::start(
             &identity,
             self.account.kubeconfig(),
             Transport::Plain,
-            door,
+            internal,
             system,
             &self.logs,
         )

@@ -26,16 +26,16 @@ const BREAKER: &str = "export default { fetch() { for (;;); } };";
 
 /// Keeps about 100 MiB of small objects, and turns random old ones into garbage with each request,
 /// which takes full collections.
-const COLLECTOR: &str = "const kept = [];
+const COLLECTOR: &str = "const retained = [];
 export default {
   fetch() {
     for (let i = 0; i < 100_000; i++) {
-      const one = { next: kept[i], values: [i, i + 1, i + 2, i + 3] };
-      one.next &&= null;
-      if (kept.length < 1_200_000) kept.push(one);
-      else kept[Math.floor(Math.random() * kept.length)] = one;
+      const entry = { next: retained[i], values: [i, i + 1, i + 2, i + 3] };
+      entry.next &&= null;
+      if (retained.length < 1_200_000) retained.push(entry);
+      else retained[Math.floor(Math.random() * retained.length)] = entry;
     }
-    return new Response(String(kept.length));
+    return new Response(String(retained.length));
   },
 };";
 

@@ -45,12 +45,12 @@ pub(crate) fn authority() -> CertifiedKey {
 /// Returns a bundle with a certificate for a role, trusting `authority` and `others`.
 pub(crate) fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedKey]) -> Bundle {
     let pair = issue::certificate(authority, role, Timestamp::now(), DAY).unwrap();
-    let believed: String =
+    let trusted: String =
         [authority].iter().chain(others).map(|pair| pair.certificate.as_str()).collect();
     Bundle {
         certificate: pair.certificate.into(),
         key: pair.key.into(),
-        authorities: believed.into(),
+        authorities: trusted.into(),
     }
 }
 

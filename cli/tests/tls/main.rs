@@ -50,25 +50,25 @@ fn each_server_admits_the_roles_that_it_serves() {
     assert_eq!(platform.get(platform.router.addr()), "hello");
 
     let runtime = runtime();
-    let doors = [
+    let servers = [
         (Role::Operator, platform.catalog),
         (Role::Router, platform.router.internal_addr()),
         (Role::RuntimeNode, platform.node.addresses()[0]),
     ];
-    let stranger = self::authority();
+    let untrusted = self::authority();
     runtime.block_on(async {
-        for (server, address) in doors {
+        for (server, address) in servers {
             for client in Role::ALL {
-                let let_in = meets(&show(&authority, client), server, address).await;
-                assert_eq!(let_in, server.admits(client), "{client} comes to {server}");
+                let admitted = authenticates(&show(&authority, client), server, address).await;
+                assert_eq!(admitted, server.admits(client), "{client} connects to {server}");
                 assert!(
-                    !meets(&show(&stranger, client), server, address).await,
-                    "a stranger comes to {server}"
+                    !authenticates(&show(&untrusted, client), server, address).await,
+                    "the {server} admits a {client} of another authority"
                 );
-                let elsewhere = Role::ALL.into_iter().find(|other| *other != server).unwrap();
+                let other_role = Role::ALL.into_iter().find(|role| *role != server).unwrap();
                 assert!(
-                    !meets(&show(&authority, client), elsewhere, address).await,
-                    "{server} is no {elsewhere}"
+                    !authenticates(&show(&authority, client), other_role, address).await,
+                    "the {server} passes for a {other_role}"
                 );
             }
             assert!(hangs_up_on_plain_http(address), "{server}");
@@ -99,7 +99,7 @@ fn each_server_admits_the_roles_that_it_serves() {
 fn no_request_fails_while_certificates_change() {
     let (old, new) = (authority(), authority());
     let platform = Platform::start(&old);
-    let (served, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (served, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let await_requests = |requests: usize| {
         let before = served.load(Ordering::Relaxed);
         await_condition("more requests are served", || {
@@ -108,7 +108,7 @@ fn no_request_fails_while_certificates_change() {
     };
     thread::scope(|scope| {
         let load = scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 assert_eq!(platform.get(platform.router.addr()), "hello");
                 served.fetch_add(1, Ordering::Relaxed);
             }
@@ -129,10 +129,18 @@ fn no_request_fails_while_certificates_change() {
         router.end();
         let runtime = runtime();
         let node = platform.node.addresses()[0];
-        assert!(runtime.block_on(meets(&show(&new, Role::Router), Role::RuntimeNode, node)));
-        assert!(!runtime.block_on(meets(&show(&old, Role::Router), Role::RuntimeNode, node)));
+        assert!(runtime.block_on(authenticates(
+            &show(&new, Role::Router),
+            Role::RuntimeNode,
+            node
+        )));
+        assert!(!runtime.block_on(authenticates(
+            &show(&old, Role::Router),
+            Role::RuntimeNode,
+            node
+        )));
         await_requests(50);
-        over.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         load.join().expect("every request is answered");
     });
     platform.end();
@@ -140,12 +148,13 @@ fn no_request_fails_while_certificates_change() {
 
 /// Returns whether the server accepts the client and proves to have the role that the client
 /// expects.
-async fn meets(client: &Tls, looks_for: Role, address: SocketAddr) -> bool {
+async fn authenticates(client: &Tls, expected_role: Role, address: SocketAddr) -> bool {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let met = tokio::time::timeout(DEADLINE, client.connect(looks_for, "127.0.0.1", stream))
-        .await
-        .unwrap();
-    met.is_ok_and(|stream: Stream| stream.peer_is(looks_for) == Some(true))
+    let connected =
+        tokio::time::timeout(DEADLINE, client.connect(expected_role, "127.0.0.1", stream))
+            .await
+            .unwrap();
+    connected.is_ok_and(|stream: Stream| stream.peer_is(expected_role) == Some(true))
 }
 
 /// Returns whether a client that speaks HTTP/2 without TLS receives nothing but a TLS alert.

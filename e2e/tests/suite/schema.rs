@@ -198,9 +198,9 @@ impl Judge {
     }
 
     async fn try_one<K: Kind>(&self, mutant: &Mutant) -> anyhow::Result<Judgement> {
-        let taken: Value =
+        let stored: Value =
             match create(&self.client, &K::collection(&self.namespace), mutant.body()).await {
-                Ok(taken) => taken,
+                Ok(stored) => stored,
                 Err(kube::Error::Api(status)) => {
                     ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
                     // Rules that are too expensive to evaluate exceed the API server's cost budget.
@@ -210,17 +210,17 @@ impl Judge {
                 }
                 Err(error) => return Err(error.into()),
             };
-        let object: K = serde_json::from_value(taken.clone())
-            .context("was taken, and does not fit our type")?;
-        let kept = serde_json::to_value(&object)?;
+        let object: K = serde_json::from_value(stored.clone())
+            .context("was stored, and does not fit our type")?;
+        let roundtrip = serde_json::to_value(&object)?;
         ensure!(
-            essence(&kept["spec"]) == essence(&taken["spec"]),
+            essence(&roundtrip["spec"]) == essence(&stored["spec"]),
             "our type keeps only {}",
-            kept["spec"]
+            roundtrip["spec"]
         );
         let consequences = object
             .consequences(&self.namespace)
-            .context("was taken, and the operator refuses it")?;
+            .context("was stored, and the operator refuses it")?;
         for (collection, object) in consequences {
             let object = object.to_string();
             if !self.approved.borrow().contains(&object) {

@@ -42,14 +42,14 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let volumes = Volumes::of(&system, logs.join(system.name()));
     let transport = Transport::Tls(&volumes);
     let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
-    let (cluster, door) = (&scenario.cluster, inner.address());
+    let (cluster, internal) = (&scenario.cluster, inner.address());
     let account = Account::create(cluster, &system, &logs).await?;
     // The operator starts without a certificate and issues its own.
     let operator = Operator::start(
         "operator-tls",
         account.kubeconfig(),
         transport,
-        door,
+        internal,
         system.name(),
         &logs,
     )
@@ -59,8 +59,9 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     volumes.mounted().await?;
 
     let address = catalog.address();
-    let start_node =
-        async |name: &str| Node::start(name, "tls", transport, address, door, &system, &logs).await;
+    let start_node = async |name: &str| {
+        Node::start(name, "tls", transport, address, internal, &system, &logs).await
+    };
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", transport, address, &logs).await?;
     inner.set_backends(vec![router.internal_address()]);

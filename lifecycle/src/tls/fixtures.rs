@@ -58,26 +58,27 @@ pub(super) fn process(role: Role, bundle: &Bundle) -> Tls {
     tls
 }
 
-/// Connects `client`, which expects a server of the role `looks_for`, to `server`, and returns the
-/// outcome of both sides.
-pub(super) async fn meet(
+/// Connects `client`, which expects a server of the role `expected_role`, to `server`, and returns
+/// the outcome of both sides.
+pub(super) async fn handshake(
     client: &Tls,
     server: &Tls,
-    looks_for: Role,
+    expected_role: Role,
 ) -> (Result<Stream, Reason>, Result<Stream, Reason>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let accepted = async { server.accept(listener.accept().await.unwrap().0).await };
-    let (called, accepted) = tokio::join!(client.connect(looks_for, "127.0.0.1", stream), accepted);
-    (called.map_err(|error| error.reason), accepted.map_err(|error| error.reason))
+    let (connected, accepted) =
+        tokio::join!(client.connect(expected_role, "127.0.0.1", stream), accepted);
+    (connected.map_err(|error| error.reason), accepted.map_err(|error| error.reason))
 }
 
 /// Returns the reason of a failed handshake on either side.
 pub(super) async fn outcome(
     client: &Tls,
     server: &Tls,
-    looks_for: Role,
+    expected_role: Role,
 ) -> (Option<Reason>, Option<Reason>) {
-    let (called, accepted) = meet(client, server, looks_for).await;
-    (called.err(), accepted.err())
+    let (connected, accepted) = handshake(client, server, expected_role).await;
+    (connected.err(), accepted.err())
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsConnector;
 
-use super::fixtures::{Authority, meet, outcome, process};
+use super::fixtures::{Authority, handshake, outcome, process};
 use super::*;
 
 #[tokio::test]
@@ -16,21 +16,21 @@ async fn two_processes_shake_hands_and_know_the_role_of_the_other() {
     let authority = Authority::new("one");
     let router = process(Role::Router, &authority.bundle(Role::Router));
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
-    let (called, accepted) = meet(&router, &node, Role::RuntimeNode).await;
-    let (mut called, mut accepted) = (called.unwrap(), accepted.unwrap());
+    let (connected, accepted) = handshake(&router, &node, Role::RuntimeNode).await;
+    let (mut connected, mut accepted) = (connected.unwrap(), accepted.unwrap());
     for role in Role::ALL {
-        assert_eq!(called.peer_is(role), Some(role == Role::RuntimeNode));
+        assert_eq!(connected.peer_is(role), Some(role == Role::RuntimeNode));
         assert_eq!(accepted.peer_is(role), Some(role == Role::Router));
     }
-    called.write_all(b"ping").await.unwrap();
-    called.flush().await.unwrap();
+    connected.write_all(b"ping").await.unwrap();
+    connected.flush().await.unwrap();
     let mut received = [0; 4];
     accepted.read_exact(&mut received).await.unwrap();
     assert_eq!(&received, b"ping");
     // Data that arrived with the server's first message is not lost.
     accepted.write_all(b"pong").await.unwrap();
     accepted.flush().await.unwrap();
-    called.read_exact(&mut received).await.unwrap();
+    connected.read_exact(&mut received).await.unwrap();
     assert_eq!(&received, b"pong");
 }
 
@@ -65,8 +65,8 @@ async fn one_certificate_may_be_for_several_roles() {
     });
     let processes = Role::ALL.map(|role| process(role, &all));
     for (server, role) in processes.iter().zip(Role::ALL) {
-        let (called, accepted) = meet(&processes[0], server, role).await;
-        assert!(called.is_ok(), "{role}");
+        let (connected, accepted) = handshake(&processes[0], server, role).await;
+        assert!(connected.is_ok(), "{role}");
         assert!(
             Role::ALL
                 .into_iter()
@@ -89,22 +89,22 @@ async fn a_server_of_another_role_is_refused() {
 #[tokio::test]
 async fn a_stranger_is_refused() {
     let node = process(Role::RuntimeNode, &Authority::new("one").bundle(Role::RuntimeNode));
-    let stranger = process(Role::Router, &Authority::new("another").bundle(Role::Router));
+    let untrusted = process(Role::Router, &Authority::new("another").bundle(Role::Router));
     assert_eq!(
-        outcome(&stranger, &node, Role::RuntimeNode).await,
+        outcome(&untrusted, &node, Role::RuntimeNode).await,
         (Some(Reason::Untrusted), Some(Reason::Refused))
     );
 
-    // A client that trusts the node is still unknown to it.
-    let (known, unknown) = (Authority::new("one"), Authority::new("another"));
-    let node = process(Role::RuntimeNode, &known.bundle(Role::RuntimeNode));
-    let believer = Bundle {
-        authorities: (known.pem() + &unknown.pem()).into(),
-        ..unknown.bundle(Role::Router)
+    // A client that trusts the node is refused if the node does not trust it.
+    let (trusted, unrelated) = (Authority::new("one"), Authority::new("another"));
+    let node = process(Role::RuntimeNode, &trusted.bundle(Role::RuntimeNode));
+    let trusting = Bundle {
+        authorities: (trusted.pem() + &unrelated.pem()).into(),
+        ..unrelated.bundle(Role::Router)
     };
-    let believer = process(Role::Router, &believer);
+    let trusting = process(Role::Router, &trusting);
     assert_eq!(
-        outcome(&believer, &node, Role::RuntimeNode).await,
+        outcome(&trusting, &node, Role::RuntimeNode).await,
         (Some(Reason::Refused), Some(Reason::Untrusted))
     );
 }
@@ -167,8 +167,8 @@ async fn a_process_without_a_certificate_yet_admits_no_client() {
     let authority = Authority::new("one");
     let router = process(Role::Router, &authority.bundle(Role::Router));
     let operator = Tls::to_come(Role::Operator, &Registry::new()).unwrap();
-    let (called, accepted) = outcome(&router, &operator, Role::Operator).await;
-    assert_eq!((called, accepted), (Some(Reason::Closed), Some(Reason::NoIdentity)));
+    let (connected, accepted) = outcome(&router, &operator, Role::Operator).await;
+    assert_eq!((connected, accepted), (Some(Reason::Closed), Some(Reason::NoIdentity)));
     operator.install(&authority.bundle(Role::Operator)).unwrap();
     assert_eq!(outcome(&router, &operator, Role::Operator).await, (None, None));
 }
@@ -180,11 +180,11 @@ async fn a_client_resumes_its_session_until_a_certificate_changes() {
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
     let handshakes = || (node.0.metrics.full(), node.0.metrics.resumed());
     for expected in [(1, 0), (1, 1), (1, 2)] {
-        let (called, accepted) = meet(&router, &node, Role::RuntimeNode).await;
+        let (connected, accepted) = handshake(&router, &node, Role::RuntimeNode).await;
         assert_eq!(handshakes(), expected);
         // The result is the same as after a full handshake.
         assert_eq!(accepted.unwrap().peer_is(Role::Router), Some(true));
-        drop(called);
+        drop(connected);
     }
     node.install(&authority.bundle(Role::RuntimeNode)).unwrap();
     assert_eq!(outcome(&router, &node, Role::RuntimeNode).await, (None, None));

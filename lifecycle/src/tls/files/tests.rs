@@ -7,7 +7,7 @@ use crate::tls::TlsArgs;
 use crate::tls::fixtures::{Authority, outcome, process};
 
 /// Switches a volume to new content, as the kubelet does.
-fn turn(volume: &Path, turn: &str, bundle: &Bundle) {
+fn switch(volume: &Path, turn: &str, bundle: &Bundle) {
     let directory = volume.join(format!("..{turn}"));
     fs::create_dir(&directory).unwrap();
     for (file, content) in
@@ -27,13 +27,13 @@ fn turn(volume: &Path, turn: &str, bundle: &Bundle) {
 async fn a_change_of_the_files_is_taken_and_a_bad_one_is_not() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let volume = tempfile::tempdir().unwrap();
-    turn(volume.path(), "1", &old.bundle(Role::RuntimeNode));
+    switch(volume.path(), "1", &old.bundle(Role::RuntimeNode));
     let registry = Registry::new();
     let (node, mut files) =
         Tls::read(volume.path().to_owned(), Role::RuntimeNode, &registry).unwrap();
     let routers =
         [&old, &new].map(|authority| process(Role::Router, &authority.bundle(Role::Router)));
-    let believed = async || {
+    let accepted = async || {
         let [old, new] = &routers;
         [
             outcome(old, &node, Role::RuntimeNode).await.1.is_none(),
@@ -41,22 +41,22 @@ async fn a_change_of_the_files_is_taken_and_a_bad_one_is_not() {
         ]
     };
     files.look(&node.0);
-    assert_eq!(believed().await, [true, false]);
+    assert_eq!(accepted().await, [true, false]);
 
-    turn(volume.path(), "2", &new.bundle(Role::Router));
+    switch(volume.path(), "2", &new.bundle(Role::Router));
     files.look(&node.0);
     files.look(&node.0);
-    assert_eq!(believed().await, [true, false]);
+    assert_eq!(accepted().await, [true, false]);
     assert_eq!(node.0.metrics.reads(), (1, 1));
 
-    turn(volume.path(), "3", &new.bundle(Role::RuntimeNode));
+    switch(volume.path(), "3", &new.bundle(Role::RuntimeNode));
     files.look(&node.0);
-    assert_eq!(believed().await, [false, true]);
+    assert_eq!(accepted().await, [false, true]);
     assert_eq!(node.0.metrics.reads(), (2, 1));
 
     fs::remove_file(volume.path().join("..data")).unwrap();
     files.look(&node.0);
-    assert_eq!(believed().await, [false, true]);
+    assert_eq!(accepted().await, [false, true]);
 }
 
 #[test]
