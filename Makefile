@@ -34,8 +34,8 @@ test-unit: tools ## Run the tests that do not need Kubernetes
 	cargo build $(FOR_TESTS)
 	cargo test --workspace
 
-# -count=1, because Go caches results and does not detect changes of charts, which are outside of its
-# module.
+# -count=1, because Go caches results and does not detect changes of charts, which are outside of
+# its module.
 .PHONY: test-charts
 test-charts: tools ## Run the tests of the Helm charts
 	cd charts/tests

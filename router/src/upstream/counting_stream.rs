@@ -11,18 +11,18 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-pub(crate) struct Heard<S> {
+pub(crate) struct CountingStream<S> {
     stream: S,
-    counts: Rc<Counts>,
+    counts: Rc<IoCounts>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct IoCounts {
     reads: Cell<u64>,
     writes: Cell<u64>,
 }
 
-impl Counts {
+impl IoCounts {
     /// Returns the number of reads that returned data.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.get()
@@ -42,13 +42,13 @@ impl Counts {
     }
 }
 
-impl<S> Heard<S> {
-    pub(crate) fn new(stream: S, counts: Rc<Counts>) -> Self {
+impl<S> CountingStream<S> {
+    pub(crate) fn new(stream: S, counts: Rc<IoCounts>) -> Self {
         Self { stream, counts }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountingStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountingStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
