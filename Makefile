@@ -34,8 +34,8 @@ test-unit: tools ## Run the tests that do not need Kubernetes
 	cargo build $(FOR_TESTS)
 	cargo test --workspace
 
-# -count=1, because Go caches results and does not detect changes of charts, which are outside of its
-# module.
+# -count=1, because Go caches results and does not detect changes of charts, which are outside of
+# its module.
 .PHONY: test-charts
 test-charts: tools ## Run the tests of the Helm charts
 	cd charts/tests
@@ -61,10 +61,10 @@ test-rules: tools ## Test the chart's alerts, and check every query of its dashb
 
 # V8 is not instrumented. Freed memory is overwritten, so that V8 cannot use it unnoticed.
 .PHONY: test-sanitized
-test-sanitized: tools ## Run the node's tests under AddressSanitizer
+test-sanitized: tools ## Run the tests of the node and of the Web interfaces under AddressSanitizer
 	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
-	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --tests
+	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --tests
 
 # Seconds for each target.
 fuzz: SECONDS := 15

@@ -1,4 +1,5 @@
-// The Worker that everybody serves: it parses its URL, as nearly every Worker does, and answers a short text.
+// The Worker that every contender serves. It parses its URL, as nearly every Worker does, and
+// answers a short text.
 export default {
   fetch(request) {
     const url = new URL(request.url);

@@ -1,5 +1,5 @@
-# workerd with Workers that it has not loaded when it starts; needs --experimental. The socket's address is given on
-# the command line: --socket-addr http=127.0.0.1:PORT
+# workerd, which loads Workers at run time; needs --experimental. The command line sets the socket's
+# address: --socket-addr http=127.0.0.1:PORT
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

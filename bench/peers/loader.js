@@ -1,4 +1,4 @@
-// Loads the hello Worker anew for each host that asks, as workerd does it at run time.
+// Loads the hello Worker again for each host, by workerd's loader of Workers at run time.
 import source from "hello.txt";
 
 export default {

@@ -1,7 +1,8 @@
-// A Worker that does what most of them do for most of their time, one thing by each path.
+// A Worker with typical work, one kind for each path.
 const MIB = new Uint8Array(1 << 20).map((_, i) => (i * 7 + (i >> 8)) & 63);
 const CHUNKS = 10_000;
-// So often what computes on a MiB is done for a request, that serving it hardly counts.
+// The number of times that a request repeats work on a MiB, so that the cost of serving it is
+// negligible.
 const TIMES = 8;
 const ORDERS = {
   page: 1,
@@ -43,12 +44,12 @@ const paths = {
   },
 
   async pipe() {
-    let given = 0;
+    let sent = 0;
     let taken = 0;
     const source = new ReadableStream({
       pull(controller) {
-        if (given === CHUNKS) controller.close();
-        else controller.enqueue(given++);
+        if (sent === CHUNKS) controller.close();
+        else controller.enqueue(sent++);
       },
     });
     await source.pipeTo(new WritableStream({ write: () => void taken++ }));

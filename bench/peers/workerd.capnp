@@ -1,4 +1,4 @@
-# workerd alone. The socket's address is given on the command line: --socket-addr http=127.0.0.1:PORT
+# workerd alone. The command line sets the socket's address: --socket-addr http=127.0.0.1:PORT
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

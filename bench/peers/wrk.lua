@@ -1,4 +1,4 @@
--- Arguments: a path, how many headers to add, how many bytes of JSON to send.
+-- Arguments: a path, the number of headers to add, the number of bytes of JSON to send.
 init = function(args)
   wrk.path = args[1]
   for i = 1, tonumber(args[2]) do
@@ -13,8 +13,8 @@ init = function(args)
   end
 end
 
--- Makes wrk end with one line that a program reads: requests, errors, duration in µs, then the latencies in µs
--- at p50, p99 and the worst.
+-- Prints a last line that a program reads: requests, errors, duration in µs, then the latencies in
+-- µs: p50, p99 and the worst.
 done = function(summary, latency, requests)
   local e = summary.errors
   local errors = e.connect + e.read + e.write + e.status + e.timeout

@@ -24,7 +24,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context;
-use tenon_e2e::open_loop::{Asked, Lap, OpenLoop, Plan};
+use tenon_e2e::open_loop::{Lap, OpenLoop, Plan, PlannedRequest};
 use tenon_e2e::{Cluster, Namespace, answering, worker};
 use tokio::time::sleep;
 
@@ -85,7 +85,7 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         let installation = Installation::find(&cluster).await.context("Tenon is not installed")?;
         let before = installation.restarts().await?;
         let victims = Victims::deploy(&cluster).await?;
-        let plan = Plan { target: installation.routers, rate: RATE, asked: victims.asked() };
+        let plan = Plan { target: installation.routers, rate: RATE, requests: victims.requests() };
         let mut load = OpenLoop::start(plan);
         eprintln!("containment: sending requests to {} victims", NAMESPACES * IN_EACH);
         sleep(WARM_UP).await;
@@ -151,10 +151,11 @@ impl Victims {
         (0..IN_EACH).map(|i| format!("victim-{i}"))
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn requests(&self) -> Vec<PlannedRequest> {
         let of = |namespace: &Namespace| {
             let namespace = namespace.clone();
-            Self::names().map(move |name| Asked { host: namespace.host(&name), body: name })
+            Self::names()
+                .map(move |name| PlannedRequest { host: namespace.host(&name), body: name })
         };
         self.namespaces.iter().flat_map(of).collect()
     }
@@ -228,7 +229,7 @@ impl fmt::Display for Record {
             Table::new(["", "plays", "requests", "failed", "p50", "p99 (worst play)", "slowest"]);
         let row = |what: String, count: usize, lap: &Lap| {
             let [p50, p99, max] = [lap.latency.p50, lap.latency.p99, lap.latency.max].map(human);
-            [what, count.to_string(), lap.begun.to_string(), lap.failed.to_string(), p50, p99, max]
+            [what, count.to_string(), lap.sent.to_string(), lap.failed.to_string(), p50, p99, max]
         };
         table.row(row("alone".to_owned(), 0, &self.alone));
         for phase in Phase::ALL {

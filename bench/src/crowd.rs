@@ -185,13 +185,13 @@ impl Crowd {
 
     /// Returns how many members hold a connection now, and how often one has lost its connection.
     pub fn standing(&self) -> Standing {
-        let told = self
+        let standings = self
             .0
             .iter()
             .filter_map(|process| Standing::parse(process.printed().ok()?.lines().last()?));
-        told.fold(Standing::default(), |sum, one| Standing {
-            held: sum.held + one.held,
-            lost: sum.lost + one.lost,
+        standings.fold(Standing::default(), |sum, member| Standing {
+            held: sum.held + member.held,
+            lost: sum.lost + member.lost,
         })
     }
 }
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_is_read_as_it_is_told() {
+    fn a_standing_is_parsed_as_it_is_printed() {
         assert_eq!(Standing::parse("held 12 lost 3"), Some(Standing { held: 12, lost: 3 }));
         assert_eq!(Standing::parse("thread panicked"), None);
     }

@@ -182,17 +182,17 @@ impl fmt::Display for Record {
         ]);
         for Phase { name, neighbours, hog } in &self.phases {
             let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(neighbours.latency(share)));
-            let share = |count: u64| match hog.asked() {
+            let share = |count: u64| match hog.requests() {
                 0 => "-".to_owned(),
-                asked => format!("{:.1}", hog.per_second() * count as f64 / asked as f64),
+                requests => format!("{:.1}", hog.per_second() * count as f64 / requests as f64),
             };
             table.row([
                 name.clone(),
                 p50,
                 p99,
                 worst,
-                neighbours.asked().to_string(),
-                percent(neighbours.in_time(), neighbours.asked()),
+                neighbours.requests().to_string(),
+                percent(neighbours.in_time(), neighbours.requests()),
                 neighbours.failed().to_string(),
                 share(hog.answered()),
                 share(hog.failed()),
@@ -201,9 +201,9 @@ impl fmt::Display for Record {
         writeln!(f, "{table}")?;
         writeln!(f, "{} isolates were replaced", self.condemned)?;
         for Phase { name, neighbours, hog } in &self.phases {
-            for (who, tally) in [("a neighbour", neighbours), ("the hog", hog)] {
+            for (client, tally) in [("a neighbour", neighbours), ("the hog", hog)] {
                 for (why, count) in tally.failures() {
-                    writeln!(f, "{name}: {who} got {count} × {why}")?;
+                    writeln!(f, "{name}: {client} got {count} × {why}")?;
                 }
             }
         }

@@ -190,7 +190,7 @@ impl fmt::Display for Record {
                 run.demand.name().to_owned(),
                 mib(run.budget_mib << 20),
                 tally.failed().to_string(),
-                percent(tally.asked().saturating_sub(run.cold_starts), tally.asked()),
+                percent(tally.requests().saturating_sub(run.cold_starts), tally.requests()),
                 p50,
                 p99,
                 worst,

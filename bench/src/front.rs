@@ -245,7 +245,7 @@ impl fmt::Display for Record {
                 p50,
                 p99,
                 worst,
-                phase.victims.asked().to_string(),
+                phase.victims.requests().to_string(),
                 phase.victims.failed().to_string(),
                 mib(phase.peak),
                 mib(phase.queued.all()),

@@ -1,4 +1,4 @@
-//! What every contender of a contest serves.
+//! The host and the response that every contender of a contest serves.
 
 /// The host that every contender serves.
 pub const HOST: &str = "hello.bench.localhost";

@@ -18,7 +18,7 @@ pub struct Record {
     /// The summary, or `None` if the process did not get that far.
     summary: Option<Summary>,
     /// The output other than one line per script: the suite's own figures, and why scripts failed.
-    told: Vec<String>,
+    report: Vec<String>,
     status: ExitStatus,
 }
 
@@ -43,7 +43,11 @@ pub fn run() -> anyhow::Result<Record> {
         .output()
         .context("cannot run cargo")?;
     let printed = String::from_utf8_lossy(&output.stdout);
-    Ok(Record { summary: Summary::parse(&printed), told: told(&printed), status: output.status })
+    Ok(Record {
+        summary: Summary::parse(&printed),
+        report: report(&printed),
+        status: output.status,
+    })
 }
 
 impl Summary {
@@ -58,7 +62,7 @@ impl Summary {
     }
 }
 
-fn told(printed: &str) -> Vec<String> {
+fn report(printed: &str) -> Vec<String> {
     let of_a_script =
         |line: &&str| line.starts_with("test ") || line.starts_with("running ") || line.is_empty();
     printed.lines().filter(|line| !of_a_script(line)).map(str::to_owned).collect()
@@ -88,7 +92,7 @@ impl fmt::Display for Record {
         if !self.status.success() {
             writeln!(f, "The suite of hostile Workers failed: {}", self.status)?;
         }
-        self.told.iter().try_for_each(|line| writeln!(f, "{line}"))
+        self.report.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
@@ -105,7 +109,7 @@ neighbours waited for 51.2 ms at most\n";
     fn record(printed: &str) -> Record {
         Record {
             summary: Summary::parse(printed),
-            told: told(printed),
+            report: report(printed),
             status: ExitStatus::default(),
         }
     }
@@ -115,18 +119,16 @@ neighbours waited for 51.2 ms at most\n";
     }
 
     #[test]
-    fn scripts_that_fail_are_counted_and_told_of() {
+    fn scripts_that_fail_are_counted_and_printed() {
         let record = record(PRINTED);
         assert_eq!(record.summary, Some(Summary { passed: 1, failed: 1 }));
         assert_eq!(verdicts(Some(&record)), ["MISSED", "held"]);
-        let shown = record.to_string();
+        let text = record.to_string();
         assert!(
-            shown.contains("1 of 2")
-                && shown.contains("waited for 4s")
-                && shown.contains("51.2 ms"),
-            "{shown}"
+            text.contains("1 of 2") && text.contains("waited for 4s") && text.contains("51.2 ms"),
+            "{text}"
         );
-        assert!(!shown.contains("loops/plain"), "{shown}");
+        assert!(!text.contains("loops/plain"), "{text}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Tally {
         self.in_time += other.in_time;
     }
 
-    pub fn asked(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         self.answered() + self.failed()
     }
 
@@ -79,7 +79,7 @@ impl Tally {
     }
 
     pub fn per_second(&self) -> f64 {
-        self.asked() as f64 / self.duration.as_secs_f64()
+        self.requests() as f64 / self.duration.as_secs_f64()
     }
 
     pub fn latency(&self, share: f64) -> Duration {
@@ -101,15 +101,15 @@ pub async fn closed<'a>(
 ) -> Tally {
     let (hosts, tally) = (RefCell::new(hosts), RefCell::new(Tally::default()));
     let began = Instant::now();
-    let ask_on = async || {
+    let run_connection = async || {
         let mut connection = Connection::to(addr);
         loop {
             let Some(host) = hosts.borrow_mut().next() else { return };
-            let asked = ask(&mut connection, host, path).await;
-            tally.borrow_mut().add(asked);
+            let outcome = ask(&mut connection, host, path).await;
+            tally.borrow_mut().add(outcome);
         }
     };
-    join_all((0..connections).map(|_| ask_on())).await;
+    join_all((0..connections).map(|_| run_connection())).await;
     let mut tally = tally.into_inner();
     (tally.duration, tally.in_time) = (began.elapsed(), tally.answered());
     tally
@@ -140,11 +140,11 @@ pub async fn open(
     let ask_one = async |host: &str, is_kept: bool| {
         let free = if is_kept { idle.borrow_mut().pop() } else { None };
         let mut connection = free.unwrap_or_else(|| Connection::to(addr));
-        let asked = ask(&mut connection, host, "/").await;
+        let outcome = ask(&mut connection, host, "/").await;
         if is_kept {
             idle.borrow_mut().push(connection);
         }
-        asked
+        outcome
     };
     let mut tally = Tally { duration, ..Tally::default() };
     let mut outstanding = FuturesUnordered::new();
@@ -158,12 +158,12 @@ pub async fn open(
     while began.elapsed() < duration {
         tokio::select! {
             _ = ticks.tick() => outstanding.extend(hosts.next().zip(is_kept.next()).map(|(host, is_kept)| ask_one(host, is_kept))),
-            Some(asked) = outstanding.next() => tally.add(asked),
+            Some(outcome) = outstanding.next() => tally.add(outcome),
         }
     }
     tally.in_time = tally.answered();
-    while let Some(asked) = outstanding.next().await {
-        tally.add(asked);
+    while let Some(outcome) = outstanding.next().await {
+        tally.add(outcome);
     }
     tally
 }
@@ -187,8 +187,8 @@ async fn ask(
 /// Returns the router's code for the failure in `body`, or the whole body if another server wrote
 /// it.
 pub fn code(body: &str) -> String {
-    let told = serde_json::from_str::<serde_json::Value>(body).ok();
-    let code = told.as_ref().and_then(|told| told["error"]["code"].as_str());
+    let json = serde_json::from_str::<serde_json::Value>(body).ok();
+    let code = json.as_ref().and_then(|json| json["error"]["code"].as_str());
     code.unwrap_or(body.trim_end()).to_owned()
 }
 
@@ -224,7 +224,7 @@ mod tests {
     async fn a_closed_loop_asks_everything_once() {
         let hosts = ["a.good", "b.bad", "c.good", "d.bad", "e.good"];
         let tally = closed(server().await, 2, "/", hosts.into_iter()).await;
-        assert_eq!((tally.asked(), tally.answered(), tally.failed()), (5, 3, 2));
+        assert_eq!((tally.requests(), tally.answered(), tally.failed()), (5, 3, 2));
         assert_eq!(tally.failures().keys().collect::<Vec<_>>(), ["503 "]);
         assert_eq!(tally.in_time(), 3);
     }
@@ -236,12 +236,12 @@ mod tests {
             open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
         // A busy machine may send fewer; never more than one per tick, the first of which is
         // immediate.
-        assert!((1..=21).contains(&tally.asked()), "{tally:?}");
+        assert!((1..=21).contains(&tally.requests()), "{tally:?}");
         assert_eq!(tally.failed(), 0, "{tally:?}");
     }
 
     #[test]
-    fn failures_are_told_by_their_code() {
+    fn failures_are_grouped_by_their_code() {
         assert_eq!(
             code(r#"{"error":{"code":"overloaded","message":"x","requestId":"1"}}"#),
             "overloaded"
@@ -259,7 +259,7 @@ mod tests {
         };
         let mut tally = round();
         tally.merge(round());
-        assert_eq!((tally.asked(), tally.failed(), tally.in_time()), (8, 6, 2));
+        assert_eq!((tally.requests(), tally.failed(), tally.in_time()), (8, 6, 2));
         assert_eq!((tally.per_second(), tally.in_time_per_second()), (4.0, 1.0));
         assert_eq!(tally.latency(0.99), Duration::from_millis(500));
     }

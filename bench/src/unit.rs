@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_one_worker_is_told_more_finely_than_that_of_a_node() {
+    fn memory_of_one_worker_has_a_finer_unit_than_that_of_a_node() {
         assert_eq!(mib(3 << 19), "1.50 MiB");
         assert_eq!(mib(4 << 30), "4096 MiB");
     }

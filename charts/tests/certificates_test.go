@@ -9,24 +9,24 @@ import (
 // secrets returns the Secrets of the processes' certificates, by component.
 func secrets(t *testing.T, all objects) map[string]string {
 	t.Helper()
-	given := map[string]string{}
+	secretOf := map[string]string{}
 	for _, of := range []string{"operator", "router"} {
 		pod := all.pod(t, "Deployment/tenon-"+of)
 		secret := at(pod.spec, "volumes", 0, "secret", "secretName")
 		if secret == nil {
 			continue
 		}
-		given[of] = fmt.Sprint(secret)
+		secretOf[of] = fmt.Sprint(secret)
 		if at(pod.container(), "volumeMounts", 0, "mountPath") != "/etc/tenon/tls" || !contains(pod.args(), "--tls-dir=/etc/tenon/tls") {
 			t.Errorf("%s does not mount its certificate: %v", of, pod.args())
 		}
 	}
 	for _, arg := range all.pod(t, "Deployment/tenon-operator").args() {
 		if secret, is := strings.CutPrefix(arg, "--node-tls-secret="); is {
-			given["runtime-node"] = secret
+			secretOf["runtime-node"] = secret
 		}
 	}
-	return given
+	return secretOf
 }
 
 func TestOperatorIssuesCertificates(t *testing.T) {
@@ -44,15 +44,15 @@ runtime-node: tenon-runtime-node-tls`)
 
 func TestCertManagerIssuesCertificates(t *testing.T) {
 	all := render(t, `certificates: {mode: certManager, certManager: {duration: 24h, renewBefore: 8h}}`)
-	given := secrets(t, all)
-	expect(t, "the Secrets of the certificates", given, `
+	secretOf := secrets(t, all)
+	expect(t, "the Secrets of the certificates", secretOf, `
 operator: tenon-operator-tls
 router: tenon-router-tls
 runtime-node: tenon-runtime-node-tls`)
 	if args := all.pod(t, "Deployment/tenon-operator").args(); contains(args, "--self-signed") {
 		t.Errorf("the operator would overwrite the certificates: %v", args)
 	}
-	for role, secret := range given {
+	for role, secret := range secretOf {
 		expect(t, "the certificate of "+role, all.find(t, "Certificate/tenon-"+role).at("spec"), fmt.Sprintf(`
 secretName: %s
 dnsNames: [%s.tenon.internal]

@@ -96,12 +96,12 @@ func without(files []*common.File, folders ...string) []*common.File {
 
 // renderChart returns the text of each template, by its path.
 func renderChart(of *chart.Chart, values string) (map[string]string, error) {
-	var given map[string]any
-	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+	var overrides map[string]any
+	if err := yaml.Unmarshal([]byte(values), &overrides); err != nil {
 		return nil, fmt.Errorf("cannot parse the values of the test: %w", err)
 	}
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := chartutil.ToRenderValues(of, given, options, common.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(of, overrides, options, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -270,11 +270,11 @@ func expect(t *testing.T, what string, got any, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wanted any
-	if err := yaml.Unmarshal([]byte(want), &wanted); err != nil {
+	var parsed any
+	if err := yaml.Unmarshal([]byte(want), &parsed); err != nil {
 		t.Fatal(err)
 	}
-	canonical, _ := yaml.Marshal(wanted)
+	canonical, _ := yaml.Marshal(parsed)
 	if !bytes.Equal(text, canonical) {
 		t.Errorf("%s:\ngot\n%s\nwant\n%s", what, text, canonical)
 	}

@@ -239,7 +239,7 @@ func faults(path string, value, schema any) []string {
 			found = append(found, faults(fmt.Sprintf("%s[%d]", path, i), item, at(schema, "items"))...)
 		}
 	default:
-		wanted, _ := at(schema, "type").(string)
+		typeName, _ := at(schema, "type").(string)
 		is := map[string]bool{}
 		switch value.(type) {
 		case string:
@@ -250,8 +250,8 @@ func faults(path string, value, schema any) []string {
 			is["integer"], is["number"] = true, true
 		}
 		either := at(schema, "x-kubernetes-int-or-string") == true
-		if !is[wanted] && !(either && (is["integer"] || is["string"])) {
-			fault("%v is not of type %s", value, wanted)
+		if !is[typeName] && !(either && (is["integer"] || is["string"])) {
+			fault("%v is not of type %s", value, typeName)
 		}
 	}
 	return found

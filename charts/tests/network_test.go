@@ -51,8 +51,8 @@ func nodePod(t *testing.T) pod {
 
 // selects reports whether a label selector selects a Pod.
 func selects(selector any, labels map[string]any) bool {
-	wanted, _ := at(selector, "matchLabels").(map[string]any)
-	for label, value := range wanted {
+	matchLabels, _ := at(selector, "matchLabels").(map[string]any)
+	for label, value := range matchLabels {
 		if labels[label] != value {
 			return false
 		}

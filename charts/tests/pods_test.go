@@ -87,8 +87,8 @@ func TestImagesAreReferencedByTagOrDigest(t *testing.T) {
 		t.Errorf("got %s, want %s", is, want)
 	}
 	digest := "sha256:" + strings.Repeat("5a", 32)
-	given := fmt.Sprintf("image: {digests: {operator: %[1]q, router: %[1]q, runtimeNode: %[1]q}}", digest)
-	if is, want := images(given), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
+	values := fmt.Sprintf("image: {digests: {operator: %[1]q, router: %[1]q, runtimeNode: %[1]q}}", digest)
+	if is, want := images(values), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
 		at+"tenon-operator@"+digest+" "+at+"tenon-runtime-node@"+digest; is != want {
 		t.Errorf("got %s, want %s", is, want)
 	}

@@ -16,11 +16,11 @@ func TestHelmLintPasses(t *testing.T) {
 			if chart == crds && name != "defaults" {
 				continue
 			}
-			var given map[string]any
-			if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+			var overrides map[string]any
+			if err := yaml.Unmarshal([]byte(values), &overrides); err != nil {
 				t.Fatal(err)
 			}
-			for _, message := range lint.RunAll(chart, given, namespace).Messages {
+			for _, message := range lint.RunAll(chart, overrides, namespace).Messages {
 				if message.Severity > support.InfoSev {
 					t.Errorf("%s with %s: %v", chart, name, message)
 				}
@@ -70,7 +70,7 @@ func TestNotesPrintTheNextCommands(t *testing.T) {
 }
 
 func TestHelmTestDeletesItsObjects(t *testing.T) {
-	seen := 0
+	objects := 0
 	for _, o := range render(t, ``) {
 		annotations := o.GetAnnotations()
 		if strings.Contains(o.template, "/tests/") != (annotations["helm.sh/hook"] == "test") {
@@ -79,13 +79,13 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 		if annotations["helm.sh/hook"] != "test" {
 			continue
 		}
-		seen++
+		objects++
 		if annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded,hook-failed" {
 			t.Errorf("Helm does not delete %s: %v", o, annotations)
 		}
 	}
-	if seen != 4 {
-		t.Errorf("got %d objects, want 4", seen)
+	if objects != 4 {
+		t.Errorf("got %d objects, want 4", objects)
 	}
 	args := render(t, `{router: {service: {port: 8000}}, test: {timeoutSeconds: 7}}`).pod(t, "Pod/tenon-probe").args()
 	want := "probe --worker-namespace=" + namespace + " --router=http://tenon-router:8000 --pool=default --timeout=7"

@@ -154,8 +154,8 @@ func TestEveryValueChangesTheOutput(t *testing.T) {
 		if context != "" {
 			base = textOf(t, context)
 		}
-		given := set(t, context, value.path, other)
-		if textOf(t, given) == base {
+		changed := set(t, context, value.path, other)
+		if textOf(t, changed) == base {
 			t.Errorf("%s: the value %s does not change the output", value.path, other)
 		}
 	}

@@ -125,11 +125,11 @@ impl Manifests {
     /// Reads the folder beside a Worker's file in place of a referenced ConfigMap that is not among
     /// the files.
     fn read_folders(&mut self) {
-        let wanted = self.workers.iter().filter_map(|(id, (place, worker))| {
+        let folders = self.workers.iter().filter_map(|(id, (place, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();
             Some((folder::beside(&place.file, &name), (id.namespace().to_owned(), name)))
         });
-        for (path, key) in wanted.collect::<Vec<_>>() {
+        for (path, key) in folders.collect::<Vec<_>>() {
             if self.config_maps.contains_key(&key) {
                 continue;
             }

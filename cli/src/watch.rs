@@ -48,16 +48,16 @@ impl Changes {
     /// that does not exist is skipped.
     pub(crate) fn follow(&mut self, folders: &[PathBuf]) {
         let folders: BTreeSet<_> = folders.iter().cloned().collect();
-        for gone in self.followed.difference(&folders) {
-            // The watch is already gone if the folder was deleted.
-            let _ = self.watcher.unwatch(gone);
+        for removed in self.followed.difference(&folders) {
+            // The watch is already removed if the folder was deleted.
+            let _ = self.watcher.unwatch(removed);
         }
         let Self { watcher, followed, .. } = self;
         let new = folders
             .difference(followed)
             .filter(|folder| watcher.watch(folder, RecursiveMode::NonRecursive).is_ok());
-        let kept = folders.intersection(followed);
-        self.followed = new.chain(kept).cloned().collect();
+        let unchanged = folders.intersection(followed);
+        self.followed = new.chain(unchanged).cloned().collect();
     }
 
     /// Waits until something has changed since the last call and no event has arrived for
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Much longer than any event takes.
+    /// A time much longer than any event takes.
     const DEADLINE: Duration = Duration::from_secs(20);
 
     #[tokio::test]

@@ -13,6 +13,7 @@ pub struct Condition {
     #[serde(rename = "type")]
     #[schemars(length(min = 1, max = 316))]
     pub type_: String,
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: ConditionStatus,
     /// Reason for the status, for programs: one CamelCase word.
     #[schemars(length(min = 1, max = 1024))]

@@ -73,7 +73,7 @@ pub struct TopologySpread {
     /// at any value.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_skew: i32,
-    /// Whether a Pod that would exceed `maxSkew` waits or is scheduled anyway.
+    /// Treatment of a Pod that would exceed `maxSkew`: it waits, or is scheduled anyway.
     pub when_unsatisfiable: WhenUnsatisfiable,
     /// Minimum number of eligible values of the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -183,9 +183,11 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// State of the pool, as the operator has last observed it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolStatus {
+    /// The `metadata.generation` that the rest of the status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Number of nodes.
@@ -197,6 +199,7 @@ pub struct RuntimePoolStatus {
     /// Label selector of the Pods, for autoscalers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
+    /// `Ready`: the nodes that the spec asks for are ready, or the reason why they are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -44,6 +44,7 @@ pub struct WorkerRevisionSpec {
     /// SHA-256 of the spec, with the modules as their author wrote them, in hexadecimal.
     #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]{64}$"))]
     pub digest: String,
+    /// Name of the module whose default export handles events.
     #[schemars(length(min = 1, max = 253))]
     pub entrypoint: String,
     /// Modules as a node runs them: TypeScript is compiled to JavaScript under the same name, with
@@ -52,38 +53,46 @@ pub struct WorkerRevisionSpec {
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
         .message("spec.modules: invalid name; use 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
     pub modules: BTreeMap<String, String>,
-    /// Modules that are not text.
+    /// Modules that are not text, such as WebAssembly, in base64.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::binary_modules")]
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
         .message("spec.binaryModules: invalid name; use 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
     pub binary_modules: BTreeMap<String, ByteString>,
+    /// Variables, in the handler's `env`: text by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::vars")]
     #[x_kube(validation = Rule::new(schema::all_names(name::BINDING))
         .message("spec.vars: invalid name; use an identifier of at most 63 letters, digits and underscores"))]
     pub vars: BTreeMap<String, String>,
+    /// References to Secrets whose values are in the handler's `env`. The values are not part of
+    /// the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
         .message("spec.secrets: duplicate name; use each binding name once"))]
     pub secrets: Vec<Secret>,
+    /// Other Workers, in the handler's `env`, to call by `env.NAME.fetch(request)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
         .message("spec.services: duplicate name; use each binding name once"))]
     pub services: Vec<ServiceBinding>,
+    /// Hosts that the Worker may connect to.
     #[serde(default, skip_serializing_if = "Egress::is_empty")]
     pub egress: Egress,
+    /// Features that the Worker needs beyond the web standards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new("self.all(f, self.exists_one(g, g == f))")
         .message("spec.compatibilityFlags: duplicate flag; keep one of them"))]
     pub compatibility_flags: Vec<CompatibilityFlag>,
+    /// Limits that the Worker sets. A limit that is not set defaults to that of the RuntimePool, or
+    /// else to the platform's.
     #[serde(default)]
     pub limits: Limits,
-    /// The part of an invocation's global state that is visible to the next one. Absent for
-    /// `Persist`, the default, so that older snapshots keep their digests.
+    /// Lifetime of global variables: that of the isolate (`Persist`), or one invocation (`Reset`).
+    /// Absent for `Persist`, the default, so that older snapshots keep their digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StatePolicy>,
 }

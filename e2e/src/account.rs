@@ -57,7 +57,7 @@ impl Right {
     /// [get update]`. Returns `None` for the right of another role.
     fn parse(line: &str) -> anyhow::Result<Option<Self>> {
         let (role, rest) =
-            line.split_once(": ").with_context(|| format!("{line:?} gives nobody anything"))?;
+            line.split_once(": ").with_context(|| format!("{line:?} names no role"))?;
         let (what, verbs) =
             rest.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
         let (what, names) = what.split_once(' ').unwrap_or((what, "[]"));
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_right_of_somebody() {
+    fn a_line_is_a_right_of_a_role() {
         let right = Right::parse(
             "Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]",
         );

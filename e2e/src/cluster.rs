@@ -103,8 +103,8 @@ impl Cluster {
             .kill_on_drop(true);
         let output =
             command.output().await.context("kubectl is not there; see deploy/cluster/run-in")?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl {}: {complaint}", arguments.join(" "));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl {}: {stderr}", arguments.join(" "));
         Ok(String::from_utf8(output.stdout)?)
     }
 

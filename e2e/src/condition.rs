@@ -32,13 +32,15 @@ pub async fn await_condition<T>(
         // A check that hangs counts as a condition that does not hold.
         match timeout(deadline.saturating_duration_since(Instant::now()), look()).await {
             Ok(Ok(found)) => return Ok(found),
-            Ok(Err(seen)) => last = Some(seen),
+            Ok(Err(error)) => last = Some(error),
             Err(_) => {}
         }
         if Instant::now() + PAUSE >= deadline {
             match last {
-                Some(seen) => bail!("waited {within:?} in vain for {what}; last: {seen:#}"),
-                None => bail!("waited {within:?} in vain for {what}; there was no answer at all"),
+                Some(error) => {
+                    bail!("timed out after {within:?} waiting for {what}; last: {error:#}")
+                }
+                None => bail!("timed out after {within:?} waiting for {what}; no attempt ended"),
             }
         }
         sleep(PAUSE).await;
@@ -52,25 +54,25 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_error_tells_what_was_seen_last() {
-        let mut looks = 0;
+    async fn the_error_contains_the_last_state() {
+        let mut attempts = 0;
         let error = await_condition::<()>("the moon", Duration::from_millis(100), async || {
-            looks += 1;
+            attempts += 1;
             Err(anyhow!("clouds"))
         })
         .await
         .unwrap_err();
         assert!(error.to_string().contains("for the moon; last: clouds"), "{error}");
-        assert!(looks > 1);
+        assert!(attempts > 1);
     }
 
     #[tokio::test]
-    async fn a_look_that_hangs_does_not_outlast_the_deadline() {
+    async fn an_attempt_that_hangs_does_not_outlast_the_deadline() {
         let error = await_condition::<()>("a word", Duration::from_millis(50), async || {
             std::future::pending().await
         })
         .await
         .unwrap_err();
-        assert!(error.to_string().contains("no answer at all"), "{error}");
+        assert!(error.to_string().contains("no attempt ended"), "{error}");
     }
 }

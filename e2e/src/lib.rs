@@ -6,7 +6,7 @@
 //!    └── for each test ──► Scenario: the platform and a namespace of its own ───────────┘
 //! ```
 //!
-//! There is no kubelet; the harness takes its part. A [`Node`] is a process with its own address
+//! There is no kubelet; the harness does its work. A [`Node`] is a process with its own address
 //! and an EndpointSlice that states whether it is ready; a [`Service`] stands in for a ClusterIP.
 //! Everything runs inside the control plane's network namespace (`deploy/cluster/run-in`), where
 //! every address of 192.0.2.128/25 is available.
@@ -47,5 +47,5 @@ pub use process::Process;
 pub use router::Router;
 pub use service::Service;
 pub use suite::{Scenario, Suite};
-pub use volumes::{Speaks, Volumes};
+pub use volumes::{Transport, Volumes};
 pub use web_socket::{Closed, WebSocket};

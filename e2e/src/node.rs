@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::{Namespace, Process, Speaks, address};
+use crate::{Namespace, Process, Transport, address};
 
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
@@ -79,7 +79,7 @@ impl Node {
     pub async fn start(
         name: &str,
         pool: impl Into<Pool<'_>>,
-        speaks: Speaks<'_>,
+        transport: Transport<'_>,
         catalog: SocketAddr,
         router: SocketAddr,
         system: &Namespace,
@@ -96,11 +96,11 @@ impl Node {
                 .args(["--lanes", &lanes.to_string()])
                 .args(["--memory-budget", MEMORY_MIB])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
-                .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
-                .args(["--router", &format!("{}://{router}", speaks.scheme())])
+                .args(["--catalog", &format!("{}://{catalog}", transport.scheme())])
+                .args(["--router", &format!("{}://{router}", transport.scheme())])
                 // Several nodes share this machine.
                 .arg("--no-pin");
-            speaks.tell("runtime-node", command);
+            transport.configure("runtime-node", command);
         })?;
         process.await_ready(address).await?;
         let slices = system.api();
@@ -134,9 +134,9 @@ impl Node {
     /// Fails if the process does not exit within its grace period.
     pub async fn delete(self) -> anyhow::Result<ExitStatus> {
         let Self { endpoint, process } = self;
-        let (told, status) =
+        let (reported, status) =
             tokio::join!(endpoint.publish(Phase::Terminating), process.terminate(GRACE));
-        told?;
+        reported?;
         endpoint.remove().await?;
         status
     }

@@ -43,12 +43,12 @@ pub struct Plan {
     /// Requests per second.
     pub rate: u32,
     /// The Workers to request, in turn.
-    pub asked: Vec<Asked>,
+    pub requests: Vec<PlannedRequest>,
 }
 
 /// A Worker, and the body of its response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PlannedRequest {
     pub host: String,
     pub body: String,
 }
@@ -56,7 +56,7 @@ pub struct Asked {
 /// Load in progress. No request starts after drop.
 #[derive(Debug)]
 pub struct OpenLoop {
-    begun: Arc<AtomicU64>,
+    sent: Arc<AtomicU64>,
     lap_began: Instant,
     ended_rx: UnboundedReceiver<Ended>,
     clock: JoinHandle<()>,
@@ -73,9 +73,9 @@ impl OpenLoop {
     /// Starts the load.
     pub fn start(plan: Plan) -> Self {
         let (ended_tx, ended_rx) = mpsc::unbounded_channel();
-        let begun = Arc::new(AtomicU64::new(0));
-        let clock = tokio::spawn(tick(plan, begun.clone(), ended_tx));
-        Self { begun, lap_began: Instant::now(), ended_rx, clock }
+        let sent = Arc::new(AtomicU64::new(0));
+        let clock = tokio::spawn(tick(plan, sent.clone(), ended_tx));
+        Self { sent, lap_began: Instant::now(), ended_rx, clock }
     }
 
     /// Returns the requests that have ended since the start or since the previous lap. Requests in
@@ -102,7 +102,7 @@ impl OpenLoop {
     fn tell(&mut self, ended: Vec<Ended>) -> Lap {
         let took = self.lap_began.elapsed();
         self.lap_began = Instant::now();
-        Lap::of(took, self.begun.swap(0, Ordering::Relaxed), ended)
+        Lap::of(took, self.sent.swap(0, Ordering::Relaxed), ended)
     }
 }
 
@@ -112,17 +112,17 @@ impl Drop for OpenLoop {
     }
 }
 
-async fn tick(plan: Plan, begun: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended>) {
+async fn tick(plan: Plan, sent: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended>) {
     let clients = Arc::new(Clients::of(plan.target));
     let mut ticks = interval(Duration::from_secs(1) / plan.rate.max(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     // Every Worker is requested in every manner, whatever the number of Workers.
-    for (i, asked) in plan.asked.iter().cycle().enumerate() {
-        let (round, place) = (i / plan.asked.len(), i % plan.asked.len());
+    for (i, planned) in plan.requests.iter().cycle().enumerate() {
+        let (round, place) = (i / plan.requests.len(), i % plan.requests.len());
         let manner = MANNERS[(round + place) % MANNERS.len()];
         let due = ticks.tick().await;
-        begun.fetch_add(1, Ordering::Relaxed);
-        let request = request(clients.clone(), manner, asked.clone(), due);
+        sent.fetch_add(1, Ordering::Relaxed);
+        let request = request(clients.clone(), manner, planned.clone(), due);
         let ended_tx = ended_tx.clone();
         tokio::spawn(async move {
             // The receiver is gone if the load was dropped.
@@ -131,19 +131,24 @@ async fn tick(plan: Plan, begun: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended
     }
 }
 
-async fn request(clients: Arc<Clients>, manner: Manner, asked: Asked, due: Instant) -> Ended {
+async fn request(
+    clients: Arc<Clients>,
+    manner: Manner,
+    planned: PlannedRequest,
+    due: Instant,
+) -> Ended {
     let at = format!("{:.3}", Timestamp::now());
-    let answer = timeout(PATIENCE, clients.get(manner, &asked.host)).await;
+    let answer = timeout(PATIENCE, clients.get(manner, &planned.host)).await;
     let latency = due.elapsed();
     let (status, reason) = match answer {
-        Ok(Ok((200, body))) if body == asked.body => return Ended { latency, failure: None },
+        Ok(Ok((200, body))) if body == planned.body => return Ended { latency, failure: None },
         Ok(Ok((status, body))) => (Some(status), lap::beginning_of(&body)),
         Ok(Err(error)) => (None, format!("{error:#}")),
         Err(_) => (None, format!("no answer within {PATIENCE:?}")),
     };
     Ended {
         latency,
-        failure: Some(Failure { at, latency, host: asked.host, manner, status, reason }),
+        failure: Some(Failure { at, latency, host: planned.host, manner, status, reason }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Process, Speaks, address};
+use crate::{Process, Transport, address};
 
 pub const CATALOG_PORT: u16 = 7070;
 
@@ -30,7 +30,7 @@ impl Operator {
     pub async fn start(
         identity: &str,
         kubeconfig: &Path,
-        speaks: Speaks<'_>,
+        transport: Transport<'_>,
         router: SocketAddr,
         namespace: &str,
         logs: &Path,
@@ -41,11 +41,14 @@ impl Operator {
                 .env("KUBECONFIG", kubeconfig)
                 .args(["--identity", identity])
                 .args(["--namespace", namespace])
-                .args(["--router-url", &format!("{}://{router}", speaks.scheme())])
+                .args(["--router-url", &format!("{}://{router}", transport.scheme())])
                 .args(["--admin-listen", &format!("{address}:9090")])
-                .args(["--catalog-url", &format!("{}://{address}:{CATALOG_PORT}", speaks.scheme())])
+                .args([
+                    "--catalog-url",
+                    &format!("{}://{address}:{CATALOG_PORT}", transport.scheme()),
+                ])
                 .args(["--catalog-listen", &format!("{address}:{CATALOG_PORT}")]);
-            speaks.tell_operator(command);
+            transport.configure_operator(command);
         })?;
         process.await_ready(address).await?;
         Ok(Self { identity: identity.to_owned(), address, process })

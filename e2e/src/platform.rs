@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::operator::CATALOG_PORT;
 use crate::router::INTERNAL_PORT;
 use crate::{
-    Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Speaks,
+    Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Transport,
     await_condition,
 };
 
@@ -46,13 +46,13 @@ impl Platform {
 
         let catalog = Service::start(CATALOG_PORT).await?;
         let inner = Service::start(INTERNAL_PORT).await?;
-        let door = inner.address();
+        let internal = inner.address();
         let account = Account::create(&cluster, &system, &logs).await?;
         let operator = Operator::start(
             "operator-0",
             account.kubeconfig(),
-            Speaks::Plain,
-            door,
+            Transport::Plain,
+            internal,
             system.name(),
             &logs,
         )
@@ -60,10 +60,11 @@ impl Platform {
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
         let start_node = async |name| {
-            Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await
+            Node::start(name, DEFAULT_POOL, Transport::Plain, address, internal, &system, &logs)
+                .await
         };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
-        let router = Router::start("router", Speaks::Plain, address, &logs).await?;
+        let router = Router::start("router", Transport::Plain, address, &logs).await?;
         inner.set_backends(vec![router.internal_address()]);
         Ok(Self {
             cluster: cluster.clone(),
@@ -107,12 +108,12 @@ impl Platform {
     /// Starts another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
-        let (door, system) = (self.inner.address(), self.system.name());
+        let (internal, system) = (self.inner.address(), self.system.name());
         Operator::start(
             &identity,
             self.account.kubeconfig(),
-            Speaks::Plain,
-            door,
+            Transport::Plain,
+            internal,
             system,
             &self.logs,
         )
@@ -153,7 +154,7 @@ impl Platform {
     ) -> anyhow::Result<Node> {
         let name = format!("{}-{suffix}", pool.name);
         let (catalog, inner) = (self.catalog(), self.inner.address());
-        Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
+        Node::start(&name, pool, Transport::Plain, catalog, inner, namespace, &self.logs).await
     }
 
     /// Waits until a GET of the host's root returns 200 with `body`.

@@ -75,9 +75,9 @@ async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<C
     let mut line = String::new();
     output.read_line(&mut line).await?;
     if line.is_empty() {
-        let mut complaint = String::new();
-        child.stderr.take().context("its errors are piped")?.read_to_string(&mut complaint).await?;
-        bail!("{}", complaint.trim());
+        let mut stderr = String::new();
+        child.stderr.take().context("its errors are piped")?.read_to_string(&mut stderr).await?;
+        bail!("{}", stderr.trim());
     }
     let address = line.split_whitespace().nth(2).and_then(|address| address.parse().ok());
     let address = address.with_context(|| format!("it says {line:?} first"))?;

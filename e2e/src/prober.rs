@@ -189,13 +189,13 @@ impl fmt::Display for Report {
         for probe in &self.probes {
             let kind = match &probe.outcome {
                 Outcome::Served { node, .. } => {
-                    format!("served by {}", node.as_deref().unwrap_or("nobody"))
+                    format!("served by {}", node.as_deref().unwrap_or("an unnamed node"))
                 }
                 Outcome::Refused { status, body } => format!("{status} {}", without_id(body)),
                 Outcome::Broken(error) => error.clone(),
             };
-            let seen = kinds.entry(kind).or_insert((0, probe.began, probe.began));
-            (seen.0, seen.2) = (seen.0 + 1, probe.began);
+            let entry = kinds.entry(kind).or_insert((0, probe.began, probe.began));
+            (entry.0, entry.2) = (entry.0 + 1, probe.began);
         }
         let Some(begin) = self.probes.first().map(|probe| probe.began) else {
             return f.write_str("no requests");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::{Connection, Process, Speaks, address};
+use crate::{Connection, Process, Transport, address};
 
 pub const INTERNAL_PORT: u16 = 8081;
 
@@ -23,7 +23,7 @@ impl Router {
     /// Fails if it does not become ready.
     pub async fn start(
         name: &str,
-        speaks: Speaks<'_>,
+        transport: Transport<'_>,
         catalog: SocketAddr,
         logs: &Path,
     ) -> anyhow::Result<Self> {
@@ -33,9 +33,9 @@ impl Router {
                 .args(["--listen", &format!("{address}:8080")])
                 .args(["--inner-listen", &format!("{address}:{INTERNAL_PORT}")])
                 .args(["--admin-listen", &format!("{address}:9090")])
-                .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
+                .args(["--catalog", &format!("{}://{catalog}", transport.scheme())])
                 .args(["--threads", "2"]);
-            speaks.tell("router", command);
+            transport.configure("router", command);
         })?;
         process.await_ready(address).await?;
         Ok(Self { address, _process: process })
@@ -57,7 +57,7 @@ impl Router {
     pub async fn nodes(&self) -> anyhow::Result<usize> {
         let metrics = Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body;
         let nodes = metrics.lines().find_map(|line| line.strip_prefix("tenon_router_nodes "));
-        Ok(nodes.context("the router does not tell how many nodes it knows of")?.parse()?)
+        Ok(nodes.context("the router has no metric tenon_router_nodes")?.parse()?)
     }
 
     /// Returns a connection, which is opened on first use.

@@ -18,7 +18,7 @@ use crate::{Namespace, await_condition};
 
 /// The protocol between processes.
 #[derive(Clone, Copy, Debug)]
-pub enum Speaks<'a> {
+pub enum Transport<'a> {
     Plain,
     /// TLS with certificates that the operator issues and renews every minute.
     Tls(&'a Volumes),
@@ -92,7 +92,7 @@ impl Volumes {
     }
 }
 
-impl Speaks<'_> {
+impl Transport<'_> {
     pub(crate) fn scheme(self) -> &'static str {
         match self {
             Self::Plain => "http",
@@ -101,13 +101,13 @@ impl Speaks<'_> {
     }
 
     /// Adds the argument that names the process's certificate.
-    pub(crate) fn tell(self, role: &str, command: &mut Command) {
+    pub(crate) fn configure(self, role: &str, command: &mut Command) {
         if let Self::Tls(volumes) = self {
             command.arg("--tls-dir").arg(volumes.of_role(role));
         }
     }
 
-    pub(crate) fn tell_operator(self, command: &mut Command) {
+    pub(crate) fn configure_operator(self, command: &mut Command) {
         if let Self::Tls(_) = self {
             command.args(OPERATOR);
         }

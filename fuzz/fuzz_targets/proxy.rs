@@ -31,19 +31,20 @@ fuzz_target!(|input: Input<'_>| {
             let (near, mut far) = tokio::io::duplex(1 << 16);
             let answers = async move {
                 // Read the whole request first.
-                let (mut heard, mut byte) = (Vec::new(), [0]);
-                while !heard.ends_with(b"\r\n\r\n") && matches!(far.read(&mut byte).await, Ok(1)) {
-                    heard.push(byte[0]);
+                let (mut request, mut byte) = (Vec::new(), [0]);
+                while !request.ends_with(b"\r\n\r\n") && matches!(far.read(&mut byte).await, Ok(1))
+                {
+                    request.push(byte[0]);
                 }
                 for piece in pieces(input.answer, &input.cuts) {
                     // The client may have closed the connection.
                     let _ = far.write_all(&piece).await;
                     tokio::task::yield_now().await;
                 }
-                heard
+                request
             };
-            let (led, heard) = tokio::join!(tunnel(&proxy, near, &target), answers);
-            assert!(heard.starts_with(b"CONNECT 203.0.113.1:443 HTTP/1.1\r\n"));
+            let (led, request) = tokio::join!(tunnel(&proxy, near, &target), answers);
+            assert!(request.starts_with(b"CONNECT 203.0.113.1:443 HTTP/1.1\r\n"));
             led
         })
     });

@@ -58,8 +58,8 @@ fuzz_target!(|input: Input<'_>| {
     };
     decoder.finish().expect("it is one message");
 
-    let of = |wanted: &str| {
-        head.headers.iter().filter(|it| it.name == wanted).map(|it| &it.value).collect::<Vec<_>>()
+    let of = |name: &str| {
+        head.headers.iter().filter(|it| it.name == name).map(|it| &it.value).collect::<Vec<_>>()
     };
     match &of("upgrade")[..] {
         [] => assert_eq!(head.method, parts.method.as_str()),

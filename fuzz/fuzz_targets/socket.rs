@@ -91,7 +91,7 @@ tenon_fuzz::in_an_isolate!("../workers/socket.js", |host, input: Input<'_>| {
         value: Bytes::from_static(value.as_bytes()),
     };
     let body = futures::stream::iter(pieces(&stream, &input.cuts)).map(Ok).boxed_local();
-    let said = host.deliver(FetchRequest {
+    let answer = host.deliver(FetchRequest {
         request_id: "fuzz".to_owned(),
         method: "GET".to_owned(),
         url: "https://worker.test/".to_owned(),
@@ -103,9 +103,9 @@ tenon_fuzz::in_an_isolate!("../workers/socket.js", |host, input: Input<'_>| {
         body: Body::Stream(body),
         call_context: CallContext::default(),
     });
-    let Some(said) = said else { return };
-    let (heard, _) = messages(&stream, Role::Server);
-    let (said, end) = messages(&said, Role::Client);
+    let Some(answer) = answer else { return };
+    let (sent, _) = messages(&stream, Role::Server);
+    let (answer, end) = messages(&answer, Role::Client);
     assert!(!matches!(end, tungstenite::Error::Capacity(_) | tungstenite::Error::Utf8(_)), "{end}");
-    assert_eq!(said, heard);
+    assert_eq!(answer, sent);
 });

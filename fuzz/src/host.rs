@@ -110,7 +110,7 @@ impl Host {
         });
         match answer {
             Ok((200 | 101, body)) => Some(body),
-            Ok((_, said)) => panic!("{}", String::from_utf8_lossy(&said)),
+            Ok((_, body)) => panic!("{}", String::from_utf8_lossy(&body)),
             Err(Failure { code, .. }) if EXPECTED.contains(&code) => None,
             Err(failure) => panic!("{failure}"),
         }

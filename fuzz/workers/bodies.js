@@ -1,4 +1,4 @@
-// Bodies as their types say they are: forms, text, JSON, events; and the headers that say it.
+// Checks bodies of each type (forms, text, JSON, events) and their headers.
 
 import { attempt, attemptLater, cut, looker, same, sameBytes, streamOf } from "./check.js";
 
@@ -16,7 +16,7 @@ async function listed(form) {
   return JSON.stringify(entries);
 }
 
-// Line ends of names and text are CRLF once they have been written.
+// Converts the line ends of names and text to CRLF, as serialization does.
 const normal = (entries) => entries.replace(/\\r\\n|\\r|\\n/g, "\\r\\n");
 
 async function form(bytes, type, length) {
@@ -27,7 +27,7 @@ async function form(bytes, type, length) {
   same(pieces && await listed(pieces), whole && await listed(whole), "a form in pieces");
   if (whole === undefined) return;
   const entries = await listed(whole);
-  // The standard escapes these in names and not what it escapes them with.
+  // The standard escapes these in names, but not the escape character itself.
   if (/%(0A|0D|22)/.test(entries)) return;
   const again = await new Response(whole).formData();
   same(normal(await listed(again)), normal(entries), "a form written and read");

@@ -1,9 +1,11 @@
-// What the Workers here share: how bytes come in, and how it is told that something does not hold.
+// The parts that the Workers here share: they read the input, and report a property that does not
+// hold.
 
-// What standards throw. An engine's own words are no standard's: they tell of code that has lost its way.
+// Messages of the engine itself. Standards define other errors: these indicate a bug in built-in
+// code.
 const LOST = /Cannot (read|set) propert|Cannot destructure|is not (a function|iterable|a constructor)/;
 
-/** The value of `make`, or undefined where it throws what a standard throws. */
+/** Returns the value of `make`, or undefined if it throws an error that a standard allows. */
 export function attempt(make) {
   try {
     return make();
@@ -13,7 +15,7 @@ export function attempt(make) {
   }
 }
 
-/** The same of a promise. */
+/** Does the same for a promise. */
 export async function attemptLater(make) {
   try {
     return await make();
@@ -37,7 +39,7 @@ export function same(a, b, what) {
 const list = (bytes) => bytes && Array.prototype.join.call(bytes);
 export const sameBytes = (a, b, what) => same(list(a), list(b), what);
 
-/** Reads numbers off the front of some bytes; what is left is `rest`. */
+/** Reads values from the front of the bytes. `rest` holds the remaining ones. */
 export class Reader {
   constructor(bytes) {
     this.rest = bytes;
@@ -50,7 +52,7 @@ export class Reader {
   pick(list) {
     return list[this.number() % list.length];
   }
-  /** As many bytes as the next one says. */
+  /** Reads a length of one byte, and as many bytes. */
   bytes() {
     const length = this.number();
     const bytes = this.rest.subarray(0, length);
@@ -62,7 +64,7 @@ export class Reader {
   }
 }
 
-/** Cuts bytes in pieces of this length, of which there are not too many. */
+/** Cuts bytes into at most 64 pieces, of this length if possible. */
 export function cut(bytes, length) {
   const step = Math.max(length, 1, Math.ceil(bytes.length / 64));
   const pieces = [];
@@ -72,7 +74,7 @@ export function cut(bytes, length) {
 
 export const streamOf = (pieces) => ReadableStream.from(pieces);
 
-/** A Worker that looks at the bytes it is sent. */
+/** Returns a Worker that checks the bytes of each request's body. */
 export const looker = (look) => ({
   async fetch(request) {
     try {

@@ -1,4 +1,5 @@
-// Text and bytes in every encoding and format there is here: in pieces as whole, and back again.
+// Checks that every encoding and format gives the same result in pieces as at once, and can be
+// reversed.
 
 import { Buffer } from "node:buffer";
 import { attempt, attemptLater, cut, looker, same, sameBytes, streamOf } from "./check.js";
@@ -8,7 +9,7 @@ const ENCODINGS = [
   "x-user-defined", "ibm866", "koi8-u", "macintosh", "windows-874",
 ];
 const FORMATS = ["gzip", "deflate", "deflate-raw", "brotli"];
-// What need not be unpacked of a bomb.
+// The maximum size that is compared, in bytes: a decompression bomb may be cut anywhere above it.
 const MOST = 64 << 10;
 
 async function collect(stream) {
@@ -61,7 +62,7 @@ async function compressed(bytes, format, length) {
   const unpack = (pieces) =>
     attemptLater(() => collect(streamOf(pieces).pipeThrough(new DecompressionStream(format))));
   const [whole, pieces] = [await unpack([bytes.slice()]), await unpack(cut(bytes, length))];
-  // Where it is broken off, what comes next may be wrong or not.
+  // The two may end at different errors behind the part that is read.
   if (pieces?.length > MOST || whole?.length > MOST) return;
   sameBytes(pieces, whole, `${format} in pieces of ${length}`);
 }

@@ -1,11 +1,12 @@
-// A request's event, as strange as it may be: its parts agree with each other, and a copy with it.
+// Checks that the parts of a request's event agree with each other, and that a copy equals it.
 
 import { attempt, attemptLater, same } from "./check.js";
 
 export default {
   async fetch(request) {
     try {
-      // No program can make one with a body for a method that has none; a client can.
+      // A client can send a body with a method that has none. A program cannot construct such a
+      // request.
       const copy = attempt(() => new Request(request.clone())) ?? request.clone();
       same(new URL(request.url).href, request.url, "url");
       same(copy.method, request.method, "method");

@@ -1,12 +1,12 @@
-// A stream of events is read as the standard has it, line by line.
+// Checks that EventSource reads a stream of events as the standard says, line by line.
 
 import { looker, same } from "./check.js";
 
-// HTML, section 9.2.6, of a stream that is there as a whole.
+// Reads a complete stream, after HTML, section 9.2.6.
 function read(text) {
   const events = [];
   let [data, type, id] = ["", "", ""];
-  // What has no end of a line, or no blank one after it, does not count.
+  // An unfinished line is ignored, and so is an event without a blank line after it.
   for (const line of text.split(/\r\n|\r|\n/).slice(0, -1)) {
     if (line === "") {
       if (data !== "") events.push([type || "message", data.slice(0, -1), id]);
@@ -21,7 +21,7 @@ function read(text) {
   return events;
 }
 
-const heard = (url, types) => new Promise((resolve) => {
+const receive = (url, types) => new Promise((resolve) => {
   const events = [];
   const source = new EventSource(url);
   for (const name of types) {
@@ -35,9 +35,9 @@ const heard = (url, types) => new Promise((resolve) => {
 
 export default looker(async (reader) => {
   const bytes = reader.rest.subarray(0, 4096);
-  // These are the source's own.
+  // These events come from the EventSource itself.
   const expected = read(new TextDecoder().decode(bytes)).filter(([type]) => type !== "open" && type !== "error");
   const types = new Set(["message", ...expected.map(([type]) => type)]);
   const url = `data:text/event-stream;base64,${btoa(String.fromCharCode(...bytes))}`;
-  same(JSON.stringify(await heard(url, types)), JSON.stringify(expected), "events");
+  same(JSON.stringify(await receive(url, types)), JSON.stringify(expected), "events");
 });

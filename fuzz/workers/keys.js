@@ -1,4 +1,4 @@
-// Keys that can be read are written as they were; what is signed with them can be verified.
+// Checks that an imported key is exported unchanged, and that its signatures can be verified.
 
 import { attempt, attemptLater, looker, same, sameBytes } from "./check.js";
 
@@ -11,7 +11,7 @@ const ALGORITHMS = [
 const FORMATS = ["raw", "spki", "pkcs8", "jwk"];
 const USAGES = ["sign", "verify", "encrypt", "decrypt", "wrapKey", "unwrapKey", "deriveKey", "deriveBits"];
 
-const shown = (key, format) => format === "jwk" ? JSON.stringify(key) : String(new Uint8Array(key));
+const formatKey = (key, format) => format === "jwk" ? JSON.stringify(key) : String(new Uint8Array(key));
 
 async function use(key, algorithm, data) {
   const signing = { saltLength: 8, ...algorithm, hash: "SHA-256" };
@@ -33,17 +33,17 @@ async function use(key, algorithm, data) {
 
 export default looker(async (reader) => {
   const [algorithm, format, usages] = [reader.pick(ALGORITHMS), reader.pick(FORMATS), reader.number()];
-  const wanted = USAGES.filter((_, i) => (usages >> i) & 1);
+  const allowed = USAGES.filter((_, i) => (usages >> i) & 1);
   const bytes = reader.rest;
   const data = format === "jwk" ? attempt(() => JSON.parse(new TextDecoder().decode(bytes))) : bytes;
   if (data === undefined) return;
-  const read = (data) => attemptLater(() => crypto.subtle.importKey(format, data, algorithm, true, wanted));
+  const read = (data) => attemptLater(() => crypto.subtle.importKey(format, data, algorithm, true, allowed));
   const key = await read(data);
   if (key === undefined) return;
   const written = await attemptLater(() => crypto.subtle.exportKey(format, key));
   if (written !== undefined) {
     const again = await crypto.subtle.importKey(format, written, algorithm, true, key.usages);
-    same(shown(await crypto.subtle.exportKey(format, again), format), shown(written, format), `${algorithm.name} ${format}`);
+    same(formatKey(await crypto.subtle.exportKey(format, again), format), formatKey(written, format), `${algorithm.name} ${format}`);
   }
   await use(key, algorithm, bytes);
 });

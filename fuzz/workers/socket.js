@@ -1,4 +1,4 @@
-// Says what it hears.
+// Echoes each message.
 export default {
   fetch() {
     const { 0: client, 1: server } = new WebSocketPair();

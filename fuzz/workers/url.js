@@ -1,4 +1,5 @@
-// URLs are what they are written as; a search's parameters and a pattern's matches are the same each time.
+// Checks that a serialized URL parses to the same URL, and that search parameters and the matches of
+// patterns are reproducible.
 
 import { attempt, looker, same } from "./check.js";
 

@@ -1,11 +1,11 @@
-// A module that is taken for one compiles, and whatever it does within its limits, the process goes on.
+// Checks that a module that validates also compiles, and that no module ends the process.
 
 import { attempt, looker, same } from "./check.js";
 
 const wasm = (error) => error instanceof WebAssembly.CompileError || error instanceof WebAssembly.LinkError ||
   error instanceof WebAssembly.RuntimeError || error instanceof WebAssembly.Exception;
 
-// What a program throws may be anything.
+// Runs `make`. A WebAssembly program may throw any of the errors above.
 function run(make) {
   try {
     return attempt(make);
@@ -27,12 +27,12 @@ export default looker((reader) => {
   const bytes = reader.rest;
   const valid = WebAssembly.validate(bytes);
   const module = run(() => new WebAssembly.Module(bytes));
-  // What there may be of them is counted, and may be too much; nothing becomes one that is none.
+  // A valid module may exceed a limit and not compile, but no invalid module compiles.
   if (module !== undefined) same(valid, true, "what compiles is valid");
   if (module === undefined) return;
   const imports = { __proto__: null };
-  for (const wanted of WebAssembly.Module.imports(module)) {
-    (imports[wanted.module] ??= { __proto__: null })[wanted.name] = stub(wanted);
+  for (const imported of WebAssembly.Module.imports(module)) {
+    (imports[imported.module] ??= { __proto__: null })[imported.name] = stub(imported);
   }
   const instance = run(() => new WebAssembly.Instance(module, imports));
   if (instance === undefined) return;

@@ -51,7 +51,7 @@ impl Watch {
 
 /// Waits until the process is asked to end by SIGTERM, or by SIGINT as from Ctrl-C.
 ///
-/// From the first poll on, neither signal terminates the process by itself.
+/// Neither signal terminates the process by itself after the first poll.
 ///
 /// # Panics
 /// Panics if the process may not install signal handlers, or outside a runtime with I/O enabled.

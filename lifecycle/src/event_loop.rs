@@ -162,26 +162,26 @@ mod tests {
                 yield_now().await;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
-            let more = busy(registry) - before;
-            assert!((0.4..5.0).contains(&more), "{more}");
+            let increase = busy(registry) - before;
+            assert!((0.4..5.0).contains(&increase), "{increase}");
         });
     }
 
     #[test]
-    fn who_keeps_the_loop_to_itself_makes_it_lag() {
+    fn a_task_that_does_not_yield_makes_the_loop_lag() {
         run(async |_, loops| {
             let lag = loops.lag.with_label_values(&["one"]);
             // Wait for the first sample, then delay the second.
             while lag.get_sample_count() == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            let (seen, before) = (lag.get_sample_count(), lag.get_sample_sum());
+            let (count, before) = (lag.get_sample_count(), lag.get_sample_sum());
             std::thread::sleep(INTERVAL + Duration::from_millis(200));
-            while lag.get_sample_count() == seen {
+            while lag.get_sample_count() == count {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            let more = lag.get_sample_sum() - before;
-            assert!((0.15..5.0).contains(&more), "{more}");
+            let increase = lag.get_sample_sum() - before;
+            assert!((0.15..5.0).contains(&increase), "{increase}");
         });
     }
 }

@@ -76,7 +76,7 @@ pub struct Log {
 }
 
 /// Sends every event of this process to standard error, through a thread that this function starts.
-/// To be called once, at the start of `main`.
+/// Must be called once, at the start of `main`.
 ///
 /// # Panics
 /// Panics if the process already has a global subscriber.
@@ -117,8 +117,8 @@ impl Log {
     /// Fails if the registry already has it.
     pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         let help = "Log lines dropped because standard error was not read fast enough.";
-        let shown = IntCounter::new("tenon_log_lines_dropped_total", help)?;
-        registry.register(Box::new(Dropped { shown, counted: self.dropped.clone() }))
+        let counter = IntCounter::new("tenon_log_lines_dropped_total", help)?;
+        registry.register(Box::new(Dropped { counter, counted: self.dropped.clone() }))
     }
 }
 
@@ -173,19 +173,20 @@ fn is_colour(bytes: &[u8]) -> bool {
 
 /// Exposes the writer's count of dropped lines.
 struct Dropped {
-    shown: IntCounter,
+    counter: IntCounter,
     counted: ErrorCounter,
 }
 
 impl Collector for Dropped {
     fn desc(&self) -> Vec<&Desc> {
-        self.shown.desc()
+        self.counter.desc()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         // Only one thread gathers metrics, so the counter cannot change in between.
-        self.shown.inc_by((self.counted.dropped_lines() as u64).saturating_sub(self.shown.get()));
-        self.shown.collect()
+        self.counter
+            .inc_by((self.counted.dropped_lines() as u64).saturating_sub(self.counter.get()));
+        self.counter.collect()
     }
 }
 
@@ -204,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_logs_json_at_info_unless_told_otherwise() {
+    fn a_process_logs_json_at_info_by_default() {
         let args = Args::parse_from(["process"]).log;
         assert_eq!((args.log_format, args.log_level), (LogFormat::Json, LogLevel("info".into())));
     }
 
     #[test]
-    fn another_process_is_told_to_log_in_the_same_way() {
+    fn a_child_process_logs_in_the_same_way() {
         let line = ["process", "--log-level", "warn,tenon_router=debug", "--log-format", "pretty"];
         let args = Args::parse_from(line).log;
         let other =
@@ -258,7 +259,7 @@ mod tests {
         }
     }
 
-    fn shown(registry: &Registry) -> f64 {
+    fn dropped_lines(registry: &Registry) -> f64 {
         registry.gather()[0].get_metric()[0].get_counter().get_value()
     }
 
@@ -299,8 +300,8 @@ mod tests {
         let subscriber =
             tracing_subscriber::fmt().with_writer(move || Plain(plain.clone())).compact().finish();
         tracing::subscriber::with_default(subscriber, || {
-            let said = "x\n2026-01-01T00:00:00Z  WARN forged\x1b[2J";
-            tracing::info!(shown = %said, debugged = ?said, text = said, "{said}");
+            let forged = "x\n2026-01-01T00:00:00Z  WARN forged\x1b[2J";
+            tracing::info!(shown = %forged, debugged = ?forged, text = forged, "{forged}");
         });
         let written = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
         assert!(!written.contains("\x1b[2J"), "{written:?}");
@@ -310,21 +311,21 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_does_not_wait_for_who_reads() {
+    fn a_thread_that_logs_does_not_wait_for_the_reader() {
         let (begun_tx, begun_rx) = mpsc::channel();
         let (go_on_tx, go_on_rx) = mpsc::channel();
         let (mut writer, log) = Log::to(Reader { begun_tx, go_on_rx }, 2);
         let registry = Registry::new();
         log.register(&registry).unwrap();
-        assert_eq!(shown(&registry), 0.0);
+        assert_eq!(dropped_lines(&registry), 0.0);
 
         writer.write_all(b"0").unwrap();
         assert_eq!(begun_rx.recv().unwrap(), b"0");
         for line in [b"1", b"2", b"3", b"4", b"5"] {
             writer.write_all(line).unwrap();
         }
-        assert_eq!(shown(&registry), 3.0);
-        assert_eq!(shown(&registry), 3.0);
+        assert_eq!(dropped_lines(&registry), 3.0);
+        assert_eq!(dropped_lines(&registry), 3.0);
 
         drop(go_on_tx);
         drop(log);

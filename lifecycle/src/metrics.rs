@@ -86,7 +86,7 @@ macro_rules! label_values {
 /// One `V` for each value of a label.
 #[derive(Clone, Debug)]
 pub struct EnumMap<K, V> {
-    /// In the order of [`LabelValue::ALL`].
+    /// The values, in the order of [`LabelValue::ALL`].
     values: Box<[V]>,
     keys: PhantomData<K>,
 }

@@ -45,7 +45,7 @@ struct Process {
     most: Gauge,
     by_thread: CounterVec,
     /// CPU time of each thread at the last collection, in ticks.
-    seen: Mutex<HashMap<Thread, u64>>,
+    cpu_by_thread: Mutex<HashMap<Thread, u64>>,
 }
 
 /// Identifies a thread. The kernel reuses a thread's number after the thread has ended, but not
@@ -76,7 +76,7 @@ impl Process {
                 Opts::new("tenon_thread_cpu_seconds_total", "CPU time of threads, by their name."),
                 &["thread"],
             )?,
-            seen: Mutex::default(),
+            cpu_by_thread: Mutex::default(),
         })
     }
 
@@ -111,7 +111,7 @@ impl Process {
 
     fn look_at_threads(&self) {
         // Each change of the map is one call, so a panic cannot leave it half changed.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cpu_by_thread = self.cpu_by_thread.lock().unwrap_or_else(PoisonError::into_inner);
         let mut there = HashSet::new();
         for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             // The thread may have ended since it was listed.
@@ -119,12 +119,12 @@ impl Process {
                 continue;
             };
             let thread = Thread { number: stat.number, started: stat.started };
-            let before = seen.insert(thread, stat.cpu).unwrap_or(0);
-            let more = stat.cpu.saturating_sub(before);
-            self.by_thread.with_label_values(&[stat.name.as_str()]).inc_by(more as f64 / TICKS);
+            let before = cpu_by_thread.insert(thread, stat.cpu).unwrap_or(0);
+            let increase = stat.cpu.saturating_sub(before);
+            self.by_thread.with_label_values(&[stat.name.as_str()]).inc_by(increase as f64 / TICKS);
             there.insert(thread);
         }
-        seen.retain(|thread, _| there.contains(thread));
+        cpu_by_thread.retain(|thread, _| there.contains(thread));
     }
 }
 
@@ -141,9 +141,9 @@ impl Collector for Process {
 
 /// Advances a counter to a total that is counted elsewhere.
 pub(crate) fn advance(counter: &Counter, to: f64) {
-    let more = to - counter.get();
-    if more > 0.0 {
-        counter.inc_by(more);
+    let increase = to - counter.get();
+    if increase > 0.0 {
+        counter.inc_by(increase);
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_thread_is_told_by_its_name() {
+    fn a_busy_thread_is_reported_by_its_name() {
         let registry = Registry::new();
         register(&registry, "tenon-test").unwrap();
         let (burnt_tx, burnt_rx) = mpsc::channel();

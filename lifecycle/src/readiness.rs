@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_readiness_is_woken_by_the_last_handle() {
+    fn a_task_that_awaits_readiness_is_woken_by_the_last_handle() {
         let readiness = Readiness::new();
         let (catalog, shards) = (readiness.hold("catalog"), readiness.hold("shards"));
         let mut ready = tokio_test::task::spawn(readiness.ready());

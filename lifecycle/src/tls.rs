@@ -28,6 +28,8 @@ mod endpoint;
 mod error;
 mod failure;
 mod files;
+#[cfg(test)]
+mod fixtures;
 pub mod identity;
 mod limiter;
 mod metrics;

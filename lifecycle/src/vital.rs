@@ -27,11 +27,11 @@ pub async fn task<F: Future>(name: &'static str, run: F) -> F::Output {
     poll_fn(|cx| or_end(&format_args!("task {name:?}"), || run.as_mut().poll(cx))).await
 }
 
-fn or_end<T>(who: &dyn Display, run: impl FnOnce() -> T) -> T {
+fn or_end<T>(subject: &dyn Display, run: impl FnOnce() -> T) -> T {
     // No state that the panic left behind is observed again.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         // The log is not used, because its thread would have no time to write the line.
-        eprintln!("{who} is vital and has panicked; aborting the process");
+        eprintln!("{subject} is vital and has panicked; aborting the process");
         std::process::abort()
     })
 }

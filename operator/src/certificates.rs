@@ -56,7 +56,7 @@ pub struct Certificates {
     pub client: Client,
     pub namespace: String,
     /// The operator's own Deployment, which owns the Secrets, so that they are deleted with it.
-    /// Without one they have no owner.
+    /// If it is not set, they have no owner.
     pub deployment: Option<String>,
     pub terms: Terms,
     /// The TLS state of this process.

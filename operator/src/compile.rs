@@ -71,7 +71,7 @@ pub fn compile(
     compile_with_progress(modules, entrypoint, flags, |_| ())
 }
 
-/// Like [`compile`], and reports its progress, for a caller that may have to interrupt it.
+/// Compiles like [`compile`], and reports its progress to a caller that may have to interrupt it.
 ///
 /// # Arguments
 /// * `begins` - called with the name of each module before it is compiled.

@@ -320,19 +320,21 @@ mod tests {
 
     #[test]
     fn invalid_arguments_are_named() {
-        let said = |line: &[&str]| config(line).unwrap_err().to_string();
+        let error_of = |line: &[&str]| config(line).unwrap_err().to_string();
         assert!(
-            said(&["--self-signed", "--catalog-url", "http://operator:7070"])
+            error_of(&["--self-signed", "--catalog-url", "http://operator:7070"])
                 .starts_with("--catalog-url http://operator")
         );
         assert!(
-            said(&["--router-url", "https://router:8081"])
+            error_of(&["--router-url", "https://router:8081"])
                 .starts_with("--router-url https://router")
         );
-        assert!(said(&["--node-tls-secret", "mine"]).starts_with("--node-tls-secret needs TLS"));
-        let short = said(&["--certificate-lifetime", "1h"]);
+        assert!(
+            error_of(&["--node-tls-secret", "mine"]).starts_with("--node-tls-secret needs TLS")
+        );
+        let short = error_of(&["--certificate-lifetime", "1h"]);
         assert!(short.starts_with("--certificate-lifetime 1h is too short"), "{short}");
-        assert!(said(&["--authority-lifetime", "99999d"]).starts_with("--authority-lifetime"));
+        assert!(error_of(&["--authority-lifetime", "99999d"]).starts_with("--authority-lifetime"));
         for bad in ["", "d", "90", "90y", "-1d", "9é"] {
             let line = ["operator".to_owned(), format!("--certificate-lifetime={bad}")];
             assert!(Command::try_parse_from(line).is_err(), "{bad}");

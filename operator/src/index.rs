@@ -13,6 +13,7 @@
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
 //! depend on the object, so its cost does not grow with the number of Workers.
 
+mod change;
 mod shared;
 mod users;
 
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tenon_crds::{PoolLimits, Quarantine, RuntimePool, Worker, WorkerRevision, WorkerStatus};
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::WorkerId;
@@ -32,35 +33,10 @@ use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::revision;
 
+use change::store;
+pub use change::{Change, Key, Touched, Watched, key};
 pub use shared::SharedIndex;
 use users::Users;
-
-/// Namespace and name of an object.
-pub type Key = (String, String);
-
-/// One object that was added, changed or deleted.
-pub enum Change {
-    Worker(Watched<Worker>),
-    Revision(Watched<WorkerRevision>),
-    Pool(Watched<RuntimePool>),
-    ConfigMap(Watched<ConfigMap>),
-    Secret(Watched<Secret>),
-    Slice(Watched<EndpointSlice>),
-}
-
-/// The state of one object according to a watch.
-pub enum Watched<K> {
-    Applied(Arc<K>),
-    Deleted(Key),
-}
-
-/// The Workers and nodes that a change affects.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Touched {
-    pub workers: BTreeSet<WorkerId>,
-    pub nodes: Vec<Node>,
-    pub removed_nodes: Vec<String>,
-}
 
 /// A Worker with all objects on which its plan depends.
 #[derive(Clone)]
@@ -367,39 +343,14 @@ impl Index {
 }
 
 fn has_schedules(worker: &Worker) -> bool {
-    let told = worker.status.as_ref().is_some_and(|status| !status.schedules.is_empty());
-    told || !worker.spec.schedules.is_empty()
+    let has_status = worker.status.as_ref().is_some_and(|status| !status.schedules.is_empty());
+    has_status || !worker.spec.schedules.is_empty()
 }
 
 /// Returns the value of a Secret's key, if the key exists and is UTF-8.
 pub fn secret_value(secret: &Secret, key: &str) -> Option<String> {
     let bytes = secret.data.as_ref()?.get(key)?;
     String::from_utf8(bytes.0.clone()).ok()
-}
-
-/// Returns an object's namespace and name.
-pub fn key<K: Resource>(object: &K) -> Key {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
-
-fn store<K: Resource>(objects: &mut HashMap<Key, Arc<K>>, watched: Watched<K>) -> Key {
-    match watched {
-        Watched::Applied(object) => {
-            let key = key(&*object);
-            objects.insert(key.clone(), object);
-            key
-        }
-        Watched::Deleted(key) => {
-            objects.remove(&key);
-            key
-        }
-    }
-}
-
-impl Touched {
-    fn workers(workers: BTreeSet<WorkerId>) -> Self {
-        Self { workers, ..Self::default() }
-    }
 }
 
 #[cfg(test)]

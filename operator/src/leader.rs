@@ -38,7 +38,7 @@ pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge("tenon_operator_leader", "1 on the leader, 0 on standbys.")
 }
 
-/// Takes part in the leader election.
+/// A candidate in the leader election.
 pub struct Election {
     leases: Api<Lease>,
     identity: String,

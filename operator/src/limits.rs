@@ -62,8 +62,8 @@ pub fn granted(asked: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
     let grant = |(_, of): Field, platform: u32| {
         // The schema does not allow negative limits.
         let value = |limits| of(limits).and_then(|value| u32::try_from(value).ok());
-        let wanted = value(asked).or_else(|| value(&pool.default)).unwrap_or(platform);
-        value(&pool.max).map_or(wanted, |max| wanted.min(max))
+        let requested = value(asked).or_else(|| value(&pool.default)).unwrap_or(platform);
+        value(&pool.max).map_or(requested, |max| requested.min(max))
     };
     Limits {
         cpu_ms: grant(CPU_MS, platform.cpu_ms),

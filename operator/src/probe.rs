@@ -70,16 +70,16 @@ pub enum ProbeError {
         "cannot create a Worker in {namespace}: {source}; check the CRDs and this account's permission to create Workers"
     )]
     Create { namespace: String, source: Box<kube::Error> },
-    #[error("Worker {worker} is not ready after {} s: {seen}", .limit.as_secs())]
-    NotReady { worker: String, limit: Duration, seen: String },
-    #[error("Worker {worker} is ready, but {router} does not respond for {host} after {} s: {seen}", .limit.as_secs())]
-    NoAnswer { worker: String, router: Uri, host: String, limit: Duration, seen: String },
+    #[error("Worker {worker} is not ready after {} s: {last_state}", .limit.as_secs())]
+    NotReady { worker: String, limit: Duration, last_state: String },
+    #[error("Worker {worker} is ready, but {router} does not respond for {host} after {} s: {last_state}", .limit.as_secs())]
+    NoAnswer { worker: String, router: Uri, host: String, limit: Duration, last_state: String },
     #[error("interrupted before the Worker responded")]
     Interrupted,
     #[error(
-        "cannot delete Worker {worker}: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}"
+        "cannot delete Worker {worker}: {last_state}; delete it: kubectl delete worker --namespace {namespace} {worker}"
     )]
-    Delete { worker: String, namespace: String, seen: String },
+    Delete { worker: String, namespace: String, last_state: String },
 }
 
 /// Deploys a Worker, sends it requests, deletes it, and prints each step on standard output.
@@ -97,7 +97,7 @@ pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
         name: format!("tenon-probe-{secret:016x}"),
         body: format!("{secret:016x}"),
         door,
-        begun: Instant::now(),
+        started: Instant::now(),
         limit,
         args,
     };
@@ -117,7 +117,7 @@ struct Probe {
     /// The Worker's response body.
     body: String,
     door: Door,
-    begun: Instant,
+    started: Instant,
     limit: Duration,
 }
 
@@ -126,8 +126,11 @@ impl Probe {
         let worker = worker(&self.name, &self.args.pool, &self.body);
         let created =
             timeout_at(self.deadline(), self.workers.create(&PostParams::default(), &worker)).await;
-        let not_ready =
-            |seen| ProbeError::NotReady { worker: self.name.clone(), limit: self.limit, seen };
+        let not_ready = |last_state| ProbeError::NotReady {
+            worker: self.name.clone(),
+            limit: self.limit,
+            last_state,
+        };
         created.map_err(|_| not_ready("the API server does not respond".to_owned()))?.map_err(
             |source| ProbeError::Create {
                 namespace: self.args.worker_namespace.clone(),
@@ -135,47 +138,47 @@ impl Probe {
             },
         )?;
         println!("deployed: Worker {} in {}", self.name, self.args.worker_namespace);
-        let mut seen = "its status is not known".to_owned();
-        let ready = timeout_at(self.deadline(), self.await_ready(&mut seen)).await;
-        let host = ready.map_err(|_| not_ready(seen))?;
-        println!("ready: after {:.1} s", self.begun.elapsed().as_secs_f64());
-        let mut seen = "no request was sent".to_owned();
-        let answered = timeout_at(self.deadline(), self.await_answer(&host, &mut seen)).await;
+        let mut last_state = "its status is not known".to_owned();
+        let ready = timeout_at(self.deadline(), self.await_ready(&mut last_state)).await;
+        let host = ready.map_err(|_| not_ready(last_state))?;
+        println!("ready: after {:.1} s", self.started.elapsed().as_secs_f64());
+        let mut last_state = "no request was sent".to_owned();
+        let answered = timeout_at(self.deadline(), self.await_answer(&host, &mut last_state)).await;
         answered.map_err(|_| ProbeError::NoAnswer {
             worker: self.name.clone(),
             router: self.args.router.clone(),
             host: host.clone(),
             limit: self.limit,
-            seen,
+            last_state,
         })?;
-        println!("answered: http://{host}/ after {:.1} s", self.begun.elapsed().as_secs_f64());
+        println!("answered: http://{host}/ after {:.1} s", self.started.elapsed().as_secs_f64());
         Ok(())
     }
 
     fn deadline(&self) -> Instant {
-        self.begun + self.limit
+        self.started + self.limit
     }
 
     /// Waits until the Worker is ready, and returns its host.
-    async fn await_ready(&self, seen: &mut String) -> String {
+    async fn await_ready(&self, last_state: &mut String) -> String {
         let mut states = pin!(watch_object(self.workers.clone(), &self.name).default_backoff());
         loop {
             match states.next().await {
                 Some(Ok(Some(worker))) => match readiness(&worker) {
                     Ok(host) => return host,
-                    Err(state) => *seen = state,
+                    Err(state) => *last_state = state,
                 },
-                Some(Ok(None)) => "it was deleted".clone_into(seen),
-                Some(Err(error)) => *seen = format!("cannot watch it: {error}"),
+                Some(Ok(None)) => "it was deleted".clone_into(last_state),
+                Some(Err(error)) => *last_state = format!("cannot watch it: {error}"),
                 // A watch never ends.
                 None => std::future::pending().await,
             }
         }
     }
 
-    async fn await_answer(&self, host: &str, seen: &mut String) {
+    async fn await_answer(&self, host: &str, last_state: &mut String) {
         loop {
-            *seen = match timeout(PATIENCE, self.door.ask(host)).await {
+            *last_state = match timeout(PATIENCE, self.door.ask(host)).await {
                 Ok(Ok((StatusCode::OK, body))) if body == self.body => return,
                 Ok(Ok((status, body))) => format!("the response was {status} with body {body:?}"),
                 Ok(Err(error)) => format!("cannot send a request: {error}"),
@@ -188,7 +191,7 @@ impl Probe {
     async fn delete(&self) -> Result<(), ProbeError> {
         let deleted =
             timeout(TIDYING, self.workers.delete(&self.name, &DeleteParams::background())).await;
-        let seen = match deleted {
+        let last_state = match deleted {
             Ok(Ok(_)) => {
                 println!("deleted: Worker {}", self.name);
                 return Ok(());
@@ -199,7 +202,7 @@ impl Probe {
             Err(_) => "the API server does not respond".to_owned(),
         };
         let (worker, namespace) = (self.name.clone(), self.args.worker_namespace.clone());
-        Err(ProbeError::Delete { worker, namespace, seen })
+        Err(ProbeError::Delete { worker, namespace, last_state })
     }
 }
 

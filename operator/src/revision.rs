@@ -80,7 +80,7 @@ pub fn snapshot(
     // revision.
     let WorkerSpec {
         source: _,
-        entrypoint: wanted,
+        entrypoint: requested,
         pool: _,
         routes: _,
         vars,
@@ -93,7 +93,7 @@ pub fn snapshot(
         state,
         revision_history_limit: _,
     } = &worker.spec;
-    let entrypoint = entrypoint(wanted.as_deref(), modules)?;
+    let entrypoint = entrypoint(requested.as_deref(), modules)?;
     let (modules, binary_modules) = apart(modules);
     let mut spec = WorkerRevisionSpec {
         worker: worker.name_any(),
@@ -127,11 +127,11 @@ pub fn with_compiled(
 }
 
 fn entrypoint(
-    wanted: Option<&str>,
+    requested: Option<&str>,
     modules: &BTreeMap<String, Bytes>,
 ) -> Result<String, SnapshotError> {
     let default = DEFAULT_ENTRYPOINTS.into_iter().find(|name| modules.contains_key(*name));
-    match (wanted, default) {
+    match (requested, default) {
         (Some(name), _) if modules.contains_key(name) => Ok(name.to_owned()),
         (Some(name), _) => Err(SnapshotError::UnknownEntrypoint(name.to_owned())),
         (None, Some(name)) => Ok(name.to_owned()),
@@ -277,147 +277,4 @@ pub fn url(route: &Route) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn modules(names: &[&str]) -> BTreeMap<String, Bytes> {
-        names
-            .iter()
-            .map(|name| ((*name).to_owned(), Bytes::from_static(b"export default {}")))
-            .collect()
-    }
-
-    fn worker(names: &[&str]) -> Worker {
-        let mut worker = Worker::new("cart", WorkerSpec::with_modules(apart(&modules(names)).0));
-        worker.metadata.namespace = Some("shop".to_owned());
-        worker
-    }
-
-    #[test]
-    fn the_only_module_is_the_entrypoint() {
-        assert_eq!(
-            snapshot(&worker(&["main.js"]), &modules(&["main.js"])).unwrap().entrypoint,
-            "main.js"
-        );
-    }
-
-    #[test]
-    fn among_several_it_is_worker_js() {
-        let names = ["a.js", "worker.js"];
-        assert_eq!(snapshot(&worker(&names), &modules(&names)).unwrap().entrypoint, "worker.js");
-        let names = ["a.js", "b.js"];
-        assert_eq!(
-            snapshot(&worker(&names), &modules(&names)),
-            Err(SnapshotError::AmbiguousEntrypoint)
-        );
-    }
-
-    #[test]
-    fn an_entrypoint_that_is_not_there_is_named() {
-        let mut worker = worker(&["a.js"]);
-        worker.spec.entrypoint = Some("b.js".to_owned());
-        assert_eq!(
-            snapshot(&worker, &modules(&["a.js"])),
-            Err(SnapshotError::UnknownEntrypoint("b.js".to_owned()))
-        );
-    }
-
-    #[test]
-    fn a_change_of_code_or_configuration_is_another_name() {
-        let base = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
-        assert_eq!(base, snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap());
-
-        let mut changed = worker(&["a.js"]);
-        changed.spec.vars.insert("GREETING".to_owned(), "hi".to_owned());
-        assert_ne!(
-            revision_name(&snapshot(&changed, &modules(&["a.js"])).unwrap()),
-            revision_name(&base)
-        );
-    }
-
-    /// Otherwise an upgrade of the operator would create a new revision of every Worker.
-    #[test]
-    fn digests_of_snapshots_do_not_change_from_version_to_version() {
-        let plain = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
-        assert_eq!(
-            plain.digest,
-            "c4cf6fb53c53fd620b8e7a8b0c0cec2bb70b880000aa52615cbcbc6ac46d91c6"
-        );
-
-        let mut full = worker(&["main.js"]);
-        full.spec = serde_json::from_value(serde_json::json!({
-            "source": {"configMapRef": {"name": "code"}},
-            "entrypoint": "main.js",
-            "pool": "fast",
-            "routes": [{"host": "shop.example.com"}],
-            "vars": {"GREETING": "hello"},
-            "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "api"}}],
-            "services": [{"name": "AUTH", "worker": "auth"}],
-            "schedules": [{"cron": "0 0 * * *"}],
-            "egress": {"allow": ["*.example.com:8443"]},
-            "compatibilityFlags": ["nodejs_compat"],
-            "limits": {"cpuMs": 20, "memoryMiB": 64},
-            "state": "Reset",
-            "revisionHistoryLimit": 3,
-        }))
-        .unwrap();
-        let mut modules = modules(&["a.js", "main.js"]);
-        modules.insert("data.bin".to_owned(), Bytes::from_static(&[0xff]));
-        let full = snapshot(&full, &modules).unwrap();
-        assert_eq!(full.digest, "a6e62db3123f2b7e7083b43e84a7867b7dfa91cf3774f6c7567b209c76322389");
-    }
-
-    #[test]
-    fn a_changed_secret_is_another_digest_of_the_same_revision() {
-        let mut worker = worker(&["a.js"]);
-        let reference = SecretKeyRef { name: "keys".to_owned(), key: "api".to_owned() };
-        worker
-            .spec
-            .secrets
-            .push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });
-        let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
-        let id = worker_id(&worker);
-        let with = |value: &str| {
-            resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| Some(value.to_owned()))
-                .unwrap()
-        };
-        assert_ne!(with("old").digest(), with("new").digest());
-        let without = resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| None);
-        assert_eq!(without, Err(MissingSecret { name: "KEY".to_owned(), reference }.into()));
-    }
-
-    #[test]
-    fn a_service_is_a_worker_of_the_same_namespace() {
-        let mut worker = worker(&["a.js"]);
-        let (name, service) = ("AUTH".to_owned(), "auth".to_owned());
-        worker.spec.services.push(ServiceBinding { name, worker: service });
-        worker.spec.egress.allow = Some(vec!["*.example.com".to_owned()]);
-        let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
-        let revision =
-            resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None)
-                .unwrap();
-        assert_eq!(revision.bindings["AUTH"], Binding::Service(WorkerId::new("shop", "auth")));
-        assert!(
-            revision.egress.allows("api.example.com", 443)
-                && !revision.egress.allows("example.net", 443)
-        );
-    }
-
-    #[test]
-    fn a_field_that_a_worker_does_not_set_is_not_in_its_snapshot() {
-        let spec = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
-        let spec = serde_json::to_value(spec).unwrap();
-        for field in ["services", "egress", "compatibilityFlags", "state"] {
-            assert!(
-                spec.get(field).is_none(),
-                "{field} would change the digest of what has been served for long"
-            );
-        }
-    }
-
-    #[test]
-    fn a_worker_without_routes_answers_to_its_own_name() {
-        let route = &routes(&worker(&["a.js"]), "example.com")[0];
-        assert_eq!((route.host.as_str(), route.path.as_str()), ("cart.shop.example.com", "/"));
-    }
-}
+mod tests;

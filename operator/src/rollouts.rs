@@ -44,14 +44,14 @@ impl Stage {
 /// The observed state of every Worker.
 #[derive(Default)]
 pub struct Rollouts {
-    seen: HashMap<WorkerId, Seen>,
+    workers: HashMap<WorkerId, Observation>,
     counts: EnumMap<Stage, usize>,
 }
 
-struct Seen {
+struct Observation {
     stage: Stage,
     generation: Option<i64>,
-    /// Since when the spec has been pending; `None` if it is ready or failing.
+    /// The time since which the spec has been pending; `None` if it is ready or failing.
     since: Option<Instant>,
 }
 
@@ -60,22 +60,23 @@ impl Rollouts {
     /// ready.
     pub fn see(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
         let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
-        let before = self.seen.remove(id).inspect(|before| *self.counts.get_mut(before.stage) -= 1);
+        let before =
+            self.workers.remove(id).inspect(|before| *self.counts.get_mut(before.stage) -= 1);
         let goes_on = before
             .filter(|before| before.generation == generation && before.stage == Stage::Pending);
         let since = goes_on.map_or(Some(now), |before| before.since);
         *self.counts.get_mut(stage) += 1;
-        self.seen.insert(
+        self.workers.insert(
             id.clone(),
-            Seen { stage, generation, since: since.filter(|_| stage == Stage::Pending) },
+            Observation { stage, generation, since: since.filter(|_| stage == Stage::Pending) },
         );
-        // A Worker that was never seen pending was ready before it was first observed.
+        // A Worker that was never observed pending was ready before it was first observed.
         since.filter(|since| stage == Stage::Ready && *since < now).map(|since| now - since)
     }
 
     /// Removes a deleted Worker.
     pub fn forget(&mut self, id: &WorkerId) {
-        if let Some(before) = self.seen.remove(id) {
+        if let Some(before) = self.workers.remove(id) {
             *self.counts.get_mut(before.stage) -= 1;
         }
     }
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(see(worker(1, None), 0), None);
         assert_eq!(see(worker(1, None), 1), None);
         assert_eq!(see(worker(1, Some((true, 1))), 2), Some(SECOND * 2));
-        assert_eq!(see(worker(1, Some((true, 1))), 3), None, "told once");
+        assert_eq!(see(worker(1, Some((true, 1))), 3), None, "reported once");
         assert_eq!(see(worker(2, Some((true, 1))), 10), None, "what is ready is not the newest");
         assert_eq!(see(worker(3, Some((true, 1))), 11), None);
         assert_eq!(see(worker(3, Some((true, 3))), 14), Some(SECOND * 3));
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_ready_before_anybody_looked_is_counted_and_not_timed() {
+    fn a_worker_that_was_ready_before_the_operator_started_is_counted_and_not_timed() {
         let (mut rollouts, id, now) =
             (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
         assert_eq!(rollouts.see(&id, &worker(1, Some((true, 1))), now), None);

@@ -42,7 +42,7 @@ use crate::revision;
 use crate::rollouts::Rollouts;
 
 /// An item of a watch of any kind.
-enum Seen {
+enum Observation {
     Change(Box<Change>),
     /// All existing objects of the kind have been listed.
     Synced(&'static str),
@@ -57,9 +57,9 @@ enum Seen {
 /// Feeds the index, the catalog and the queues.
 pub struct Watches {
     pub client: Client,
-    /// The operator's own namespace. EndpointSlices of other namespaces are ignored: a tenant who
-    /// may write one there could otherwise direct other tenants' code and secrets to an address of
-    /// its choice.
+    /// The operator's own namespace. EndpointSlices of other namespaces are ignored: a tenant with
+    /// the right to write one there could otherwise direct other tenants' code and secrets to an
+    /// address of its choice.
     pub namespace: String,
     pub index: SharedIndex,
     pub catalog: Catalog,
@@ -83,7 +83,7 @@ impl Watches {
         // would be kept in memory here.
         let not_helms = watcher::Config::default().fields("type!=helm.sh/release.v1");
         let slices = Api::namespaced(client.clone(), &self.namespace);
-        let mut seen = stream::select_all([
+        let mut observed = stream::select_all([
             watch(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
             watch(
                 Api::all(client.clone()),
@@ -114,14 +114,14 @@ impl Watches {
         let mut published = Published::default();
         let mut rollouts = Rollouts::default();
         let mut malformed: HashMap<&'static str, HashSet<Key>> = HashMap::new();
-        while let Some(seen) = seen.next().await {
-            match seen {
-                Seen::Change(change) => {
+        while let Some(observed) = observed.next().await {
+            match observed {
+                Observation::Change(change) => {
                     self.follow(&change, &mut rollouts);
                     let touched = self.index.with(|index| index.apply(*change));
                     self.publish(touched, &mut published);
                 }
-                Seen::Synced(kind) => {
+                Observation::Synced(kind) => {
                     unsynced.remove(kind);
                     if unsynced.is_empty() && ready.take().is_some() {
                         self.catalog.mark_synced();
@@ -131,7 +131,7 @@ impl Watches {
                         );
                     }
                 }
-                Seen::Malformed { kind, key, error, reference } => {
+                Observation::Malformed { kind, key, error, reference } => {
                     tracing::warn!(
                         kind,
                         namespace = key.0,
@@ -278,7 +278,7 @@ fn watch<K>(
     config: watcher::Config,
     change: fn(Watched<K>) -> Change,
     metrics: &Metrics,
-) -> std::pin::Pin<Box<dyn Stream<Item = Seen> + Send>>
+) -> std::pin::Pin<Box<dyn Stream<Item = Observation> + Send>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
@@ -287,31 +287,31 @@ where
     let (mut known, mut listed) = (HashSet::new(), HashSet::new());
     let interruptions = metrics.watches.interruptions.with_label_values(&[kind]);
     let events = watcher(api, config).backoff(CappedBackoff::default()).flat_map(move |event| {
-        let mut seen = Vec::new();
+        let mut observed = Vec::new();
         match event {
-            Ok(Event::Apply(object)) => seen.push(parsed(kind, object, change, &mut known)),
+            Ok(Event::Apply(object)) => observed.push(parsed(kind, object, change, &mut known)),
             Ok(Event::InitApply(object)) => {
                 listed.insert(key(&object));
-                seen.push(parsed(kind, object, change, &mut known));
+                observed.push(parsed(kind, object, change, &mut known));
             }
             Ok(Event::Delete(object)) => {
                 let key = key(&object);
                 known.remove(&key);
-                seen.push(Seen::Change(Box::new(change(Watched::Deleted(key)))));
+                observed.push(Observation::Change(Box::new(change(Watched::Deleted(key)))));
             }
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitDone) => {
                 for key in known.extract_if(|key| !listed.contains(key)) {
-                    seen.push(Seen::Change(Box::new(change(Watched::Deleted(key)))));
+                    observed.push(Observation::Change(Box::new(change(Watched::Deleted(key)))));
                 }
-                seen.push(Seen::Synced(kind));
+                observed.push(Observation::Synced(kind));
             }
             Err(error) => {
                 interruptions.inc();
                 tracing::warn!(kind, %error, "a watch was interrupted; retrying");
             }
         }
-        stream::iter(seen)
+        stream::iter(observed)
     });
     Box::pin(events)
 }
@@ -321,7 +321,7 @@ fn parsed<K>(
     object: DeserializeGuard<K>,
     change: fn(Watched<K>) -> Change,
     known: &mut HashSet<Key>,
-) -> Seen
+) -> Observation
 where
     K: Resource<DynamicType = ()> + Clone,
 {
@@ -331,7 +331,7 @@ where
             // Managed fields are not used, and are often the largest part of an object.
             object.managed_fields_mut().clear();
             known.insert(key);
-            Seen::Change(Box::new(change(Watched::Applied(Arc::new(object)))))
+            Observation::Change(Box::new(change(Watched::Applied(Arc::new(object)))))
         }
         Err(invalid) => {
             let reference = ObjectReference {
@@ -342,7 +342,12 @@ where
                 uid: invalid.metadata.uid.clone(),
                 ..Default::default()
             };
-            Seen::Malformed { kind, key, error: invalid.error, reference: Box::new(reference) }
+            Observation::Malformed {
+                kind,
+                key,
+                error: invalid.error,
+                reference: Box::new(reference),
+            }
         }
     }
 }

@@ -109,15 +109,15 @@ impl fmt::Display for FailureCode {
 /// The phase of an invocation in which it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Before any JavaScript of this invocation could run. The request can safely be sent
+    /// The time before any JavaScript of this invocation could run. The request can safely be sent
     /// elsewhere.
     Admission,
-    /// While the Worker's modules were fetched, compiled and evaluated. The handler has not been
+    /// The fetch, compilation and evaluation of the Worker's modules. The handler has not been
     /// called.
     Start,
-    /// After the handler was called.
+    /// The run of the handler.
     Handler,
-    /// After the response had begun.
+    /// The time after the response had begun.
     Response,
 }
 
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_anybody_else_is_an_internal_failure_that_may_have_run() {
+    fn a_status_of_another_origin_is_an_internal_failure_that_may_have_run() {
         let failure = Failure::from(&Status::unavailable("connection reset"));
         assert_eq!((failure.code, failure.phase), (FailureCode::Internal, Phase::Handler));
         assert!(!failure.may_retry_elsewhere());

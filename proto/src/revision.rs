@@ -162,7 +162,7 @@ impl Revision {
         }
     }
 
-    /// Like [`with_modules`](Self::with_modules), with `worker.js` as the only module.
+    /// Does the same as [`with_modules`](Self::with_modules), with `worker.js` as the only module.
     pub fn of_source(worker: WorkerId, source: impl Into<Bytes>) -> Self {
         Self::with_modules(worker, [("worker.js".to_owned(), source.into())])
     }

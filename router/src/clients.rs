@@ -2,12 +2,12 @@
 //! none is left.
 //!
 //! ```text
-//!  admitted ──► waiting: for a head, its end, or the next ──► in hand: requests ──┐
-//!                  │  ▲────────────────────────────────────────────────────────────┘
+//!  admitted ──► waiting: for a head, its end, or the next ──► requests in flight ──┐
+//!                  │  ▲─────────────────────────────────────────────────────────┘
 //!                  └── memory is short, or it has waited for too long ──► ended
 //! ```
 //!
-//! A connection that waits for its client can be ended at any time; one with a request in hand only
+//! A connection that waits for its client can be ended at any time; one with a request in flight only
 //! if its client has left all answers unread for some seconds. When memory is short, a few
 //! connections are sampled at random; of those, one of the address that holds most is ended, the
 //! longest waiting first. The larger a crowd, the larger its part of the sample, so no order needs
@@ -18,30 +18,31 @@
 //! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
 //! - [`pace`]: how slowly a client may send a body.
-//! - [`metrics`]: what is counted of clients.
+//! - [`metrics`]: counters of clients.
+//! - [`activity`], [`order`]: whether a connection works or waits, and what it is told to do.
 //! - [`memory`], [`descriptors`]: what all clients of the process may take together.
 //!
 //! Depends on `quota`, and on no other group. `Send`, because hyper requires it of upgraded
 //! connections; only the owning thread touches it, and no lock is ever contended.
 
+pub(crate) mod activity;
 pub mod descriptors;
 pub(crate) mod filter;
 pub(crate) mod head;
 pub mod memory;
 pub(crate) mod metrics;
+pub(crate) mod order;
 pub(crate) mod pace;
 pub(crate) mod preface;
 
-use std::future::poll_fn;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures::task::AtomicWaker;
-
+use crate::clients::activity::Activity;
 use crate::clients::head::Refusal;
+use crate::clients::order::{Order, Orders};
 use crate::quota::{Account, Hold, Peer, Quota};
 
 /// The timeout for a client to send a request's head, and the maximum idle time between two
@@ -68,10 +69,6 @@ pub(crate) const HTTP2: usize = 64 * 1024;
 pub(crate) const UNSENT: u32 = 32 * 1024;
 pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
 
-/// The time for which a client may leave all its answers unread before its connection can be ended
-/// for another.
-const UNREAD_FOR: Duration = Duration::from_secs(5);
-
 /// The memory that a request takes in addition to its body, in bytes: the parsed head, and the
 /// message that is made of it.
 pub(crate) const REQUEST: usize = 8 * 1024;
@@ -82,9 +79,8 @@ const SAMPLE: usize = 24;
 const SHED: usize = 32;
 
 /// The number of times that connections of one address may grow at the cost of others between two
-/// sweeps.
-/// Otherwise a crowd that reconnects again and again, each time with as much data, would keep the
-/// thread busy making room for it.
+/// sweeps. Otherwise a crowd that reconnects again and again, each time with as much data, would
+/// keep the thread busy with ending other connections.
 const GROWTHS: u32 = 16;
 
 /// The clients of a thread.
@@ -108,22 +104,8 @@ pub(crate) struct Client {
     held: Mutex<Held>,
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
-    in_hand: AtomicUsize,
-    /// The number of requests in hand that have a piece of their answer waiting for the client to
-    /// read on.
-    unread: AtomicUsize,
-    /// The time at which the connection began to wait for its client, in milliseconds after the
-    /// thread's start.
-    since: AtomicU32,
-    started: Instant,
-    order: AtomicU8,
-    ordered: AtomicWaker,
-    /// The connection has only its socket, and no buffers.
-    resting: AtomicBool,
-    /// Part of a head has arrived.
-    begun: AtomicBool,
-    /// Part of a response may not have been sent.
-    unsent: AtomicBool,
+    pub(crate) activity: Activity,
+    pub(crate) orders: Orders,
     passage: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
 }
@@ -146,18 +128,11 @@ pub(crate) enum Passage {
     Free = 2,
 }
 
-/// An instruction to a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    Rest = 1,
-    End = 2,
-}
-
 /// A connection that is counted until this is dropped.
 pub(crate) struct Admitted(pub(crate) Arc<Client>);
 
 /// A request of a connection, until its response has been written.
-pub(crate) struct InHand {
+pub(crate) struct InFlight {
     client: Arc<Client>,
     is_unread: bool,
 }
@@ -186,15 +161,8 @@ impl Clients {
             held: Mutex::new(held),
             list: Arc::downgrade(&self.list),
             index: AtomicUsize::new(list.clients.len()),
-            in_hand: AtomicUsize::new(0),
-            unread: AtomicUsize::new(0),
-            since: AtomicU32::new(now(self.started)),
-            started: self.started,
-            order: AtomicU8::new(0),
-            ordered: AtomicWaker::new(),
-            resting: AtomicBool::new(true),
-            begun: AtomicBool::new(false),
-            unsent: AtomicBool::new(false),
+            activity: Activity::new(self.started),
+            orders: Orders::default(),
             passage: AtomicU8::new(Passage::Judged as u8),
             refusal: Mutex::new(None),
         });
@@ -205,18 +173,19 @@ impl Clients {
     /// Ends connections that have waited for too long, and lets other waiting ones give up their
     /// buffers.
     pub(crate) fn sweep(&self) {
-        let now = now(self.started);
+        let now = Instant::now();
         let rest_after = if self.memory.is_half_taken() { REST_SOON } else { REST_AFTER };
         for client in &lock(&self.list).clients {
             // An idle HTTP/2 connection either answers pings or is closed.
-            if client.in_hand.load(Relaxed) > 0 || client.passage() == Passage::Free {
+            let activity = &client.activity;
+            if activity.has_requests() || client.passage() == Passage::Free {
                 continue;
             }
-            let waited = client.has_waited(now);
+            let waited = activity.waited(now);
             if waited >= PATIENCE {
-                client.tell(Order::End);
-            } else if waited >= rest_after && !client.resting.load(Relaxed) && client.may_rest() {
-                client.tell(Order::Rest);
+                client.orders.give(Order::End);
+            } else if waited >= rest_after && !activity.is_resting() && activity.may_rest() {
+                client.orders.give(Order::Rest);
             }
         }
     }
@@ -234,9 +203,9 @@ impl Clients {
 
 impl Client {
     /// Records that a request has arrived.
-    pub(crate) fn take_in_hand(self: &Arc<Self>) -> InHand {
-        self.in_hand.store(self.in_hand.load(Relaxed) + 1, Relaxed);
-        InHand { client: self.clone(), is_unread: false }
+    pub(crate) fn begin_request(self: &Arc<Self>) -> InFlight {
+        self.activity.begin_request();
+        InFlight { client: self.clone(), is_unread: false }
     }
 
     /// Takes memory beyond that of the connection itself, if necessary from other connections that
@@ -257,38 +226,17 @@ impl Client {
                 .is_some_and(|list| in_need(&list, &self.account, resize).is_some())
     }
 
-    /// Like [`Client::hold`], for memory beyond what a connection needs to work: a long head, or an
-    /// unread response. The number of connections that are ended for it is limited.
+    /// Does the same as [`Client::hold`], for memory beyond what a connection needs to work: a long
+    /// head, or an unread response. The number of connections that are ended for it is limited.
     #[must_use]
     pub(crate) fn grow(&self, bytes: usize) -> bool {
         let has_grown = lock(&self.held).memory.resize(bytes);
-        let period = now(self.started) / SWEEP.as_millis() as u32;
+        let period = (self.activity.uptime().as_millis() / SWEEP.as_millis()) as u32;
         if has_grown || self.account.wants(period) <= GROWTHS && self.hold(bytes) {
             return true;
         }
         self.list.upgrade().inspect(|list| lock(list).shed += 1);
         false
-    }
-
-    /// Records whether the connection has given up its buffers.
-    pub(crate) fn rest(&self, resting: bool) {
-        self.resting.store(resting, Relaxed);
-    }
-
-    /// Records whether part of a response may not have been sent.
-    pub(crate) fn unsent(&self, unsent: bool) {
-        self.unsent.store(unsent, Relaxed);
-    }
-
-    /// Records that the first bytes of a head have arrived, which starts its timeout.
-    pub(crate) fn begins(&self) {
-        self.begun.store(true, Relaxed);
-        self.waits();
-    }
-
-    /// Records that the head is complete.
-    pub(crate) fn has_begun(&self) {
-        self.begun.store(false, Relaxed);
     }
 
     pub(crate) fn pass(&self, passage: Passage) {
@@ -312,83 +260,35 @@ impl Client {
         *lock(&self.refusal)
     }
 
-    /// Waits for an instruction.
-    pub(crate) async fn order(&self) -> Order {
-        let order = poll_fn(|cx| {
-            self.ordered.register(cx.waker());
-            match self.order.load(Relaxed) {
-                0 => Poll::Pending,
-                order => Poll::Ready(order),
-            }
-        });
-        let order = order.await;
-        if order == Order::Rest as u8 {
-            self.order.store(0, Relaxed);
-            Order::Rest
-        } else {
-            Order::End
-        }
-    }
-
-    /// Returns whether the connection is still idle after the instruction to rest.
-    pub(crate) fn may_rest(&self) -> bool {
-        self.in_hand.load(Relaxed) == 0 && !self.begun.load(Relaxed) && !self.unsent.load(Relaxed)
-    }
-
-    fn waits(&self) {
-        self.since.store(now(self.started), Relaxed);
-    }
-
-    fn tell(&self, order: Order) {
-        if self.order.load(Relaxed) < order as u8 {
-            self.order.store(order as u8, Relaxed);
-            self.ordered.wake();
-        }
-    }
-
     /// Ends the connection, and releases what it holds at once.
     fn end(&self) {
         let Held { memory, descriptor } = &mut *lock(&self.held);
         let _less_is_always_possible = (memory.resize(0), descriptor.resize(0));
-        self.tell(Order::End);
-    }
-
-    fn has_waited(&self, now: u32) -> Duration {
-        Duration::from_millis(now.wrapping_sub(self.since.load(Relaxed)).into())
+        self.orders.give(Order::End);
     }
 
     fn can_end(&self) -> bool {
-        let (in_hand, unread) = (self.in_hand.load(Relaxed), self.unread.load(Relaxed));
-        let waits =
-            in_hand == 0 || in_hand == unread && self.has_waited(now(self.started)) >= UNREAD_FOR;
-        waits && self.order.load(Relaxed) != Order::End as u8
+        self.activity.can_end() && !self.orders.are_to_end()
     }
 }
 
-impl InHand {
+impl InFlight {
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
     /// Notes whether the answer waits for the client to read on.
     pub(crate) fn unread(&mut self, is_unread: bool) {
-        if std::mem::replace(&mut self.is_unread, is_unread) == is_unread {
-            return;
-        }
-        let unread = self.client.unread.load(Relaxed);
-        self.client.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
-        if is_unread {
-            self.client.waits();
+        if std::mem::replace(&mut self.is_unread, is_unread) != is_unread {
+            self.client.activity.count_unread(is_unread);
         }
     }
 }
 
-impl Drop for InHand {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.unread(false);
-        let Self { client, .. } = self;
-        client.in_hand.store(client.in_hand.load(Relaxed) - 1, Relaxed);
-        client.waits();
+        self.client.activity.end_request();
     }
 }
 
@@ -413,11 +313,10 @@ impl List {
         let sample =
             (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
         let waiting = sample.filter(|client| client.can_end() && client.account.mine() >= at_least);
-        let last = waiting.max_by_key(|client| {
-            let age = now(client.started).wrapping_sub(client.since.load(Relaxed));
-            (client.account.mine(), age)
-        });
-        last.inspect(|client| client.end()).is_some()
+        let now = Instant::now();
+        let victim =
+            waiting.max_by_key(|client| (client.account.mine(), client.activity.waited(now)));
+        victim.inspect(|client| client.end()).is_some()
     }
 }
 
@@ -443,11 +342,6 @@ fn in_need<T>(
         }
     }
     None
-}
-
-fn now(started: Instant) -> u32 {
-    // Only differences matter, and they are short.
-    started.elapsed().as_millis() as u32
 }
 
 /// Locks a mutex. Poisoning is ignored, because a panic leaves no partial change.

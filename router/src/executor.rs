@@ -1,4 +1,4 @@
-//! Where hyper runs its tasks: on the thread whose connection they serve.
+//! The executor of hyper's tasks: they run on the thread whose connection they serve.
 
 use tokio::task::spawn_local;
 

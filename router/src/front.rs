@@ -71,7 +71,7 @@ pub(crate) struct Listeners<L> {
     pub(crate) internal: L,
 }
 
-/// Which listener accepted a connection.
+/// The listener that accepted a connection.
 #[derive(Clone, Copy)]
 enum ListenerKind {
     Clients,

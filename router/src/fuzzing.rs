@@ -35,8 +35,8 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
 }
 
 /// Returns the response that a client receives for a failure.
-pub fn answer(failure: &Failure, asked: &Parts) -> Response<Bytes> {
-    error::response(failure, asked, "made-here")
+pub fn answer(failure: &Failure, request: &Parts) -> Response<Bytes> {
+    error::response(failure, request, "made-here")
 }
 
 /// Returns the messages that pass the filter of an HTTP/1 connection, if its bytes arrive in pieces

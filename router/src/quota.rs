@@ -123,15 +123,16 @@ impl Account {
     /// Counts that this address wants more than there is, and returns how often it did so in this
     /// period.
     pub(crate) fn wants(&self, period: u32) -> u32 {
-        let [last, wanted] = [32, 0].map(|shift| (self.mine.wants.load(Relaxed) >> shift) as u32);
-        let wanted = if last == period { wanted.saturating_add(1) } else { 1 };
-        self.mine.wants.store(u64::from(period) << 32 | u64::from(wanted), Relaxed);
-        wanted
+        let [last_period, count] =
+            [32, 0].map(|shift| (self.mine.wants.load(Relaxed) >> shift) as u32);
+        let count = if last_period == period { count.saturating_add(1) } else { 1 };
+        self.mine.wants.store(u64::from(period) << 32 | u64::from(count), Relaxed);
+        count
     }
 
-    fn allows(&self, more: usize) -> bool {
+    fn allows(&self, amount: usize) -> bool {
         let free = self.capacity.saturating_sub(self.used.load(Relaxed));
-        more <= free && self.mine() + more <= GREED.saturating_mul(free - more).max(1)
+        amount <= free && self.mine() + amount <= GREED.saturating_mul(free - amount).max(1)
     }
 
     fn change(&self, from: usize, to: usize) {
@@ -244,19 +245,19 @@ mod tests {
         ) {
             let quota = Quota::new(1000);
             let mut holds: Vec<Hold> = Vec::new();
-            for (who, amount, gives_back) in steps {
+            for (address, amount, gives_back) in steps {
                 match holds.pop() {
                     Some(mut hold) if gives_back => {
                         if hold.resize(amount / 2) {
                             holds.insert(0, hold);
                         }
                     }
-                    last => holds.extend(last.into_iter().chain(quota.account(peer(who)).take(amount))),
+                    last => holds.extend(last.into_iter().chain(quota.account(peer(address)).take(amount))),
                 }
                 prop_assert_eq!(quota.used(), holds.iter().map(Hold::amount).sum::<usize>());
                 prop_assert!(quota.used() <= 1000);
-                for who in 0..4 {
-                    prop_assert!(quota.account(peer(who)).mine() <= quota.used());
+                for address in 0..4 {
+                    prop_assert!(quota.account(peer(address)).mine() <= quota.used());
                 }
             }
             drop(holds);

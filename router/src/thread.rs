@@ -33,7 +33,7 @@ use crate::upstream::links::Links;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
 
-/// The maximum number of requests in hand per thread. Their memory is counted separately.
+/// The maximum number of requests in flight per thread. Their memory is counted separately.
 const MAX_IN_FLIGHT: usize = 16_384;
 
 /// The table as a request sees it from beginning to end. A clone changes a count in this thread's
@@ -166,7 +166,7 @@ impl RouterThread {
     }
 }
 
-/// A request in hand.
+/// A request in flight.
 pub(crate) struct Permit {
     _hold: Hold,
     gauge: IntGauge,

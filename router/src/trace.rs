@@ -17,7 +17,7 @@ const SHARD: HeaderName = HeaderName::from_static("tenon-shard");
 const REQUEST_ID: HeaderName = HeaderName::from_static("tenon-request-id");
 
 /// The request as the access log shows it.
-pub(crate) struct Asked<'a> {
+pub(crate) struct LoggedRequest<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) peer: IpAddr,
     /// The calling Worker, if there is one.
@@ -84,20 +84,20 @@ impl Trace {
         }
     }
 
-    pub(crate) fn log(&self, asked: &Asked<'_>, outcome: Outcome, took: Duration) {
+    pub(crate) fn log(&self, request: &LoggedRequest<'_>, outcome: Outcome, took: Duration) {
         let (status, code) = match outcome {
             Outcome::Answered(status) => (status.as_u16(), None),
             Outcome::Failed(code) => (code.http_status(), Some(code.as_str())),
         };
         tracing::info!(
             target: "tenon::access",
-            request_id = asked.request_id,
-            peer = %asked.peer,
-            caller = asked.caller,
-            method = asked.method,
-            host = asked.host,
-            path = asked.path,
-            protocol = ?asked.protocol,
+            request_id = request.request_id,
+            peer = %request.peer,
+            caller = request.caller,
+            method = request.method,
+            host = request.host,
+            path = request.path,
+            protocol = ?request.protocol,
             status,
             code,
             duration_us = took.as_micros() as u64,

@@ -1,7 +1,7 @@
 //! The way to a shard: picks one, sends the request, and decides what a failure means.
 //!
 //! ```text
-//!  forward ─► pick: placement ─► exchange: upload ─► link: bulkhead, heard ─► shard
+//!  forward ─► pick: placement ─► exchange: upload ─► link: bulkhead, connection ─► shard
 //!     ▲                              │                 │
 //!     └──────── retry ◄──────────────┘                 └─► health, pulse, silence
 //! ```
@@ -9,19 +9,20 @@
 //! - [`forward`]: one invocation, with all its attempts.
 //! - [`pick`], [`placement`]: the shard or lane that an attempt goes to.
 //! - [`exchange`], [`upload`]: one attempt, and the request's body in it.
-//! - [`links`], [`link`], [`heard`], [`bulkhead`]: the connections to shards, and the requests that
-//!   they carry.
+//! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
+//!   shards, and the requests that they carry.
 //! - [`health`], [`pulse`], [`silence`], [`inquiry`]: whether a shard takes requests.
 //! - [`retry`]: whether a failed attempt may be repeated.
-//! - [`metrics`]: what is counted of all that.
+//! - [`metrics`]: counters of all that.
 //!
 //! Depends on `table`, `quota`, `meters` and `trace`, and on no other group. Belongs to one thread.
 
 pub(crate) mod bulkhead;
+pub(crate) mod connection;
+pub(crate) mod counting_stream;
 pub(crate) mod exchange;
 pub(crate) mod forward;
 pub(crate) mod health;
-pub(crate) mod heard;
 pub(crate) mod inquiry;
 pub(crate) mod link;
 pub(crate) mod links;
@@ -41,7 +42,7 @@ use crate::upstream::metrics::UpstreamMetrics;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
 
-/// What a thread knows of its shards, and shares among its requests.
+/// A thread's state about shards, which its requests share.
 pub(crate) struct Upstream {
     pub(crate) links: Links,
     pub(crate) placements: RefCell<Placements>,

@@ -101,8 +101,8 @@ async fn ends(
     }
     for request in 0..script.requests * TIMES {
         let host = namespace.host(&workers[request % workers.len()].name_any());
-        let asked = (0..script.at_once).map(|_| ask(installation, script, &host));
-        ends.extend(join_all(asked).await);
+        let requests = (0..script.at_once).map(|_| ask(installation, script, &host));
+        ends.extend(join_all(requests).await);
     }
     ends.sort_unstable();
     ends.dedup();
@@ -173,7 +173,7 @@ impl fmt::Display for Play {
         write!(
             f,
             "victims: {} failed of {}, p99 {p99}, slowest {max}",
-            victims.failed, victims.begun
+            victims.failed, victims.sent
         )
     }
 }

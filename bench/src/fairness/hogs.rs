@@ -26,16 +26,16 @@ const BREAKER: &str = "export default { fetch() { for (;;); } };";
 
 /// Keeps about 100 MiB of small objects, and turns random old ones into garbage with each request,
 /// which takes full collections.
-const COLLECTOR: &str = "const kept = [];
+const COLLECTOR: &str = "const retained = [];
 export default {
   fetch() {
     for (let i = 0; i < 100_000; i++) {
-      const one = { next: kept[i], values: [i, i + 1, i + 2, i + 3] };
-      one.next &&= null;
-      if (kept.length < 1_200_000) kept.push(one);
-      else kept[Math.floor(Math.random() * kept.length)] = one;
+      const entry = { next: retained[i], values: [i, i + 1, i + 2, i + 3] };
+      entry.next &&= null;
+      if (retained.length < 1_200_000) retained.push(entry);
+      else retained[Math.floor(Math.random() * retained.length)] = entry;
     }
-    return new Response(String(kept.length));
+    return new Response(String(retained.length));
   },
 };";
 
@@ -75,12 +75,12 @@ pub(super) struct Hog {
     pub(super) name: &'static str,
     hosts: Vec<String>,
     path: String,
-    asked: Cell<usize>,
+    count: Cell<usize>,
 }
 
 impl Hog {
     fn new(name: &'static str, hosts: Vec<String>) -> Self {
-        Self { name, hosts, path: "/".to_owned(), asked: Cell::new(0) }
+        Self { name, hosts, path: "/".to_owned(), count: Cell::new(0) }
     }
 
     /// Deploys each kind.
@@ -103,8 +103,8 @@ impl Hog {
     /// the previous call stopped.
     pub(super) fn hosts_until(&self, end: Instant) -> impl Iterator<Item = &str> {
         std::iter::from_fn(move || {
-            let asked = self.asked.replace(self.asked.get() + 1);
-            (Instant::now() < end).then(|| self.hosts[asked % self.hosts.len()].as_str())
+            let count = self.count.replace(self.count.get() + 1);
+            (Instant::now() < end).then(|| self.hosts[count % self.hosts.len()].as_str())
         })
     }
 

@@ -1,7 +1,8 @@
-{{/* Definitions that all processes share. Names are fixed, because RuntimePools are cluster-scoped and a cluster therefore
-has one Tenon. */}}
+{{/* Definitions that all processes share. Names are fixed, because RuntimePools are cluster-scoped
+and a cluster therefore has one Tenon. */}}
 
-{{/* The labels by which Services, budgets and policies select the Pods of a component: (list $ "router"). They never change. */}}
+{{/* The labels by which Services, budgets and policies select the Pods of a component:
+(list $ "router"). They never change. */}}
 {{- define "tenon.selector" -}}
 {{- $ := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -10,7 +11,8 @@ app.kubernetes.io/instance: {{ $.Release.Name }}
 app.kubernetes.io/component: {{ $component }}
 {{- end }}
 
-{{/* The labels of an object of a component, and custom labels that do not override them: (list $ "router" more…). */}}
+{{/* The labels of an object of a component, and custom labels that do not override them:
+(list $ "router" labels…). */}}
 {{- define "tenon.labels" -}}
 {{- $ := index . 0 -}}
 {{- $labels := include "tenon.selector" . | fromYaml -}}
@@ -21,7 +23,8 @@ app.kubernetes.io/component: {{ $component }}
 {{- merge $labels $.Values.commonLabels | toYaml -}}
 {{- end }}
 
-{{/* The labels of the nodes' Pods, which the operator creates from RuntimePools: operator/src/pool/plan.rs. */}}
+{{/* The labels of the nodes' Pods, which the operator creates from RuntimePools:
+operator/src/pool/plan.rs. */}}
 {{- define "tenon.nodes" -}}
 app.kubernetes.io/name: tenon-runtime-node
 app.kubernetes.io/component: runtime-node

@@ -64,9 +64,9 @@ fn secrets_come_from_the_files_or_else_from_the_env_file() {
 fn what_does_not_compile_has_a_place_and_the_line() {
     let load = loaded(&worker("a", "  source: {modules: {worker.js: 'export default {'}}"));
     assert!(load.workers.is_empty());
-    let shown = load.problems[0].to_string();
-    assert!(shown.starts_with("a.yaml:2: Worker default/a: worker.js:1:17: "), "{shown}");
-    assert!(shown.ends_with("\n  1 | export default {\n    |                 ^"), "{shown}");
+    let message = load.problems[0].to_string();
+    assert!(message.starts_with("a.yaml:2: Worker default/a: worker.js:1:17: "), "{message}");
+    assert!(message.ends_with("\n  1 | export default {\n    |                 ^"), "{message}");
 }
 
 #[test]

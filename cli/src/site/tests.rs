@@ -89,7 +89,7 @@ fn a_directory_that_cannot_be_read_takes_nothing_away() {
 }
 
 #[test]
-fn a_problem_is_told_once_and_its_end_too() {
+fn a_problem_is_reported_once_and_so_is_its_end() {
     let mut site = Site::default();
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 1);
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 0);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub const TENON: &str = env!("CARGO_BIN_EXE_tenon");
 
-/// Much longer than anything here takes, even on a busy machine.
+/// A time much longer than anything here takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Returns the manifest of a Worker with one module.
@@ -28,7 +28,7 @@ pub fn worker(name: &str, source: &str) -> String {
 pub fn await_condition(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < DEADLINE, "waited in vain until {what}");
+        assert!(start.elapsed() < DEADLINE, "timed out waiting until {what}");
         thread::yield_now();
     }
 }

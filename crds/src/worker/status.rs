@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Condition;
 
+/// State of the Worker, as the operator has last observed it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
@@ -49,8 +50,10 @@ pub struct WorkerStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleStatus {
+    /// The schedule's `cron` in the spec.
     #[schemars(length(min = 1, max = 128))]
     pub cron: String,
+    /// The schedule's `timeZone` in the spec.
     #[schemars(length(min = 1, max = 64))]
     pub time_zone: String,
     /// Latest time of the schedule for which the Worker was called, or which was skipped because it
@@ -65,6 +68,7 @@ pub const CRASH_LOOPS: usize = 16;
 /// A node that backs off from a revision, because its code has failed several times in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashLoop {
+    /// Name of the node.
     #[schemars(length(min = 1, max = 253))]
     pub node: String,
     /// Name of the WorkerRevision.
@@ -79,6 +83,7 @@ pub struct CrashLoop {
     pub place: Option<String>,
     /// Number of consecutive failures at the time of the report.
     pub failures: i32,
+    /// Time at which the crash loop began.
     pub since: Time,
     /// Time of the node's latest report. An entry that is not renewed expires.
     pub renewed: Time,
@@ -93,6 +98,7 @@ pub struct Quarantine {
     /// Name of the WorkerRevision.
     #[schemars(length(min = 1, max = 253))]
     pub revision: String,
+    /// The way in which the code ended the process.
     pub cause: QuarantineCause,
     /// Node whose process ended.
     #[schemars(length(min = 1, max = 253))]
@@ -118,5 +124,6 @@ pub enum QuarantineCause {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Address {
+    /// URL of the first route.
     pub url: String,
 }

@@ -1,9 +1,18 @@
 //! The part of Grafana's dashboard schema that these dashboards use. Dashboards can be written and
 //! read back, so that the files that users install are what is checked and drawn.
+//!
+//! - [`panel`]: a panel with its queries.
+//! - [`variable`]: a variable at the top of a dashboard.
+//! - `datasource`: the reference of both to Prometheus.
+
+mod datasource;
+pub mod panel;
+pub mod variable;
 
 use serde::{Deserialize, Serialize};
 
-use crate::unit::Unit;
+pub use self::panel::{Panel, PanelKind, Place};
+pub use self::variable::{Variable, VariableKind};
 
 /// The schema version of Grafana 11, which later versions can read.
 const SCHEMA_VERSION: u32 = 39;
@@ -64,127 +73,6 @@ pub struct Templating {
     pub list: Vec<Variable>,
 }
 
-/// A variable, which users choose at the top of a dashboard.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Variable {
-    pub name: String,
-    pub label: String,
-    #[serde(rename = "type")]
-    pub kind: VariableKind,
-    /// `label_values(SERIES, LABEL)`, or the type of a data source.
-    pub query: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    definition: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    datasource: Option<Datasource>,
-    #[serde(default)]
-    pub multi: bool,
-    #[serde(default)]
-    include_all: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    all_value: Option<String>,
-    /// 2: refreshed when the time range changes.
-    refresh: u8,
-    /// 1: sorted by name.
-    sort: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum VariableKind {
-    Datasource,
-    Query,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Datasource {
-    #[serde(rename = "type")]
-    kind: String,
-    uid: String,
-}
-
-/// A panel, or the title of a row of panels.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Panel {
-    id: u32,
-    #[serde(rename = "type")]
-    pub kind: PanelKind,
-    pub title: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
-    pub grid_pos: Place,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    datasource: Option<Datasource>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<Target>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field_config: Option<FieldConfig>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    options: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    collapsed: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    panels: Option<Vec<Self>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PanelKind {
-    Row,
-    /// Lines over time.
-    TimeSeries,
-    /// The latest value, in large type.
-    Stat,
-    /// The latest values, as bars.
-    BarGauge,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    pub x: u32,
-    pub y: u32,
-    pub w: u32,
-    pub h: u32,
-}
-
-/// A query.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Target {
-    ref_id: String,
-    pub expr: String,
-    pub legend_format: String,
-    datasource: Datasource,
-    #[serde(default)]
-    instant: bool,
-    #[serde(default)]
-    range: bool,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FieldConfig {
-    pub defaults: Field,
-    overrides: Vec<serde_json::Value>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Field {
-    pub unit: Unit,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<f64>,
-    color: serde_json::Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    custom: Option<serde_json::Value>,
-}
-
 impl Dashboard {
     /// Returns an empty dashboard.
     ///
@@ -203,11 +91,6 @@ impl Dashboard {
             target_blank: false,
             url: String::new(),
         }];
-        let datasource = Variable {
-            query: "prometheus".to_owned(),
-            refresh: 1,
-            ..Variable::plain("datasource", "Data source", VariableKind::Datasource)
-        };
         Self {
             uid: format!("tenon-{name}"),
             title: format!("Tenon / {title}"),
@@ -219,7 +102,7 @@ impl Dashboard {
             panels: Vec::new(),
             refresh: "30s".to_owned(),
             schema_version: SCHEMA_VERSION,
-            templating: Templating { list: vec![datasource] },
+            templating: Templating { list: vec![Variable::datasource()] },
             time: Range { from: "now-1h".to_owned(), to: "now".to_owned() },
             timezone: "browser".to_owned(),
             selector: String::new(),
@@ -262,12 +145,12 @@ impl Dashboard {
     }
 
     fn add(&mut self, mut panel: Panel, grid_pos: Place) {
-        let id = self.panels.len() as u32 + 1;
-        panel
-            .targets
-            .iter_mut()
-            .for_each(|target| target.expr = target.expr.replace("{@", &self.selector));
-        self.panels.push(Panel { id, grid_pos, ..panel });
+        panel.id = self.panels.len() as u32 + 1;
+        panel.grid_pos = grid_pos;
+        for target in &mut panel.targets {
+            target.expr = target.expr.replace("{@", &self.selector);
+        }
+        self.panels.push(panel);
     }
 
     /// Returns the name of the dashboard's file.
@@ -292,231 +175,10 @@ impl Dashboard {
     }
 }
 
-impl Variable {
-    fn plain(name: &str, label: &str, kind: VariableKind) -> Self {
-        Self {
-            name: name.to_owned(),
-            label: label.to_owned(),
-            kind,
-            query: String::new(),
-            definition: None,
-            datasource: None,
-            multi: false,
-            include_all: false,
-            all_value: None,
-            refresh: 2,
-            sort: 1,
-        }
-    }
-
-    /// Returns a variable with one of the values that the label `of` has in the series that match
-    /// `series`.
-    pub fn one(name: &str, label: &str, series: &str, of: &str) -> Self {
-        let query = format!("label_values({series}, {of})");
-        let datasource = Some(Datasource::prometheus());
-        Self {
-            definition: Some(query.clone()),
-            query,
-            datasource,
-            ..Self::plain(name, label, VariableKind::Query)
-        }
-    }
-
-    /// Returns a variable with any number of those values, by default all of them.
-    pub fn any(name: &str, label: &str, series: &str, of: &str) -> Self {
-        Self {
-            multi: true,
-            include_all: true,
-            all_value: Some(".*".to_owned()),
-            ..Self::one(name, label, series, of)
-        }
-    }
-}
-
-impl Datasource {
-    fn prometheus() -> Self {
-        Self { kind: "prometheus".to_owned(), uid: "${datasource}".to_owned() }
-    }
-}
-
-impl Panel {
-    fn row(title: &str) -> Self {
-        Self {
-            collapsed: Some(false),
-            panels: Some(Vec::new()),
-            ..Self::empty(PanelKind::Row, title)
-        }
-    }
-
-    fn empty(kind: PanelKind, title: &str) -> Self {
-        Self {
-            id: 0,
-            kind,
-            title: title.to_owned(),
-            description: String::new(),
-            grid_pos: Place { x: 0, y: 0, w: 8, h: 8 },
-            datasource: None,
-            targets: Vec::new(),
-            field_config: None,
-            options: None,
-            collapsed: None,
-            panels: None,
-        }
-    }
-
-    fn queries(
-        kind: PanelKind,
-        title: &str,
-        unit: Unit,
-        description: &str,
-        queries: &[(&str, &str)],
-    ) -> Self {
-        let target = |(at, (expr, legend)): (u8, &(&str, &str))| Target {
-            ref_id: char::from(b'A' + at).to_string(),
-            expr: (*expr).to_owned(),
-            legend_format: (*legend).to_owned(),
-            datasource: Datasource::prometheus(),
-            instant: kind != PanelKind::TimeSeries,
-            range: kind == PanelKind::TimeSeries,
-        };
-        let color = match kind {
-            PanelKind::TimeSeries => serde_json::json!({"mode": "palette-classic"}),
-            _ => serde_json::json!({"mode": "fixed", "fixedColor": "blue"}),
-        };
-        let defaults = Field { unit, min: Some(0.0), max: None, color, custom: None };
-        Self {
-            description: description.to_owned(),
-            datasource: Some(Datasource::prometheus()),
-            targets: (0..).zip(queries).map(target).collect(),
-            field_config: Some(FieldConfig { defaults, overrides: Vec::new() }),
-            ..Self::empty(kind, title)
-        }
-    }
-
-    /// Returns a panel with lines over time.
-    ///
-    /// # Arguments
-    /// * `queries` - queries, each with the legend of its series.
-    pub fn lines(title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
-        let options = serde_json::json!({
-            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []},
-            "tooltip": {"mode": "multi", "sort": "desc"},
-        });
-        let panel = Self::queries(PanelKind::TimeSeries, title, unit, description, queries);
-        Self { options: Some(options), ..panel }.drawn(0, "none")
-    }
-
-    /// Returns a panel with lines over time: quantiles of a histogram, over all its series
-    /// together.
-    ///
-    /// # Arguments
-    /// * `histogram` - the name of the histogram, without `_bucket`.
-    /// * `quantiles` - numbers between 0 and 1.
-    pub fn quantiles(
-        title: &str,
-        unit: Unit,
-        description: &str,
-        histogram: &str,
-        quantiles: &[f64],
-    ) -> Self {
-        let line = |quantile: &f64| {
-            let rate = format!("rate({histogram}_bucket{{@}}[$__rate_interval])");
-            (
-                format!("histogram_quantile({quantile}, sum by (le) ({rate}))"),
-                format!("p{}", quantile * 100.0),
-            )
-        };
-        let lines: Vec<_> = quantiles.iter().map(line).collect();
-        let queries: Vec<_> =
-            lines.iter().map(|(query, legend)| (query.as_str(), legend.as_str())).collect();
-        Self::lines(title, unit, description, &queries)
-    }
-
-    /// Returns a panel with stacked areas over time.
-    pub fn areas(title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
-        Self::lines(title, unit, description, queries).drawn(30, "normal")
-    }
-
-    /// Returns a panel with the latest value.
-    pub fn stat(title: &str, unit: Unit, description: &str, query: (&str, &str)) -> Self {
-        let options = serde_json::json!({
-            "colorMode": "value",
-            "graphMode": "none",
-            "justifyMode": "auto",
-            "orientation": "auto",
-            "textMode": "value",
-            "wideLayout": true,
-            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": false},
-        });
-        let panel = Self::queries(PanelKind::Stat, title, unit, description, &[query]);
-        Self { options: Some(options), grid_pos: Place { w: 4, h: 4, ..panel.grid_pos }, ..panel }
-    }
-
-    /// Returns a panel with the latest values, as bars.
-    pub fn bars(title: &str, unit: Unit, description: &str, query: (&str, &str)) -> Self {
-        let options = serde_json::json!({
-            "displayMode": "basic",
-            "orientation": "horizontal",
-            "valueMode": "text",
-            "namePlacement": "auto",
-            "showUnfilled": true,
-            "sizing": "auto",
-            "minVizHeight": 16,
-            "minVizWidth": 8,
-            "maxVizHeight": 300,
-            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": false},
-        });
-        Self {
-            options: Some(options),
-            ..Self::queries(PanelKind::BarGauge, title, unit, description, &[query])
-        }
-    }
-
-    fn drawn(mut self, fill: u8, stacking: &str) -> Self {
-        let custom = serde_json::json!({
-            "drawStyle": "line",
-            "lineInterpolation": "linear",
-            "lineWidth": 1,
-            "fillOpacity": fill,
-            "showPoints": "never",
-            "spanNulls": false,
-            "stacking": {"mode": stacking, "group": "A"},
-        });
-        self.field_config
-            .iter_mut()
-            .for_each(|config| config.defaults.custom = Some(custom.clone()));
-        self
-    }
-
-    /// Sets the width, in columns.
-    #[must_use]
-    pub fn wide(mut self, columns: u32) -> Self {
-        self.grid_pos.w = columns;
-        self
-    }
-
-    /// Extends the axis to this value, even if all values are lower.
-    #[must_use]
-    pub fn up_to(mut self, max: f64) -> Self {
-        self.field_config.iter_mut().for_each(|config| config.defaults.max = Some(max));
-        self
-    }
-
-    /// Returns the unit of the panel's values.
-    pub fn unit(&self) -> Unit {
-        self.field_config.as_ref().map_or(Unit::Count, |config| config.defaults.unit)
-    }
-
-    /// Returns whether the panel's series are stacked.
-    pub fn is_stacked(&self) -> bool {
-        let custom = self.field_config.as_ref().and_then(|config| config.defaults.custom.as_ref());
-        custom.is_some_and(|custom| custom["stacking"]["mode"] == "normal")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unit::Unit;
 
     fn panel(columns: u32) -> Panel {
         Panel::lines("Things", Unit::Count, "How many.", &[("up", "{{pod}}")]).wide(columns)

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_is_wrong_is_told_in_prometheus_own_words() {
+    fn an_invalid_query_is_reported_in_the_words_of_prometheus() {
         let refused =
             ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
         assert_eq!(

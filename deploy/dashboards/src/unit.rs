@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn values_read_as_people_say_them() {
-        let shown = [
+        let cases = [
             (Unit::Count, 1_234_567.0, "1.23 M"),
             (Unit::Count, 0.0, "0"),
             (Unit::Requests, 200.0, "200 req/s"),
@@ -101,7 +101,7 @@ mod tests {
             (Unit::Share, 0.875, "87.5 %"),
             (Unit::Cores, 1.5, "1.5 cores"),
         ];
-        for (unit, value, text) in shown {
+        for (unit, value, text) in cases {
             assert_eq!(unit.show(value), text);
         }
     }

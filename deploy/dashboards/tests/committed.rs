@@ -12,17 +12,17 @@ fn chart() -> &'static Path {
 }
 
 #[test]
-fn the_charts_dashboards_are_those_that_are_made() {
+fn the_charts_dashboards_are_those_that_the_source_generates() {
     let directory = chart().join("dashboards");
     let mut files: HashSet<_> =
         std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     for dashboard in boards::all() {
         let name = dashboard.file_name();
-        let kept = std::fs::read_to_string(directory.join(&name)).unwrap_or_default();
-        assert!(kept == dashboard.to_json(), "{name} is not what is made; run `make dashboards`");
+        let committed = std::fs::read_to_string(directory.join(&name)).unwrap_or_default();
+        assert!(committed == dashboard.to_json(), "{name} is stale; run `make dashboards`");
         files.remove(std::ffi::OsStr::new(&name));
     }
-    assert!(files.is_empty(), "nobody makes {files:?}");
+    assert!(files.is_empty(), "{files:?} are of no dashboard; remove them");
     let read: Vec<_> =
         tenon_dashboards::read(&directory).unwrap().iter().map(Dashboard::to_json).collect();
     assert_eq!(read.len(), boards::all().len());

@@ -22,7 +22,7 @@ fn is_metric(word: &str) -> bool {
 }
 
 /// Returns the metrics whose names are whole string literals in the sources of the processes.
-fn told() -> BTreeSet<String> {
+fn registered() -> BTreeSet<String> {
     fn walk(directory: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(directory).expect("it is there") {
             let path = entry.expect("it can be read").path();
@@ -53,7 +53,7 @@ fn told() -> BTreeSet<String> {
 }
 
 /// Returns the metrics that the queries of dashboards and rules use, by their names in the sources.
-fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
+fn queried(registered: &BTreeSet<String>) -> BTreeSet<String> {
     let mut texts = vec![
         std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml"))
             .expect("it is text"),
@@ -68,32 +68,32 @@ fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
     }
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words = texts.iter().flat_map(|text| text.split(|letter| !is_letter(letter)));
-    words.filter(|word| is_metric(word)).map(|word| base(word, told)).collect()
+    words.filter(|word| is_metric(word)).map(|word| base(word, registered)).collect()
 }
 
 /// Returns the name of the histogram that a series belongs to: a histogram is exported as three
 /// series.
-fn base(word: &str, told: &BTreeSet<String>) -> String {
+fn base(word: &str, registered: &BTreeSet<String>) -> String {
     let parts =
         ["_bucket", "_sum", "_count"].into_iter().filter_map(|part| word.strip_suffix(part));
-    parts.into_iter().find(|base| told.contains(*base)).unwrap_or(word).to_owned()
+    parts.into_iter().find(|base| registered.contains(*base)).unwrap_or(word).to_owned()
 }
 
 #[test]
-fn what_is_asked_for_is_told() {
-    let told = told();
+fn every_queried_metric_is_registered() {
+    let registered = registered();
     let missing: Vec<_> =
-        asked(&told).into_iter().filter(|metric| !told.contains(metric)).collect();
-    assert!(missing.is_empty(), "no process tells {missing:?}");
+        queried(&registered).into_iter().filter(|metric| !registered.contains(metric)).collect();
+    assert!(missing.is_empty(), "no process registers {missing:?}");
 }
 
 #[test]
-fn what_is_told_is_shown() {
-    let told = told();
-    let asked = asked(&told);
-    let unused: Vec<_> = told
+fn every_registered_metric_is_queried() {
+    let registered = registered();
+    let queried = queried(&registered);
+    let unused: Vec<_> = registered
         .iter()
-        .filter(|it| !asked.contains(*it) && !NOT_SHOWN.contains(&it.as_str()))
+        .filter(|it| !queried.contains(*it) && !NOT_SHOWN.contains(&it.as_str()))
         .collect();
     assert!(unused.is_empty(), "no dashboard and no rule asks for {unused:?}");
 }

@@ -54,9 +54,9 @@ fn every_alert_says_what_it_is_about_and_how_bad_it_is() {
             "{alert}: {}",
             labels.severity
         );
-        assert!(for_ != "0s", "{alert} would be told at every blink");
+        assert!(for_ != "0s", "{alert} would fire at every fluctuation");
         assert!(annotations.summary.ends_with('.'), "{alert}: {}", annotations.summary);
-        assert!(annotations.description.contains("{{ $"), "{alert} does not say whom it is about");
+        assert!(annotations.description.contains("{{ $"), "{alert} does not name what it is about");
         let section = format!("charts/tenon/RUNBOOKS.md#{}", alert.to_lowercase());
         assert!(
             annotations.runbook_url.ends_with(&section),

@@ -25,11 +25,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-/// Asks Workers at a steady rate, and tells of every failure.
+/// Sends requests to Workers at a steady rate, and reports every failure.
 #[derive(Debug, Parser)]
 #[command(name = "tenon-prober", version)]
 struct Args {
-    /// Where it is told what to do.
+    /// Address of the listener that controls the load.
     #[arg(long, default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 }
@@ -70,12 +70,12 @@ async fn answer(
 ) -> anyhow::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let mut current = current.lock().await;
-    let told = match (head.method, head.uri.path()) {
+    let answer = match (head.method, head.uri.path()) {
         (Method::GET, "/readyz") => return page(StatusCode::OK, "ready"),
         (Method::PUT, "/load") => {
             match serde_json::from_slice::<Plan>(&body.collect().await?.to_bytes()) {
-                Ok(plan) if plan.asked.is_empty() => {
-                    return page(StatusCode::BAD_REQUEST, "asked: name at least one Worker");
+                Ok(plan) if plan.requests.is_empty() => {
+                    return page(StatusCode::BAD_REQUEST, "requests: name at least one Worker");
                 }
                 Ok(plan) => {
                     *current = Some(OpenLoop::start(plan));
@@ -101,7 +101,7 @@ async fn answer(
             );
         }
     };
-    tell(told)
+    tell(answer)
 }
 
 fn tell(lap: Option<Lap>) -> anyhow::Result<Response<Full<Bytes>>> {

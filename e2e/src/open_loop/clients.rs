@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 type Body = Empty<Bytes>;
 
-/// How a client uses connections.
+/// The use of connections by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Manner {
     /// HTTP/1.1 over a reused connection.
@@ -59,16 +59,16 @@ impl Clients {
 
     async fn get_by_kept(&self, host: &str) -> anyhow::Result<(u16, String)> {
         let mut request = http1_request(host)?;
-        while let Some(mut kept) = self.longest_idle() {
-            if kept.ready().await.is_err() {
+        while let Some(mut connection) = self.longest_idle() {
+            if connection.ready().await.is_err() {
                 continue;
             }
-            match kept.try_send_request(request).await {
-                Ok(response) => return self.whole_then_idle(response, kept).await,
+            match connection.try_send_request(request).await {
+                Ok(response) => return self.whole_then_idle(response, connection).await,
                 Err(mut error) => match error.take_message() {
                     // The connection was closed before anything was sent.
                     Some(unsent) => request = unsent,
-                    None => return Err(error.into_error()).context("by a connection kept alive"),
+                    None => return Err(error.into_error()).context("by a reused connection"),
                 },
             }
         }

@@ -17,7 +17,7 @@ const BODY_CHARS: usize = 300;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lap {
     pub took: Duration,
-    pub begun: u64,
+    pub sent: u64,
     pub served: u64,
     pub failed: u64,
     /// Latency of the served requests.
@@ -49,7 +49,7 @@ pub struct Failure {
 }
 
 impl Lap {
-    pub(super) fn of(took: Duration, begun: u64, ended: Vec<Ended>) -> Self {
+    pub(super) fn of(took: Duration, sent: u64, ended: Vec<Ended>) -> Self {
         let (mut latencies, mut failures) = (Vec::new(), Vec::new());
         for Ended { latency, failure } in ended {
             match failure {
@@ -63,7 +63,7 @@ impl Lap {
         failures.truncate(TOLD);
         Self {
             took,
-            begun,
+            sent,
             served: latencies.len() as u64,
             failed,
             latency: Latency::of(&latencies),
@@ -74,7 +74,7 @@ impl Lap {
     /// Combines two consecutive laps.
     pub fn and(mut self, next: Self) -> Self {
         self.took += next.took;
-        self.begun += next.begun;
+        self.sent += next.sent;
         self.served += next.served;
         self.failed += next.failed;
         // The quantiles of both laps together cannot be derived from those of each, but the larger
@@ -98,12 +98,12 @@ impl Lap {
         ensure!(
             self.failed == 0,
             "of {} requests {} failed:{}",
-            self.begun,
+            self.sent,
             self.failed,
-            Told(self)
+            FailureList(self)
         );
         let due = self.took.as_secs_f64() * f64::from(rate);
-        ensure!(self.begun as f64 >= due * 0.9, "the prober did not keep its rate: {self}");
+        ensure!(self.sent as f64 >= due * 0.9, "the prober did not keep its rate: {self}");
         ensure!(self.served > 0, "nothing was served: {self}");
         Ok(())
     }
@@ -122,11 +122,11 @@ impl Latency {
 
 impl fmt::Display for Lap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { took, begun, served, failed, latency, .. } = self;
+        let Self { took, sent, served, failed, latency, .. } = self;
         let Latency { p50, p99, max } = latency;
         write!(
             f,
-            "{begun} requests in {:.1} s, {served} served, {failed} failed; ",
+            "{sent} requests in {:.1} s, {served} served, {failed} failed; ",
             took.as_secs_f64()
         )?;
         write!(
@@ -151,16 +151,16 @@ impl fmt::Display for Failure {
 }
 
 /// Formats a lap's failures, one per line.
-struct Told<'a>(&'a Lap);
+struct FailureList<'a>(&'a Lap);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for FailureList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for failure in &self.0.failures {
             write!(f, "\n    {failure}")?;
         }
-        let more = self.0.failed.saturating_sub(self.0.failures.len() as u64);
-        if more > 0 {
-            write!(f, "\n    and {more} more")?;
+        let unlisted = self.0.failed.saturating_sub(self.0.failures.len() as u64);
+        if unlisted > 0 {
+            write!(f, "\n    and {unlisted} more")?;
         }
         Ok(())
     }

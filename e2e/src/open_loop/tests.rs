@@ -43,11 +43,11 @@ async fn serve() -> anyhow::Result<SocketAddr> {
 }
 
 fn plan(target: SocketAddr, hosts: &[&str]) -> Plan {
-    let asked = hosts
+    let requests = hosts
         .iter()
-        .map(|host| Asked { host: (*host).to_owned(), body: (*host).to_owned() })
+        .map(|host| PlannedRequest { host: (*host).to_owned(), body: (*host).to_owned() })
         .collect();
-    Plan { target, rate: 200, asked }
+    Plan { target, rate: 200, requests }
 }
 
 /// Runs a load until at least `count` requests have ended.
@@ -64,9 +64,9 @@ async fn run(plan: Plan, count: u64) -> anyhow::Result<Lap> {
 }
 
 #[tokio::test]
-async fn every_request_that_begins_is_told_in_one_lap_and_no_other() -> anyhow::Result<()> {
+async fn every_request_that_begins_is_counted_in_exactly_one_lap() -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["a.example", "b.example", "c.example"]), 60).await?;
-    assert_eq!(lap.begun, lap.served, "{lap} {:?}", lap.failures);
+    assert_eq!(lap.sent, lap.served, "{lap} {:?}", lap.failures);
     assert!(lap.latency.p50 > Duration::ZERO && lap.latency.p50 <= lap.latency.max);
     lap.ensure_all_served(1)
 }
@@ -75,8 +75,8 @@ async fn every_request_that_begins_is_told_in_one_lap_and_no_other() -> anyhow::
 async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_client()
 -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["wrong.example"]), 40).await?;
-    assert_eq!((lap.served, lap.failed), (0, lap.begun));
-    assert!((lap.failures.len() as u64) < lap.failed, "all are counted, the first are told");
+    assert_eq!((lap.served, lap.failed), (0, lap.sent));
+    assert!((lap.failures.len() as u64) < lap.failed, "all are counted, the first are listed");
     for manner in MANNERS {
         assert!(
             lap.failures.iter().any(|failure| failure.manner == manner),
@@ -97,7 +97,7 @@ async fn an_answer_that_takes_its_time_holds_up_no_other() -> anyhow::Result<()>
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_as_the_reason() -> anyhow::Result<()> {
+async fn an_absent_server_is_reported_as_the_reason() -> anyhow::Result<()> {
     let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let lap = run(plan(nobody, &["a.example"]), 8).await?;
     assert_eq!(lap.served, 0);

@@ -135,7 +135,7 @@ async fn expiries(stage: &Stage) -> anyhow::Result<Expiries> {
             );
             let end = ends
                 .first()
-                .with_context(|| format!("{name} does not tell when its certificate ends"))?;
+                .with_context(|| format!("{name} reports no expiry of its certificate"))?;
             all.insert(name, *end);
         }
     }

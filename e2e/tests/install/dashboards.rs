@@ -70,8 +70,8 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
 /// Returns the documented scrape configuration, with a shorter interval and limited to Tenon's
 /// namespace.
 fn configuration() -> anyhow::Result<String> {
-    let told = std::fs::read_to_string(Path::new(ROOT).join("deploy/dashboards/scrape.yaml"))?;
-    let mut configuration: Value = serde_yaml::from_str(&told)?;
+    let text = std::fs::read_to_string(Path::new(ROOT).join("deploy/dashboards/scrape.yaml"))?;
+    let mut configuration: Value = serde_yaml::from_str(&text)?;
     configuration["global"] = serde_yaml::to_value(json!({"scrape_interval": "5s"}))?;
     let discovery = &mut configuration["scrape_configs"][0]["kubernetes_sd_configs"][0];
     discovery["namespaces"] = serde_yaml::to_value(json!({"names": [SYSTEM]}))?;
@@ -84,13 +84,13 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
     let prometheus = format!("http://{}", forward.address());
     let worker = format!("worker={}", probed(0));
     let look = ["--prometheus", &prometheus, "--set", &worker];
-    let said = await_condition("data in every panel", SHOWN_WITHIN, async || {
+    let report = await_condition("data in every panel", SHOWN_WITHIN, async || {
         tool(&[["check"].as_slice(), &look].concat()).await
     })
     .await;
     // The pictures also show which panels are empty.
     tool(&[["draw", "--out", PICTURES].as_slice(), &look].concat()).await?;
-    Ok(format!("{}\npictures are in {PICTURES}", said?))
+    Ok(format!("{}\npictures are in {PICTURES}", report?))
 }
 
 /// Creates what a healthy installation lacks: a Worker with a schedule, and a Worker that cannot
@@ -124,10 +124,10 @@ async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
 async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new(Process::binary("tenon-dashboards")?);
     let output = command.args(arguments).current_dir(ROOT).kill_on_drop(true).output().await?;
-    let (said, complaint) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "{}\n{}", said.trim(), complaint.trim());
-    Ok(said.trim().to_owned())
+    ensure!(output.status.success(), "{}\n{}", stdout.trim(), stderr.trim());
+    Ok(stdout.trim().to_owned())
 }
 
 /// Deletes Prometheus and its rights, which are in Tenon's namespace but do not belong to Tenon.

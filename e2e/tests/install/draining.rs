@@ -46,10 +46,10 @@ async fn drain(stage: &Stage) -> anyhow::Result<String> {
 /// Waits until every Pod runs on another node.
 async fn settle(stage: &Stage) -> anyhow::Result<()> {
     for component in ALL {
-        let wanted = stage
+        let replicas = stage
             .kubectl(&["get", component.deployment, "--output", "jsonpath={.spec.replicas}"])
             .await?;
-        component.await_count(stage, wanted.parse()?, SETTLES_WITHIN).await?;
+        component.await_count(stage, replicas.parse()?, SETTLES_WITHIN).await?;
     }
     Ok(())
 }

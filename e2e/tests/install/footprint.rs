@@ -22,7 +22,7 @@ fn bar(component: Component) -> f64 {
 }
 
 pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     let mut over = Vec::new();
     for component in ALL {
         for pod in component.pods(stage).await? {
@@ -32,7 +32,7 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
             let resident = values(&metrics, "process_resident_memory_bytes", &[])
                 .into_iter()
                 .fold(0.0, f64::max);
-            ensure!(resident > 0.0, "{name} does not tell its resident memory");
+            ensure!(resident > 0.0, "{name} reports no resident memory");
             let isolates =
                 sum(&metrics, "tenon_isolates", &[]) + sum(&metrics, "tenon_spare_isolates", &[]);
             let kept = if component.name == NODE.name {
@@ -40,7 +40,7 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
             } else {
                 String::new()
             };
-            told.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
+            lines.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
             if resident > bar(component) + isolates * ISOLATE {
                 over.push(format!("{name} has {:.1} MiB resident{kept}", resident / MIB));
             }
@@ -51,6 +51,6 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
         "{}; allowed are 40 of an operator, 30 of a router, 60 and its isolates of a node",
         over.join(", ")
     );
-    told.first().context("there are no Pods")?;
-    Ok(told.join("\n"))
+    lines.first().context("there are no Pods")?;
+    Ok(lines.join("\n"))
 }

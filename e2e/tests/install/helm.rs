@@ -82,16 +82,16 @@ impl Helm {
             .output()
             .await
             .context("helm is not there; put it on PATH")?;
-        let (said, complaint) =
+        let (stdout, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         ensure!(
             output.status.success(),
             "helm {}: {}\n{}",
             arguments.join(" "),
-            complaint.trim(),
-            said.trim()
+            stderr.trim(),
+            stdout.trim()
         );
-        Ok(said.into_owned())
+        Ok(stdout.into_owned())
     }
 }
 

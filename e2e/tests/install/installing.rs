@@ -85,7 +85,7 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
 }
 
 pub async fn helm_test_passes(stage: &Stage) -> anyhow::Result<String> {
-    let said = stage.helm.test("tenon").await?;
-    ensure!(said.contains("Succeeded"), "{said}");
+    let output = stage.helm.test("tenon").await?;
+    ensure!(output.contains("Succeeded"), "{output}");
     Ok(String::new())
 }

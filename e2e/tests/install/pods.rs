@@ -73,7 +73,7 @@ impl Component {
     ) -> anyhow::Result<()> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
         await_condition(&format!("new Pods of {}", self.name), within, async || {
-            let wanted = stage
+            let replicas = stage
                 .kubectl(&["get", self.deployment, "--output", "jsonpath={.spec.replicas}"])
                 .await?;
             let pods = every_pod(stage, &selector).await?;
@@ -82,7 +82,7 @@ impl Component {
             let names: Vec<_> = remaining.iter().map(|pod| pod.name_any()).collect();
             ensure!(names.is_empty(), "{} are still there", names.join(", "));
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-            ensure!(ready.to_string() == wanted, "{ready} of {wanted} are ready");
+            ensure!(ready.to_string() == replicas, "{ready} of {replicas} are ready");
             Ok(())
         })
         .await

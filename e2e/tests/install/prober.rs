@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use tenon_crds::ConditionStatus;
-use tenon_e2e::open_loop::{Asked, Lap, Plan};
+use tenon_e2e::open_loop::{Lap, Plan, PlannedRequest};
 use tenon_e2e::{PortForward, answering, await_condition, worker};
 use tokio::time::sleep;
 
@@ -18,10 +18,10 @@ use crate::stage::Stage;
 
 const RATE: u32 = 200;
 
-/// Enough that every node has some of them.
+/// The number of Workers: enough that every node runs some of them.
 const WORKERS: usize = 8;
 
-/// How long requests continue after an operation, for delayed effects.
+/// The time for which requests continue after an operation, to detect delayed effects.
 const AFTERMATH: Duration = Duration::from_secs(5);
 
 const POD: &str = "prober";
@@ -39,7 +39,7 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
     let plan = Plan {
         target: stage.cluster.routers().await?,
         rate: RATE,
-        asked: deploy_workers(stage).await?,
+        requests: deploy_workers(stage).await?,
     };
     let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
     ensure!(answer == "it goes on", "{answer}");
@@ -130,8 +130,8 @@ impl ProberPod {
     }
 
     async fn lap(&self, stage: &Stage) -> anyhow::Result<Lap> {
-        let told = self.send(stage, Method::POST, "/lap", String::new()).await?;
-        serde_json::from_str(&told).with_context(|| format!("the prober says {told:?}"))
+        let text = self.send(stage, Method::POST, "/lap", String::new()).await?;
+        serde_json::from_str(&text).with_context(|| format!("the prober says {text:?}"))
     }
 
     async fn send(
@@ -166,7 +166,7 @@ pub fn probed(i: usize) -> String {
 }
 
 /// Deploys the Workers, each of which responds with its name.
-async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<Asked>> {
+async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<PlannedRequest>> {
     let names: Vec<_> = (0..WORKERS).map(probed).collect();
     for name in &names {
         stage.namespace.apply(&worker(name, &answering(name))).await?;
@@ -176,6 +176,6 @@ async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<Asked>> {
     }
     Ok(names
         .into_iter()
-        .map(|name| Asked { host: stage.namespace.host(&name), body: name })
+        .map(|name| PlannedRequest { host: stage.namespace.host(&name), body: name })
         .collect())
 }

@@ -22,14 +22,17 @@ pub async fn an_upgrade_after_a_rollback_fails_no_request(stage: &Stage) -> anyh
 /// Upgrades to the build under test, with the chart's values for high availability.
 ///
 /// # Arguments
-/// * `more` - further values.
-pub async fn upgrade(stage: &Stage, more: &[String]) -> anyhow::Result<()> {
+/// * `overrides` - further values.
+pub async fn upgrade(stage: &Stage, overrides: &[String]) -> anyhow::Result<()> {
     let build = &stage.current;
     stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
     let chart = build.chart("tenon");
     let available = file(&chart.join("values-ha.yaml"));
-    let values: Vec<_> =
-        [available].into_iter().chain(values(stage, build)).chain(more.iter().cloned()).collect();
+    let values: Vec<_> = [available]
+        .into_iter()
+        .chain(values(stage, build))
+        .chain(overrides.iter().cloned())
+        .collect();
     stage.helm.upgrade("tenon", &chart, &values).await
 }
 

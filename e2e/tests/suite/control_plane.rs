@@ -93,5 +93,5 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
 async fn holder(scenario: &Scenario) -> anyhow::Result<String> {
     let leases = scenario.system().api::<Lease>().list(&ListParams::default()).await?;
     let lease = leases.items.into_iter().next().context("there is no Lease")?;
-    lease.spec.and_then(|spec| spec.holder_identity).context("nobody leads")
+    lease.spec.and_then(|spec| spec.holder_identity).context("no replica leads")
 }

@@ -137,7 +137,7 @@ pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(
     .await
 }
 
-pub async fn a_scheduled_call_that_fails_is_told_by_an_event(
+pub async fn a_scheduled_call_that_fails_is_reported_by_an_event(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let source = "export default { scheduled() { throw new Error('a secret of its author'); } };";
@@ -146,16 +146,16 @@ pub async fn a_scheduled_call_that_fails_is_told_by_an_event(
     set_back(&scenario, "failing", this_minute() - SignedDuration::from_secs(1)).await?;
     await_condition("an Event", SOON, async || {
         let events = scenario.namespace.api::<Event>().list(&ListParams::default()).await?;
-        let told =
+        let event =
             events.iter().find(|event| event.reason.as_deref() == Some("ScheduledCallFailed"));
-        let note = told.context("none yet")?.note.clone().unwrap_or_default();
+        let note = event.context("none yet")?.note.clone().unwrap_or_default();
         ensure!(note.contains("worker_exception") && !note.contains("secret"), "{note}");
         Ok(())
     })
     .await
 }
 
-pub async fn a_schedule_that_never_comes_is_told_while_the_worker_serves(
+pub async fn a_schedule_that_is_never_due_is_reported_while_the_worker_serves(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     scenario.namespace.apply(&scheduled("never", &answering("well"), "0 0 31 2 *")).await?;

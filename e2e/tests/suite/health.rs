@@ -37,7 +37,7 @@ pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revi
     let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(answer.status != 200, "it has started: {}", answer.body);
-        let condition = healthy(namespace).await?.context("nobody has complained")?;
+        let condition = healthy(namespace).await?.context("the Worker has no condition Healthy")?;
         ensure!(condition.status == ConditionStatus::False, "{condition:?}");
         Ok(condition)
     })
@@ -94,7 +94,7 @@ pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow
     let mut connection = scenario.router.connection();
     await_condition("the crash loop to be noticed", NOTICED, async || {
         connection.get(&host, "/").await?;
-        let condition = healthy(namespace).await?.context("nobody has complained")?;
+        let condition = healthy(namespace).await?.context("the Worker has no condition Healthy")?;
         ensure!(condition.status == ConditionStatus::False, "{condition:?}");
         Ok(())
     })
@@ -107,11 +107,11 @@ pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow
     );
     await_condition("the standby to have recorded it", SOON, async || {
         let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-        let told = events
+        let event = events
             .items
             .into_iter()
             .find(|event| event.reason.as_deref() == Some("CrashLoopBackOff"));
-        let by = told.context("no Event")?.reporting_instance;
+        let by = event.context("no Event")?.reporting_instance;
         ensure!(
             by.as_deref() == Some(standby.identity()),
             "{by:?} did, and {} leads",
@@ -126,7 +126,7 @@ pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow
 }
 
 /// The test acts as the nodes.
-pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_by_any_operator(
+pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_received(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let operator = scenario.operator().await;
@@ -137,32 +137,35 @@ pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_
     let revision = namespace.await_ready("looper", ConditionStatus::True).await?.message;
     let worker = format!("{}/looper", namespace.name());
 
-    let mut hears = CatalogClient::connect(format!("http://{}", leader.catalog())).await?;
-    let mut tells = CatalogClient::connect(format!("http://{}", standby.catalog())).await?;
-    let digest = digest(&mut hears, &worker).await?;
+    let mut leader_client = CatalogClient::connect(format!("http://{}", leader.catalog())).await?;
+    let mut standby_client =
+        CatalogClient::connect(format!("http://{}", standby.catalog())).await?;
+    let digest = digest(&mut leader_client, &worker).await?;
     let [client, node] = ["node/node-b", "node-a"].map(str::to_owned);
     let mut quarantine =
-        tells.watch_quarantine(WatchQuarantineRequest { client }).await?.into_inner();
-    let told = Quarantined { cause: Cause::Hung.into(), duration_ms: 30_000, times: 2 };
-    let state = Some(State::Quarantined(told));
+        standby_client.watch_quarantine(WatchQuarantineRequest { client }).await?.into_inner();
+    let quarantined = Quarantined { cause: Cause::Hung.into(), duration_ms: 30_000, times: 2 };
+    let state = Some(State::Quarantined(quarantined));
     let report = WorkerReport { worker: worker.clone(), digest: digest.clone(), state };
-    hears.report(ReportRequest { node, workers: vec![report] }).await?;
+    leader_client.report(ReportRequest { node, workers: vec![report] }).await?;
 
     let found = timeout(SOON, async {
         loop {
             let message =
                 quarantine.message().await?.context("the standby has ended the stream")?;
-            if let Some(found) = message.revisions.into_iter().find(|told| told.digest == digest) {
+            if let Some(found) =
+                message.revisions.into_iter().find(|revision| revision.digest == digest)
+            {
                 return anyhow::Ok(found);
             }
         }
     });
-    let found = found.await.context("the standby does not tell nodes of it")??;
+    let found = found.await.context("the standby does not send it to nodes")??;
     ensure!(
         found.worker == worker && found.times == 2 && found.remaining_ms <= 30_000,
         "{found:?}"
     );
-    let condition = healthy(namespace).await?.context("it is told before it is written")?;
+    let condition = healthy(namespace).await?.context("it is sent before it is written")?;
     ensure!(
         condition.status == ConditionStatus::False && condition.reason == "Quarantined",
         "{condition:?}"

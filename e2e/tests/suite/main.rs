@@ -42,8 +42,8 @@ fn main() -> anyhow::Result<ExitCode> {
         handlers::a_worker_calls_another_on_another_node,
         handlers::workers_that_call_one_another_in_a_loop_are_stopped,
         handlers::a_time_that_was_missed_is_called_for_at_once_and_once,
-        handlers::a_scheduled_call_that_fails_is_told_by_an_event,
-        handlers::a_schedule_that_never_comes_is_told_while_the_worker_serves,
+        handlers::a_scheduled_call_that_fails_is_reported_by_an_event,
+        handlers::a_schedule_that_is_never_due_is_reported_while_the_worker_serves,
         typescript::a_worker_in_typescript_answers_and_its_log_names_the_authors_places,
         typescript::a_syntax_error_in_typescript_names_the_authors_place,
         typescript::an_error_of_typescript_that_starts_names_the_authors_place_in_the_status,
@@ -54,7 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         node::an_endpoint_slice_of_a_tenant_makes_no_node,
         node::a_pool_without_nodes_refuses_with_no_node,
         pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
-        pool::a_worker_that_asks_for_more_than_its_pool_allows_is_told_so,
+        pool::a_worker_that_requests_more_than_its_pool_allows_has_a_condition,
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
         probe::a_probe_deploys_a_worker_asks_it_and_leaves_nothing,
         probe::a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing,
@@ -70,7 +70,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     add! { suite.add_exclusive:
         health::a_standby_writes_what_a_node_tells_it,
-        health::what_one_operator_hears_of_a_process_that_ended_every_node_is_told_by_any_operator,
+        health::every_operator_sends_every_node_the_quarantine_that_one_operator_received,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
         tls::certificates_are_made_and_renewed_and_no_request_fails,
         control_plane::without_an_operator_serving_goes_on,

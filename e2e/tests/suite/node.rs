@@ -131,7 +131,7 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
     await_part(&scenario, &hosts, new.name()).await?;
     // Harsher than Kubernetes, where the Pod's preStop hook delays SIGTERM until routers know.
     let ended = old.delete().await?;
-    let gone = Instant::now();
+    let ended_at = Instant::now();
     reads.serve(100).await?;
     writes.serve(100).await?;
     let (reads, writes) = (reads.stop().await?, writes.stop().await?);
@@ -139,7 +139,7 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
     ensure!(ended.success(), "the old node ended with {ended}");
     reads.ensure_no_failure().context("GETs")?;
     writes.ensure_no_failure().context("POSTs")?;
-    let served_by = serving_after(&writes.probes, gone);
+    let served_by = serving_after(&writes.probes, ended_at);
     ensure!(
         served_by == BTreeSet::from([new.name()]),
         "{served_by:?} served after the old node had gone"

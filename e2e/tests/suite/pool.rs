@@ -84,7 +84,7 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     await_none::<PodDisruptionBudget>(&scenario).await
 }
 
-pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(
+pub async fn a_worker_that_requests_more_than_its_pool_allows_has_a_condition(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let name = scenario.namespace.name();

@@ -17,11 +17,11 @@ pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(
 ) -> anyhow::Result<()> {
     let router = format!("http://{}", scenario.router.address());
     let output = probe(&scenario, &["--router", &router, "--timeout", "30"]).await?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     let steps: Vec<_> =
-        said.lines().filter_map(|line| line.split_once(':')).map(|(step, _)| step).collect();
-    ensure!(steps == ["deployed", "ready", "answered", "deleted"], "{said}");
+        stdout.lines().filter_map(|line| line.split_once(':')).map(|(step, _)| step).collect();
+    ensure!(steps == ["deployed", "ready", "answered", "deleted"], "{stdout}");
     ensure_nothing_is_left(&scenario).await
 }
 
@@ -31,16 +31,16 @@ pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(
     // The catalog does not accept requests of clients.
     let wrong = format!("http://{}", scenario.catalog());
     let output = probe(&scenario, &["--router", &wrong, "--timeout", "10"]).await?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success(), "it is content with {wrong}");
-    ensure!(complaint.contains("is ready, but") && complaint.contains(&wrong), "{complaint}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success(), "it succeeded with {wrong}");
+    ensure!(stderr.contains("is ready, but") && stderr.contains(&wrong), "{stderr}");
     ensure_nothing_is_left(&scenario).await?;
 
     let router = format!("http://{}", scenario.router.address());
     let output =
         probe(&scenario, &["--router", &router, "--timeout", "10", "--pool", "no-pool"]).await?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success() && complaint.contains("the response was 503"), "{complaint}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success() && stderr.contains("the response was 503"), "{stderr}");
     ensure_nothing_is_left(&scenario).await
 }
 

@@ -143,8 +143,8 @@ async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Resu
     pools.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
     await_condition("the pool to be applied again", SOON, async || {
         let pool = pools.get(name).await?;
-        let seen = pool.status.context("no status yet")?.observed_generation;
-        ensure!(seen == pool.metadata.generation, "it is of generation {seen:?}");
+        let observed = pool.status.context("no status yet")?.observed_generation;
+        ensure!(observed == pool.metadata.generation, "it is of generation {observed:?}");
         Ok(())
     })
     .await?;

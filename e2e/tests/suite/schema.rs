@@ -12,6 +12,8 @@
 mod consequence;
 mod good;
 mod mutant;
+mod oddities;
+mod place;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -95,8 +97,8 @@ pub async fn the_schema_lets_no_revision_be_changed(scenario: Scenario) -> anyho
                 ensure!(taken["spec"] == stored["spec"], "it was changed: {mutant}")
             }
             (_, Err(kube::Error::Api(status))) if status.code < 500 => {
-                let said = "spec: a WorkerRevision is immutable; change the Worker instead";
-                immutable += usize::from(status.message.contains(said));
+                let message = "spec: a WorkerRevision is immutable; change the Worker instead";
+                immutable += usize::from(status.message.contains(message));
             }
             (mutant, Err(error)) => return Err(error).context(mutant.to_string()),
         }
@@ -122,8 +124,8 @@ impl Rule {
         rules.collect()
     }
 
-    fn is_quoted_in(&self, said: &str) -> bool {
-        said.ends_with(&self.message)
+    fn is_quoted_in(&self, message: &str) -> bool {
+        message.ends_with(&self.message)
     }
 }
 
@@ -180,8 +182,8 @@ impl Judge {
                     verdict.quoted.extend(quoted);
                 }
                 Err(error) => {
-                    let (said, body) = (format!("{error:#}"), mutant.body());
-                    misjudged.push(format!("{mutant}\n  {said:.SHOWN$}\n  {body:.SHOWN$}"));
+                    let (message, body) = (format!("{error:#}"), mutant.body());
+                    misjudged.push(format!("{mutant}\n  {message:.SHOWN$}\n  {body:.SHOWN$}"));
                 }
             }
         }
@@ -196,9 +198,9 @@ impl Judge {
     }
 
     async fn try_one<K: Kind>(&self, mutant: &Mutant) -> anyhow::Result<Judgement> {
-        let taken: Value =
+        let stored: Value =
             match create(&self.client, &K::collection(&self.namespace), mutant.body()).await {
-                Ok(taken) => taken,
+                Ok(stored) => stored,
                 Err(kube::Error::Api(status)) => {
                     ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
                     // Rules that are too expensive to evaluate exceed the API server's cost budget.
@@ -208,17 +210,17 @@ impl Judge {
                 }
                 Err(error) => return Err(error.into()),
             };
-        let object: K = serde_json::from_value(taken.clone())
-            .context("was taken, and does not fit our type")?;
-        let kept = serde_json::to_value(&object)?;
+        let object: K = serde_json::from_value(stored.clone())
+            .context("was stored, and does not fit our type")?;
+        let roundtrip = serde_json::to_value(&object)?;
         ensure!(
-            essence(&kept["spec"]) == essence(&taken["spec"]),
+            essence(&roundtrip["spec"]) == essence(&stored["spec"]),
             "our type keeps only {}",
-            kept["spec"]
+            roundtrip["spec"]
         );
         let consequences = object
             .consequences(&self.namespace)
-            .context("was taken, and the operator refuses it")?;
+            .context("was stored, and the operator refuses it")?;
         for (collection, object) in consequences {
             let object = object.to_string();
             if !self.approved.borrow().contains(&object) {
@@ -257,7 +259,7 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
         let rest = field.strip_prefix(place);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let is_rule = |said: &str| rules.iter().any(|rule| rule.is_quoted_in(said));
+    let is_rule = |message: &str| rules.iter().any(|rule| rule.is_quoted_in(message));
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
     mutant.places().map(|place| place.to_string()).any(|place| match causes.is_empty() {
         // The object could not be decoded. Go has its own name for the metadata.

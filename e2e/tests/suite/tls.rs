@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use tenon_crds::{ConditionStatus, ServiceBinding};
 use tenon_e2e::{
-    Account, Load, Namespace, Node, Operator, Prober, Router, SOON, Scenario, Service, Speaks,
+    Account, Load, Namespace, Node, Operator, Prober, Router, SOON, Scenario, Service, Transport,
     Volumes, answering, await_condition, worker,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -40,23 +40,30 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let system = Namespace::create(&scenario.cluster, "tenon-tls").await?;
     let logs = scenario.logs().to_owned();
     let volumes = Volumes::of(&system, logs.join(system.name()));
-    let speaks = Speaks::Tls(&volumes);
+    let transport = Transport::Tls(&volumes);
     let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
-    let (cluster, door) = (&scenario.cluster, inner.address());
+    let (cluster, internal) = (&scenario.cluster, inner.address());
     let account = Account::create(cluster, &system, &logs).await?;
     // The operator starts without a certificate and issues its own.
-    let operator =
-        Operator::start("operator-tls", account.kubeconfig(), speaks, door, system.name(), &logs)
-            .await?;
+    let operator = Operator::start(
+        "operator-tls",
+        account.kubeconfig(),
+        transport,
+        internal,
+        system.name(),
+        &logs,
+    )
+    .await?;
     catalog.set_backends(vec![operator.catalog()]);
     let first = await_secrets(&system, |_| true).await?;
     volumes.mounted().await?;
 
     let address = catalog.address();
-    let start_node =
-        async |name: &str| Node::start(name, "tls", speaks, address, door, &system, &logs).await;
+    let start_node = async |name: &str| {
+        Node::start(name, "tls", transport, address, internal, &system, &logs).await
+    };
     let node = start_node("tls-a").await?;
-    let router = Router::start("router-tls", speaks, address, &logs).await?;
+    let router = Router::start("router-tls", transport, address, &logs).await?;
     inner.set_backends(vec![router.internal_address()]);
 
     let mut hello = worker("hello", &answering("hello"));
@@ -86,12 +93,12 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
         })
         .await?;
     }
-    for (who, address) in [
+    for (server, address) in [
         ("operator", operator.catalog()),
         ("router", router.internal_address()),
         ("node", node.shard(0)),
     ] {
-        ensure!(is_refused(address).await?, "the {who} lets somebody in who shows nothing");
+        ensure!(is_refused(address).await?, "the {server} admits a client without a certificate");
     }
 
     let prober = Prober::start(&router, Load::get(&hosts));
@@ -120,7 +127,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     ensure!(ended.success(), "the node ended with {ended}");
     prober.serve(100).await?;
     prober.stop().await?.ensure_no_failure()?;
-    let late = Router::start("router-tls-late", speaks, address, &logs).await?;
+    let late = Router::start("router-tls-late", transport, address, &logs).await?;
     let answer = late.connection().get(&hosts[1], "/").await?;
     ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
 
@@ -145,7 +152,7 @@ async fn await_secrets(
                 == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
             "there are {names:?}"
         );
-        ensure!(are_right(&secrets), "they are as they were");
+        ensure!(are_right(&secrets), "they are not replaced yet");
         Ok(secrets)
     })
     .await

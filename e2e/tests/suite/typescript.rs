@@ -132,7 +132,7 @@ pub async fn an_error_of_typescript_that_starts_names_the_authors_place_in_the_s
         ensure!(answer.status != 200, "it has started: {}", answer.body);
         let status = namespace.worker("menu").await?.status.context("no status")?;
         let healthy = status.conditions.into_iter().find(|condition| condition.type_ == "Healthy");
-        healthy.context("nobody has complained")
+        healthy.context("the Worker has no condition Healthy")
     })
     .await?;
     ensure!(

@@ -41,7 +41,7 @@ pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, Id
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?
         .with_client_cert_verifier(Arc::new(Callers { verifier, role }))
-        .with_cert_resolver(Arc::new(shown(identity)));
+        .with_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Clients keep the sessions that they may resume.
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -60,7 +60,7 @@ pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, Id
         .map_err(IdentityError::Certificate)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Called { verifier, name: peer.server_name() }))
-        .with_client_cert_resolver(Arc::new(shown(identity)));
+        .with_client_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // The server's name serves only as the key of remembered sessions.
     config.enable_sni = false;
@@ -74,7 +74,7 @@ pub(super) fn is_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &role.server_name()).is_ok())
 }
 
-fn shown(identity: &Identity) -> SingleCertAndKey {
+fn resolver(identity: &Identity) -> SingleCertAndKey {
     SingleCertAndKey::from(Arc::clone(&identity.certified))
 }
 

@@ -142,7 +142,7 @@ impl Shared {
         let name = ServerName::try_from(address).unwrap_or_else(|_| peer.server_name());
         let shaken = async {
             let mut stream = current.connectors[peer as usize].connect(name, stream).await?;
-            let_in(&mut stream).await?;
+            admit(&mut stream).await?;
             Ok(stream)
         };
         let stream = shaken.await.map_err(|error| failed(Reason::of(&error), Some(error)))?;
@@ -154,7 +154,7 @@ impl Shared {
 /// Waits for the server's first message. In TLS 1.3 a client completes the handshake before the
 /// server has verified its certificate (RFC 8446, section 2). A request sent at once would reach a
 /// server that may still close the connection, and would be counted as lost.
-async fn let_in(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
+async fn admit(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let (tcp, session) = stream.get_mut();
     loop {
         let state = session

@@ -36,7 +36,7 @@ pub(super) struct Files {
     directory: PathBuf,
     used: Bundle,
     /// The last error, already logged and counted.
-    wrong: Option<String>,
+    last_error: Option<String>,
 }
 
 /// Reads all files from one version of the volume.
@@ -80,7 +80,7 @@ impl Files {
     /// # Arguments
     /// * `used` - the bundle that was read from the directory and is in use.
     pub(super) fn new(directory: PathBuf, used: Bundle) -> Self {
-        Self { directory, used, wrong: None }
+        Self { directory, used, last_error: None }
     }
 
     /// Polls the directory on a thread of its own, until the identity is dropped.
@@ -100,27 +100,30 @@ impl Files {
         let directory = &self.directory;
         let taken = read(directory).and_then(|bundle| {
             if bundle != self.used {
-                let wrong = |source| TlsError::Identity { directory: directory.clone(), source };
-                shared.install(&bundle).map_err(wrong)?;
+                let invalid = |source| TlsError::Identity { directory: directory.clone(), source };
+                shared.install(&bundle).map_err(invalid)?;
                 self.used = bundle;
             }
             Ok(())
         });
         match taken {
-            Ok(()) => self.wrong = None,
+            Ok(()) => self.last_error = None,
             Err(error) => {
                 // Retry on every poll: a certificate that is not valid yet becomes valid without a
                 // change of any file.
-                let said = error.to_string();
-                if self.wrong.as_ref() != Some(&said) {
+                let message = error.to_string();
+                if self.last_error.as_ref() != Some(&message) {
                     shared.metrics.not_loaded();
                     tracing::error!(
-                        error = said,
+                        error = message,
                         "cannot load the new certificate; keeping the current one"
                     );
-                    self.wrong = Some(said);
+                    self.last_error = Some(message);
                 }
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -249,3 +249,6 @@ impl fmt::Debug for Identity {
         f.debug_struct("Identity").field("validity", &self.validity).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

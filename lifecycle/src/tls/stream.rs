@@ -22,8 +22,9 @@ impl Stream {
         match self {
             Self::Plain(_) => None,
             Self::Tls(stream) => {
-                let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-                Some(shown.is_some_and(|certificate| is_for(certificate, role)))
+                let certificate_of_peer =
+                    stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                Some(certificate_of_peer.is_some_and(|certificate| is_for(certificate, role)))
             }
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn incoming(
             loop {
                 tokio::select! {
                     accepted = listener.accept() => match accepted {
-                        Ok((stream, address)) => under_way.push(let_in(tls.clone(), stream, address)),
+                        Ok((stream, address)) => under_way.push(admit(tls.clone(), stream, address)),
                         Err(error) => {
                             tracing::warn!(%error, "cannot accept a connection");
                             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -65,7 +65,7 @@ pub(super) fn incoming(
     accepted.boxed()
 }
 
-async fn let_in(tls: Option<Tls>, stream: TcpStream, address: SocketAddr) -> Option<Connection> {
+async fn admit(tls: Option<Tls>, stream: TcpStream, address: SocketAddr) -> Option<Connection> {
     stream.set_nodelay(true).ok()?;
     let stream = tls::accept(tls.as_ref(), stream).await.ok()?;
     let caller = Caller { address, is_node: stream.peer_is(Role::RuntimeNode) };

@@ -138,7 +138,7 @@ mod tests {
         assert!(quarantine.add(entry(1, now + seconds(10), 1), now));
         assert!(
             !quarantine.add(entry(1, now + seconds(11), 1), now),
-            "the same, told by another node"
+            "the same, reported by another node"
         );
         assert!(!quarantine.add(entry(1, now + seconds(5), 1), now));
         assert!(quarantine.add(entry(1, now + seconds(5), 3), now));
@@ -174,9 +174,9 @@ mod tests {
             quarantine.add(entry(number, until(number), 1), now);
         }
         assert_eq!(quarantine.len(now), KEPT);
-        let told = quarantine.list(now, |_| true);
-        assert_eq!(told.len(), LISTED);
-        let shortest = told.iter().map(|entry| entry.until).min();
+        let listed = quarantine.list(now, |_| true);
+        assert_eq!(listed.len(), LISTED);
+        let shortest = listed.iter().map(|entry| entry.until).min();
         assert_eq!(shortest, Some(until((KEPT + 100 - LISTED) as u16)));
     }
 }

@@ -269,26 +269,26 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
     assert_eq!((next(&mut of_pool).await, next(&mut of_other).await), (Vec::new(), Vec::new()));
 
     served.client.report(quarantine("a", "cart", digest, 3_600_000, 2)).await.unwrap();
-    let told = next(&mut of_pool).await.remove(0);
+    let listed = next(&mut of_pool).await.remove(0);
     assert_eq!(
-        (told.worker.as_str(), told.times, &told.digest[..]),
+        (listed.worker.as_str(), listed.times, &listed.digest[..]),
         ("shop/cart", 2, &digest.as_bytes()[..])
     );
-    assert!((1..=3_600_000).contains(&told.remaining_ms), "{}", told.remaining_ms);
+    assert!((1..=3_600_000).contains(&listed.remaining_ms), "{}", listed.remaining_ms);
     let health = WorkerHealth::Quarantined {
         cause: Cause::Crashed,
         duration: Duration::from_secs(3_600),
         times: 2,
     };
     assert_eq!(reports_rx.try_recv().map(|report| report.health), Ok(health));
-    // A later watcher is told at once, with the remaining duration.
-    let told = next(&mut served.watch_quarantine("a").await.unwrap()).await;
-    assert_eq!(told.len(), 1);
+    // A later watcher receives the list at once, with the remaining duration.
+    let listed = next(&mut served.watch_quarantine("a").await.unwrap()).await;
+    assert_eq!(listed.len(), 1);
     // The node of the other pool only hears of that pool's revisions.
     let menu = served.catalog.set_worker(revision("menu", "1"), "other", vec![route()]);
     served.client.report(quarantine("c", "menu", menu, 3_600_000, 1)).await.unwrap();
-    let told: Vec<_> = next(&mut of_other).await.into_iter().map(|told| told.worker).collect();
-    assert_eq!(told, ["shop/menu"]);
+    let workers: Vec<_> = next(&mut of_other).await.into_iter().map(|entry| entry.worker).collect();
+    assert_eq!(workers, ["shop/menu"]);
 }
 
 #[tokio::test]
@@ -304,8 +304,8 @@ async fn a_revision_that_was_replaced_is_refused_and_says_nothing_of_its_success
         "it was never that Worker's"
     );
     served.client.report(quarantine("a", "cart", old, 3_600_000, 1)).await.unwrap();
-    let told = next(&mut served.watch_quarantine("b").await.unwrap()).await;
-    assert_eq!(told[0].digest, old.as_bytes());
+    let listed = next(&mut served.watch_quarantine("b").await.unwrap()).await;
+    assert_eq!(listed[0].digest, old.as_bytes());
     assert!(reports_rx.try_recv().is_err());
 }
 

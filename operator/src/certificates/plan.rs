@@ -28,7 +28,7 @@ use tenon_lifecycle::tls::identity::Validity;
 pub struct Terms {
     pub authority: SignedDuration,
     pub certificate: SignedDuration,
-    /// After this time every process has read a Secret's new content.
+    /// The time after which every process has read a Secret's new content.
     pub propagation: SignedDuration,
 }
 

@@ -206,7 +206,7 @@ impl<'a> Links<'a> {
             Form::Code => !self.exports(all, &target, name, &mut HashSet::new()),
             _ => name != "default",
         });
-        let told = missing.map(|(offset, name)| {
+        let errors = missing.map(|(offset, name)| {
             let remedy = match (form, ModuleKind::of(&target)) {
                 (Form::Code, ModuleKind::TypeScript) => {
                     "; if it is a type, use import type or export type"
@@ -216,7 +216,7 @@ impl<'a> Links<'a> {
             };
             (*offset, format!("module \"{target}\" does not export \"{name}\"{remedy}"))
         });
-        told.collect()
+        errors.collect()
     }
 
     /// Returns whether `name` can be imported from `file`.

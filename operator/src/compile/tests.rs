@@ -125,7 +125,7 @@ fn an_export_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_worker_that_handles_nothing_is_told_so() {
+fn a_worker_without_a_handler_has_an_error() {
     assert!(errors(&[("worker.js", "let a = 1")])[0].contains("no handler for requests"));
     let other = compile(&modules(&[("other.js", HANDLER)]), "worker.js").unwrap_err();
     assert!(other[0].message.contains("not a code module"));
@@ -288,13 +288,13 @@ fn decorators_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn all_that_is_told_fits_into_one_condition() {
+fn all_errors_fit_into_one_condition() {
     let name = "é".repeat(4_000);
     let lines: Vec<_> =
         (0..100).map(|n| format!("import {{ {name}{n} }} from './none.js';")).collect();
     let found = compile(&modules(&[("worker.js", &(lines.join("\n") + HANDLER))]), "worker.js")
         .unwrap_err();
-    let told: usize =
+    let length: usize =
         found.iter().map(|error| error.with_source().to_string().chars().count() + 1).sum();
-    assert!(found.len() == MAX_ERRORS && told < 32_000, "{told}");
+    assert!(found.len() == MAX_ERRORS && length < 32_000, "{length}");
 }

@@ -170,9 +170,10 @@ pub(super) fn selector(pool: &RuntimePool) -> BTreeMap<String, String> {
 
 /// Returns all labels of the objects whose Pods have these labels.
 fn labels(selector: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let more = [("managed-by", "tenon"), ("component", "runtime-node")];
-    let more = more.map(|(key, value)| (format!("app.kubernetes.io/{key}"), value.to_owned()));
-    selector.clone().into_iter().chain(more).collect()
+    let recommended = [("managed-by", "tenon"), ("component", "runtime-node")];
+    let recommended =
+        recommended.map(|(key, value)| (format!("app.kubernetes.io/{key}"), value.to_owned()));
+    selector.clone().into_iter().chain(recommended).collect()
 }
 
 fn matching(labels: &BTreeMap<String, String>) -> LabelSelector {

@@ -209,10 +209,10 @@ mod tests {
         let references = references(&pool());
         let mut objects = all_there(&references);
         objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
-        let said = digest("tenon-system", &references, &objects).unwrap_err().to_string();
+        let message = digest("tenon-system", &references, &objects).unwrap_err().to_string();
         let expected = "spec.egress.caCertificates[1]: key \"ca.crt\" of Secret inner does not exist in namespace \
                         tenon-system; create it";
-        assert_eq!(said, expected);
+        assert_eq!(message, expected);
     }
 
     #[test]

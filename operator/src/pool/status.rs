@@ -64,10 +64,10 @@ fn observed(deployment: &Deployment) -> Option<&DeploymentStatus> {
 /// Returns whether all Pods are of the current template. Until then, Pods of the previous one are
 /// ready and say nothing about the new one.
 fn is_rolled_out(deployment: &Deployment) -> bool {
-    let wanted = deployment.spec.replicas.unwrap_or(1);
+    let replicas = deployment.spec.replicas.unwrap_or(1);
     observed(deployment).is_some_and(|counts| {
         let updated = counts.updated_replicas.unwrap_or(0);
-        updated >= wanted && counts.replicas.unwrap_or(0) <= updated
+        updated >= replicas && counts.replicas.unwrap_or(0) <= updated
     })
 }
 

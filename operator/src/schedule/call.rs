@@ -83,12 +83,12 @@ impl Caller {
             while answer.message().await?.is_some() {}
             Ok(())
         };
-        whole.await.map_err(|status: Status| told(&status))
+        whole.await.map_err(|status: Status| failure(&status))
     }
 }
 
 /// Converts a status into a failure. A connection error means that no router could be reached.
-fn told(status: &Status) -> Failure {
+fn failure(status: &Status) -> Failure {
     let sources = std::iter::successors(std::error::Error::source(status), |error| error.source());
     if sources.into_iter().any(|error| error.is::<ConnectError>()) {
         return Failure::new(FailureCode::NoNode, Phase::Admission, "No router can be reached.");

@@ -184,10 +184,11 @@ mod tests {
             "* * * ABC *",
             "*/0 * * * *",
         ] {
-            let said = message(cron, "UTC");
+            let message_text = message(cron, "UTC");
             assert!(
-                said.starts_with("spec.schedules.cron: ") && said.contains("; use five fields"),
-                "{cron}: {said}"
+                message_text.starts_with("spec.schedules.cron: ")
+                    && message_text.contains("; use five fields"),
+                "{cron}: {message_text}"
             );
         }
         for cron in ["0 0 L * *", "0 0 15W * *", "0 0 * * 5#2"] {

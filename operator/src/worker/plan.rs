@@ -328,9 +328,9 @@ fn events(
         events.push(event(EventType::Normal, "RevisionCreated", "Compile", note));
     }
     let (was, is) = (ready(before), ready(after));
-    let told = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
+    let content = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
     if let Some(is) = is
-        && was.as_ref().map(told) != Some(told(&is))
+        && was.as_ref().map(content) != Some(content(&is))
     {
         let (type_, note) = match is.status {
             ConditionStatus::True => (EventType::Normal, format!("Revision {} serves", is.message)),

@@ -241,9 +241,9 @@ mod tests {
         many.iter().for_each(|key| queue.touch(*key));
         queue.touch("b/1");
         queue.touch("b/2");
-        let begun: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
-        assert_eq!(begun[..5], ["a/0", "b/1", "a/1", "b/2", "a/2"]);
-        assert_eq!(begun.len(), OF_ONE + 2);
+        let order: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        assert_eq!(order[..5], ["a/0", "b/1", "a/1", "b/2", "a/2"]);
+        assert_eq!(order.len(), OF_ONE + 2);
         queue.touch("c/1");
         assert_eq!([queue.next(), queue.next()], [Some("c/1"), None]);
         queue.ended(&"a/0", true);

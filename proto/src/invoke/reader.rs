@@ -17,7 +17,7 @@ pub struct Reader<B> {
     stream: B,
 }
 
-/// What a stream has next.
+/// The next element of a stream.
 #[derive(Debug)]
 pub enum Next<M> {
     Message(M),
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_within_a_message_is_told() {
+    fn an_end_within_a_message_is_an_error() {
         let mut reader = reader([Ok(Frame::data(Bytes::from_static(&[0, 0, 0])))]);
         assert!(matches!(next(&mut reader), Ok(Next::End)));
         assert!(matches!(reader.finish(), Err(FrameError::Truncated)));
     }
 
     #[test]
-    fn what_broke_is_told() {
+    fn a_broken_stream_is_an_error() {
         assert!(matches!(next(&mut reader([Err("reset")])), Err(ReadError::Stream("reset"))));
         let compressed = Frame::data(Bytes::from_static(&[1, 0, 0, 0, 0]));
         assert!(matches!(

@@ -80,13 +80,13 @@ impl HeadWriter {
     /// Returns the framed message.
     ///
     /// # Arguments
-    /// * `body`: the first bytes of the body, or all of them if `more` is false.
-    /// * `more`: whether more of the body follows in further messages.
-    pub fn finish(mut self, body: &[u8], more: bool) -> Bytes {
+    /// * `body`: the first bytes of the body, or all of them if `more_body` is false.
+    /// * `more_body`: whether more of the body follows in further messages.
+    pub fn finish(mut self, body: &[u8], more_body: bool) -> Bytes {
         if !body.is_empty() {
             put(BODY, body, &mut self.buffer);
         }
-        if more {
+        if more_body {
             encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
             encode_varint(1, &mut self.buffer);
         }

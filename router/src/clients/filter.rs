@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! socket ──► HeadFilter ─┬─ a partial head: held, and charged to the client's memory
-//!                  ├─ a whole head, a body: passed on, never across the end of a message
-//!                  └─ a refused head: replaced by a stand-in; the path sends the error
+//!                         ├─ a whole head, a body: passed on, never across the end of a message
+//!                         └─ a refused head: replaced by a stand-in; the path sends the error
 //! ```
 //!
-//! So hyper has no buffer that grows with an unfinished head, and a connection between two messages
-//! can be taken out of hyper and put back: hyper never holds any part of the next message.
+//! Therefore hyper has no buffer that grows with an unfinished head, and a connection between two
+//! messages can be taken out of hyper and put back: hyper never holds any part of the next message.
 //!
 //! HTTP/2 passes through unchanged. Its client has at most one partial head, whose size the
 //! protocol bounds.
@@ -26,7 +26,7 @@ use crate::clients::preface::{Opening, Speaks};
 use crate::clients::{self, Client, Passage};
 
 /// The stand-in for a refused head.
-const IN_ITS_PLACE: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
+const STAND_IN: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "REFUSED";
 
 /// Allocation granularity of a partial head, and the maximum size of one read of it, in bytes.
@@ -105,7 +105,7 @@ impl HeadFilter {
         if self.held.is_empty() {
             self.held = Vec::new();
             let _less_is_always_possible = self.client.hold(self.base);
-            self.client.has_begun();
+            self.client.activity.end_head();
         }
     }
 
@@ -121,7 +121,7 @@ impl HeadFilter {
     /// Keeps bytes until they may be passed on.
     fn hold(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.held.is_empty() {
-            self.client.begins();
+            self.client.activity.begin_head();
         }
         let needed = self.held.len() + bytes.len();
         if needed > self.held.capacity() {
@@ -152,7 +152,7 @@ impl HeadFilter {
 
     /// Charges data that waits to be written, here and in the kernel.
     fn written<T>(&mut self, written: Poll<io::Result<T>>, waits: usize) -> Poll<io::Result<T>> {
-        self.client.unsent(true);
+        self.client.activity.set_unsent(true);
         if written.is_pending() {
             self.is_behind = true;
             if !self.client.grow(self.base + self.held.capacity() + clients::UNREAD + waits) {
@@ -165,7 +165,7 @@ impl HeadFilter {
 
     /// Records that all data has been written.
     fn sent(&mut self) {
-        self.client.unsent(false);
+        self.client.activity.set_unsent(false);
         if std::mem::take(&mut self.is_behind) {
             let _less_is_always_possible = self.client.hold(self.base + self.held.capacity());
         }
@@ -176,7 +176,7 @@ impl HeadFilter {
             return Err(io::Error::new(io::ErrorKind::InvalidData, refusal));
         }
         self.client.refuse(refusal);
-        self.held = IN_ITS_PLACE.to_vec();
+        self.held = STAND_IN.to_vec();
         self.ready = self.held.len();
         self.stage = Stage::Refused(IGNORED);
         Ok(())

@@ -33,7 +33,7 @@ pub(crate) struct Messages(State);
 enum State {
     /// This many bytes of the head have been examined.
     Head {
-        seen: usize,
+        scanned: usize,
     },
     /// The remaining bytes of the body.
     Length(u64),
@@ -77,7 +77,7 @@ pub(crate) enum Refusal {
 
 impl Default for Messages {
     fn default() -> Self {
-        Self(State::Head { seen: 0 })
+        Self(State::Head { scanned: 0 })
     }
 }
 
@@ -95,8 +95,8 @@ impl Messages {
     ///   more.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
         match &mut self.0 {
-            State::Head { seen } => {
-                let end = match head_end(bytes, seen) {
+            State::Head { scanned } => {
+                let end = match head_end(bytes, scanned) {
                     Ok(Some(end)) if end <= MAX_HEAD => end,
                     Ok(None) if bytes.len() <= MAX_HEAD => return Step::Hold,
                     Ok(_) => return Step::Refuse(Refusal::TooLong),
@@ -132,24 +132,24 @@ impl Messages {
 
 /// Returns the end of the head, after its empty line, if that has arrived. Leading empty lines
 /// belong to the head.
-fn head_end(bytes: &[u8], seen: &mut usize) -> Result<Option<usize>, Refusal> {
-    if *seen < 4 && !begins_well(bytes) {
+fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal> {
+    if *scanned < 4 && !begins_well(bytes) {
         return Err(Refusal::Nonsense);
     }
     // A line may have ended in the bytes that were examined before.
-    let mut from = seen.saturating_sub(3);
+    let mut from = scanned.saturating_sub(3);
     while let Some(at) = memchr::memchr(b'\n', &bytes[from..]) {
         let line_feed = from + at;
         if line_feed == 0 || bytes[line_feed - 1] != b'\r' {
             return Err(Refusal::BareLineFeed);
         }
-        let begun = bytes.iter().take(line_feed).position(|byte| !matches!(byte, b'\r' | b'\n'));
-        if begun.is_some() && bytes[..line_feed].ends_with(b"\r\n\r") {
+        let first = bytes.iter().take(line_feed).position(|byte| !matches!(byte, b'\r' | b'\n'));
+        if first.is_some() && bytes[..line_feed].ends_with(b"\r\n\r") {
             return Ok(Some(line_feed + 1));
         }
         from = line_feed + 1;
     }
-    *seen = bytes.len();
+    *scanned = bytes.len();
     Ok(None)
 }
 
@@ -196,7 +196,7 @@ fn after(head: &[u8]) -> Result<State, Refusal> {
     match (length, chunked) {
         (Some(_), true) => Err(Refusal::TwoFramings),
         (None, true) => Ok(State::Chunked(Chunked::default())),
-        (None | Some(0), false) => Ok(State::Head { seen: 0 }),
+        (None | Some(0), false) => Ok(State::Head { scanned: 0 }),
         (Some(length), false) => Ok(State::Length(length)),
     }
 }
@@ -231,7 +231,7 @@ struct Chunked {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum At {
-    /// Before the first digit of a size.
+    /// The position before the first digit of a size.
     #[default]
     Begin,
     Size,
@@ -240,7 +240,7 @@ enum At {
     Data,
     DataEnd,
     DataEndLine,
-    /// At the beginning of a trailer line.
+    /// The beginning of a trailer line.
     TrailerBegin,
     Trailer,
     TrailerEnd,

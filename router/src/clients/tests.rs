@@ -2,14 +2,15 @@
 
 use futures::FutureExt as _;
 
+use super::activity::UNREAD_FOR;
 use super::*;
 
 fn address(last: u8) -> IpAddr {
     [10, 0, 0, last].into()
 }
 
-fn is_told_to_end(admitted: &Admitted) -> bool {
-    admitted.0.order().now_or_never() == Some(Order::End)
+fn must_end(admitted: &Admitted) -> bool {
+    admitted.0.orders.next().now_or_never() == Some(Order::End)
 }
 
 #[test]
@@ -20,10 +21,10 @@ fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
     for _ in 0..1000 {
         crowd.push(clients.admit(address(100)).unwrap());
         assert!(clients.memory() <= 100 * RESTING);
-        crowd.retain(|client| !is_told_to_end(client));
+        crowd.retain(|client| !must_end(client));
     }
     assert!((60..100).contains(&crowd.len()), "{}", crowd.len());
-    assert!(early.iter().all(|client| !is_told_to_end(client)));
+    assert!(early.iter().all(|client| !must_end(client)));
     drop((early, crowd));
     assert_eq!(clients.memory(), 0);
     assert!(lock(&clients.list).clients.is_empty());
@@ -35,30 +36,30 @@ fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
     let mut crowd = Vec::new();
     for _ in 0..1000 {
         crowd.push(clients.admit(address(100)).unwrap());
-        crowd.retain(|client| !is_told_to_end(client));
+        crowd.retain(|client| !must_end(client));
         assert!(crowd.len() <= 75, "{}", crowd.len());
     }
     let next: Vec<_> = (0..10).map(|_| clients.admit(address(1)).unwrap()).collect();
-    assert!(next.iter().all(|client| !is_told_to_end(client)));
+    assert!(next.iter().all(|client| !must_end(client)));
 }
 
-/// Returns as many connections of an address as are admitted, each with a request in hand.
-fn all_in_hand(clients: &Clients, last: u8) -> Vec<(Admitted, InHand)> {
+/// Returns as many connections of an address as are admitted, each with a request in flight.
+fn all_in_flight(clients: &Clients, last: u8) -> Vec<(Admitted, InFlight)> {
     let admit = || {
         let admitted = clients.admit(address(last))?;
-        let in_hand = admitted.0.take_in_hand();
-        Some((admitted, in_hand))
+        let in_flight = admitted.0.begin_request();
+        Some((admitted, in_flight))
     };
     std::iter::from_fn(admit).take(1000).collect()
 }
 
 #[test]
-fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
+fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
     let clients = Clients::new(10 * RESTING, 1000);
-    let working = all_in_hand(&clients, 1);
+    let working = all_in_flight(&clients, 1);
     assert!((7..=10).contains(&working.len()), "{}", working.len());
     assert!(clients.admit(address(1)).is_none());
-    assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
+    assert!(working.iter().all(|(client, _)| !must_end(client)));
     assert!(working[0].0.0.memory(RESTING).is_none());
     assert!(clients.shed() > 0);
 }
@@ -67,15 +68,15 @@ fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
 fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unread() {
     let clients =
         Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
-    let mut crowd = all_in_hand(&clients, 1);
+    let mut crowd = all_in_flight(&clients, 1);
     let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
-    let mut more = first.take_in_hand();
-    for (_, in_hand) in &mut crowd[..2] {
-        in_hand.unread(true);
+    let mut second_request = first.begin_request();
+    for (_, in_flight) in &mut crowd[..2] {
+        in_flight.unread(true);
     }
     assert!(clients.admit(address(1)).is_none(), "they have been behind for a moment");
     for client in [first, second] {
-        client.since.store(0, Relaxed);
+        client.activity.wait_since_start();
     }
     // The sample is taken at random.
     assert!((0..1000).any(|_| clients.admit(address(1)).is_some()));
@@ -84,24 +85,24 @@ fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unre
         [false, false],
         "one works, and one has ended"
     );
-    assert!(is_told_to_end(&crowd[1].0) && !is_told_to_end(&crowd[0].0));
-    more.unread(true);
-    first.since.store(0, Relaxed);
+    assert!(must_end(&crowd[1].0) && !must_end(&crowd[0].0));
+    second_request.unread(true);
+    first.activity.wait_since_start();
     assert!(first.can_end());
-    more.unread(false);
+    second_request.unread(false);
     assert!(!first.can_end(), "its client reads on");
-    drop((more, crowd));
-    assert_eq!([first, second].map(|client| client.unread.load(Relaxed)), [0, 0]);
+    drop((second_request, crowd));
+    assert_eq!([first, second].map(|client| client.activity.unread()), [0, 0]);
 }
 
 #[test]
 fn for_what_a_crowd_adds_others_end_only_so_often() {
     let clients = Clients::new(100 * RESTING, 1000);
     let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
-    crowd.retain(|client| !is_told_to_end(client));
+    crowd.retain(|client| !must_end(client));
     let grown =
-        crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
-    let ended = crowd.iter().filter(|client| is_told_to_end(client)).count();
+        crowd.iter().filter(|client| !must_end(client) && client.0.grow(2 * RESTING)).count();
+    let ended = crowd.iter().filter(|client| must_end(client)).count();
     // Two are ended for one that doubles, since with less free an address may have less.
     assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
     assert!(grown + ended < crowd.len());
@@ -110,37 +111,37 @@ fn for_what_a_crowd_adds_others_end_only_so_often() {
 }
 
 #[test]
-fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
+fn a_crowd_that_is_all_in_flight_ends_no_connection_of_another() {
     let clients = Clients::new(100 * RESTING, 1000);
     let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
-    let crowd = all_in_hand(&clients, 2);
+    let crowd = all_in_flight(&clients, 2);
     assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
-    assert!(waiting.iter().all(|client| !is_told_to_end(client)));
+    assert!(waiting.iter().all(|client| !must_end(client)));
 }
 
 #[test]
-fn one_that_has_nothing_to_do_rests() {
+fn an_idle_connection_rests() {
     let clients =
         Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
     let admitted = clients.admit(address(1)).unwrap();
     let client = &admitted.0;
-    client.rest(false);
-    client.since.store(0, Relaxed);
+    client.activity.set_resting(false);
+    client.activity.wait_since_start();
     clients.sweep();
-    assert_eq!(client.order().now_or_never(), Some(Order::Rest));
-    client.rest(true);
+    assert_eq!(client.orders.next().now_or_never(), Some(Order::Rest));
+    client.activity.set_resting(true);
     clients.sweep();
-    assert_eq!(client.order().now_or_never(), None);
+    assert_eq!(client.orders.next().now_or_never(), None);
 }
 
 #[test]
-fn one_that_keeps_its_request_back_for_too_long_ends() {
+fn a_connection_with_an_unfinished_head_ends_after_its_timeout() {
     let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
     let admitted = clients.admit(address(1)).unwrap();
     clients.sweep();
-    assert_eq!(admitted.0.order().now_or_never(), None);
-    admitted.0.begins();
-    admitted.0.since.store(0, Relaxed);
+    assert_eq!(admitted.0.orders.next().now_or_never(), None);
+    admitted.0.activity.begin_head();
+    admitted.0.activity.wait_since_start();
     clients.sweep();
-    assert!(is_told_to_end(&admitted));
+    assert!(must_end(&admitted));
 }

@@ -23,8 +23,9 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::clients::filter::{self, HeadFilter};
+use crate::clients::order::Order;
 use crate::clients::preface::{Opening, Speaks};
-use crate::clients::{self, Order, Passage};
+use crate::clients::{self, Passage};
 use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::internal;
@@ -77,14 +78,14 @@ pub(super) type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Shuts a connection down gracefully, once its requests in flight are done.
 macro_rules! finish {
-    ($asked:expr, $connection:expr) => {{
+    ($has_request:expr, $connection:expr) => {{
         let mut connection = $connection;
         connection.as_mut().graceful_shutdown();
-        if !$asked.get() {
+        if !$has_request.get() {
             // hyper would wait for the first request of a connection without limit.
             match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
                 Ok(ended) => return Ok(ended?),
-                Err(_) if !$asked.get() => return Ok(()),
+                Err(_) if !$has_request.get() => return Ok(()),
                 Err(_) => {}
             }
         }
@@ -94,23 +95,23 @@ macro_rules! finish {
 
 /// Drives both kinds of connection. They behave alike but share no trait.
 macro_rules! drive {
-    ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
+    ($stage_rx:ident, $has_request:expr, $connection:expr, $last_stage:expr) => {{
         let mut connection = pin!($connection);
         tokio::select! {
             biased;
             ended = connection.as_mut() => return Ok(ended?),
-            () = until(&$stage_rx, $last_stage, $asked) => {}
+            () = until(&$stage_rx, $last_stage, $has_request) => {}
         }
-        finish!($asked, connection.as_mut())
+        finish!($has_request, connection.as_mut())
     }};
 }
 
 /// Waits until a connection should end: from stage `last` on, and, if it has sent no request yet,
 /// after a short delay in which it may send one.
-async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool>) {
+async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, has_request: &Cell<bool>) {
     // The sender outlives every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
-    if !asked.get() {
+    if !has_request.get() {
         tokio::time::sleep(LAST_BEGINNING).await;
     }
 }
@@ -121,11 +122,11 @@ async fn begin<T>(
     stage_rx: &watch::Receiver<Stage>,
     beginning: impl Future<Output = T>,
 ) -> Option<T> {
-    let asked = Cell::new(false);
+    let has_request = Cell::new(false);
     tokio::select! {
         biased;
         begun = beginning => Some(begun),
-        () = until(stage_rx, Stage::Closing, &asked) => None,
+        () = until(stage_rx, Stage::Closing, &has_request) => None,
     }
 }
 
@@ -165,15 +166,15 @@ pub(super) async fn serve_client(
             Some(resting) => filter = resting,
             None => return Ok(()),
         }
-        client.rest(true);
+        client.activity.set_resting(true);
         // Shrinking a hold always succeeds.
         let _ = client.hold(clients::RESTING);
-        let asked = Cell::new(true);
+        let has_request = Cell::new(true);
         tokio::select! {
             biased;
             readable = filter.readable() => readable?,
             () = ended(&client) => return Ok(()),
-            () = until(&stage_rx, Stage::Closing, &asked) => return Ok(()),
+            () = until(&stage_rx, Stage::Closing, &has_request) => return Ok(()),
         }
     }
 }
@@ -181,7 +182,7 @@ pub(super) async fn serve_client(
 /// Waits until a connection is told to end, because memory is short or it has been idle for too
 /// long.
 async fn ended(client: &clients::Client) {
-    while client.order().await != Order::End {}
+    while client.orders.next().await != Order::End {}
 }
 
 /// Serves until the connection ends, or until it is idle and gives up its buffers.
@@ -195,19 +196,19 @@ async fn serve_http1(
     if !client.hold(clients::HTTP1) {
         return Ok(None);
     }
-    client.rest(false);
-    let asked = Cell::new(false);
+    client.activity.set_resting(false);
+    let has_request = Cell::new(false);
     let service = service_fn(|mut request: Request<Incoming>| {
-        asked.set(true);
+        has_request.set(true);
         if Handshake::is_asked_in_http1(request.method(), request.version(), request.headers()) {
             client.pass(Passage::Kept);
         }
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
         }
-        let in_hand = client.take_in_hand();
+        let in_flight = client.begin_request();
         let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| WrittenResponse::of(response, in_hand)) }
+        async { served.await.map(|response| WrittenResponse::of(response, in_flight)) }
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
@@ -217,9 +218,9 @@ async fn serve_http1(
         .with_upgrades();
     let rests = async {
         loop {
-            match client.order().await {
+            match client.orders.next().await {
                 Order::End => return false,
-                Order::Rest if client.may_rest() => return true,
+                Order::Rest if client.activity.may_rest() => return true,
                 Order::Rest => {}
             }
         }
@@ -228,8 +229,8 @@ async fn serve_http1(
         biased;
         ended = &mut connection => return Ok(ended.map(|()| None)?),
         rests = rests => rests,
-        () = until(&stage_rx, Stage::Closing, &asked) => {
-            let finished = async { finish!(&asked, std::pin::Pin::new(&mut connection)) };
+        () = until(&stage_rx, Stage::Closing, &has_request) => {
+            let finished = async { finish!(&has_request, std::pin::Pin::new(&mut connection)) };
             return tokio::select! {
                 biased;
                 finished = finished => Served::map(finished, |()| None),
@@ -251,12 +252,12 @@ async fn serve_http2(
     if !client.hold(clients::HTTP2) {
         return Ok(());
     }
-    let asked = Cell::new(false);
+    let has_request = Cell::new(false);
     let service = service_fn(|request| {
-        asked.set(true);
-        let in_hand = client.take_in_hand();
+        has_request.set(true);
+        let in_flight = client.begin_request();
         let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| WrittenResponse::of(response, in_hand)) }
+        async { served.await.map(|response| WrittenResponse::of(response, in_flight)) }
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())
@@ -269,7 +270,7 @@ async fn serve_http2(
         .initial_stream_window_size(HTTP2_STREAM_WINDOW)
         .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
         .serve_connection(TokioIo::new(filter), service);
-    let driven = async { drive!(stage_rx, &asked, connection, Stage::Leaving) };
+    let driven = async { drive!(stage_rx, &has_request, connection, Stage::Leaving) };
     tokio::select! {
         biased;
         served = driven => served,
@@ -290,14 +291,14 @@ pub(super) async fn serve_internal(
     };
     let stream = stream?;
     let accounts = Rc::new(thread.accounts(peer));
-    let asked = Cell::new(false);
+    let has_request = Cell::new(false);
     let service = service_fn(|request| {
-        asked.set(true);
+        has_request.set(true);
         internal::serve(thread.clone(), peer, accounts.clone(), request)
     });
     drive!(
         stage_rx,
-        &asked,
+        &has_request,
         http2::Builder::new(Local)
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_INTERVAL)

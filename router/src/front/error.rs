@@ -16,10 +16,10 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Returns the response to a request that failed.
 ///
 /// # Arguments
-/// * `asked`: the request's head.
-pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Response<Bytes> {
+/// * `request`: the request's head.
+pub(crate) fn response(failure: &Failure, request: &Parts, request_id: &str) -> Response<Bytes> {
     let Failure { code, message, .. } = failure;
-    let (content_type, body) = if prefers_json(&asked.headers) {
+    let (content_type, body) = if prefers_json(&request.headers) {
         let error = json!({ "code": code.as_str(), "message": message, "requestId": request_id });
         (JSON, format!("{}\n", json!({ "error": error })))
     } else {
@@ -34,13 +34,13 @@ pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Re
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     // The rest of a body that does not arrive is not waited for (RFC 9110, section 15.5.9).
-    if *code == FailureCode::RequestTimeout && asked.version < Version::HTTP_2 {
+    if *code == FailureCode::RequestTimeout && request.version < Version::HTTP_2 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if *code == FailureCode::UpgradeRequired {
         response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, handshake::VERSION);
         // HTTP/2 has no such headers.
-        if asked.version < Version::HTTP_2 {
+        if request.version < Version::HTTP_2 {
             response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         }
@@ -94,10 +94,10 @@ mod tests {
     use tenon_proto::failure::Phase;
 
     fn answer(code: FailureCode, accept: Option<&str>) -> (Response<Bytes>, String) {
-        let mut asked = http::Request::new(()).into_parts().0;
-        accept.map(|accept| asked.headers.insert(header::ACCEPT, accept.parse().unwrap()));
+        let mut request = http::Request::new(()).into_parts().0;
+        accept.map(|accept| request.headers.insert(header::ACCEPT, accept.parse().unwrap()));
         let failure = Failure::new(code, Phase::Admission, "A \"sentence\".");
-        let response = response(&failure, &asked, "r-1");
+        let response = response(&failure, &request, "r-1");
         let body = String::from_utf8(response.body().to_vec()).unwrap();
         (response, body)
     }
@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_no_known_version_is_told_which_is() {
+    fn an_unknown_version_of_the_handshake_gets_the_known_one() {
         let (response, _) = answer(FailureCode::UpgradeRequired, None);
         assert_eq!(response.status(), 426);
-        let told = ["upgrade", "connection", "sec-websocket-version"]
+        let values = ["upgrade", "connection", "sec-websocket-version"]
             .map(|name| response.headers()[name].to_owned());
-        assert_eq!(told, ["websocket", "upgrade", "13"]);
+        assert_eq!(values, ["websocket", "upgrade", "13"]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Handshake {
     /// Fails if the request asks for a WebSocket in a form that the standard forbids (RFC 6455,
     /// section 4.2.1).
     pub(crate) fn of(parts: &Parts, has_body: bool) -> Result<Option<Self>, Failure> {
-        let Some(handshake) = Self::asked(parts) else { return Ok(None) };
+        let Some(handshake) = Self::requested(parts) else { return Ok(None) };
         if has_body {
             return Err(bad("a request for a WebSocket must not have a body"));
         }
@@ -65,7 +65,7 @@ impl Handshake {
         Ok(Some(handshake))
     }
 
-    fn asked(parts: &Parts) -> Option<Self> {
+    fn requested(parts: &Parts) -> Option<Self> {
         let Parts { method, headers, version, .. } = parts;
         if *version == Version::HTTP_2 {
             let protocol = parts.extensions.get::<Protocol>().map(Protocol::as_str);

@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    fn value<'a>(seen: &'a [(String, String)], name: &str) -> Vec<&'a str> {
-        seen.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str()).collect()
+    fn value<'a>(headers: &'a [(String, String)], name: &str) -> Vec<&'a str> {
+        headers.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str()).collect()
     }
 
     #[test]
@@ -143,8 +143,8 @@ mod tests {
             ("expect", "100-continue"),
             ("accept", "*/*"),
         ];
-        let seen = seen_by_the_worker(&sent);
-        let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();
+        let headers = seen_by_the_worker(&sent);
+        let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         let added =
             ["host", "x-request-id", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
         assert_eq!(names, [&["accept"], &added[..]].concat());
@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn the_peer_is_the_last_of_those_forwarded_for() {
-        let seen =
+        let headers =
             seen_by_the_worker(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
-        assert_eq!(value(&seen, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
+        assert_eq!(value(&headers, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
     }
 
     #[test]
@@ -165,11 +165,11 @@ mod tests {
             ("host", "x"),
             ("tenon-node", "n"),
         ];
-        let seen = seen_by_the_worker(&sent);
-        assert!(value(&seen, "tenon-node").is_empty());
-        assert_eq!(value(&seen, "x-forwarded-proto"), ["http"]);
-        assert_eq!(value(&seen, "x-forwarded-host"), ["shop"]);
-        assert_eq!(value(&seen, "host"), ["shop"]);
+        let headers = seen_by_the_worker(&sent);
+        assert!(value(&headers, "tenon-node").is_empty());
+        assert_eq!(value(&headers, "x-forwarded-proto"), ["http"]);
+        assert_eq!(value(&headers, "x-forwarded-host"), ["shop"]);
+        assert_eq!(value(&headers, "host"), ["shop"]);
     }
 
     #[test]

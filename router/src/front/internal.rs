@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
-//! Any caller that is let in here can call any Worker: with TLS these are nodes and operators with
+//! Any caller that is admitted here can call any Worker: with TLS these are nodes and operators with
 //! a certificate, without it any process that can reach the port. The caller's node enforces that a
 //! Worker calls only Workers that its object binds.
 
@@ -35,7 +35,7 @@ use crate::front::internal::relay::{Held, Relay};
 use crate::front::response;
 use crate::meters::Outcome;
 use crate::thread::{Accounts, RouterThread};
-use crate::trace::{Asked, Trace};
+use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;
 use crate::upstream::forward::{self, Again, Call};
 use crate::upstream::retry::AttemptError;
@@ -91,7 +91,7 @@ async fn answer(
     let took = started.elapsed();
     thread.meters.observe(outcome, took);
     if let Some(line) = line {
-        trace.log(&line.asked(peer), outcome, took);
+        trace.log(&line.logged(peer), outcome, took);
     }
     match result {
         Ok((reply, held)) => relay::reply(reply, held),
@@ -190,11 +190,11 @@ impl Line {
         }
     }
 
-    fn asked(&self, peer: IpAddr) -> Asked<'_> {
+    fn logged(&self, peer: IpAddr) -> LoggedRequest<'_> {
         let after_scheme = self.url.split_once("://").map_or("", |(_, rest)| rest);
         let (host, path) =
             after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
-        Asked {
+        LoggedRequest {
             request_id: &self.request_id,
             peer,
             caller: Some(self.caller.as_str()).filter(|caller| !caller.is_empty()),

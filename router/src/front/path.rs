@@ -36,7 +36,7 @@ use crate::front::target::Target;
 use crate::meters::Outcome;
 use crate::table::Worker;
 use crate::thread::{self, Accounts, RouterThread};
-use crate::trace::{self, Asked, Trace};
+use crate::trace::{self, LoggedRequest, Trace};
 use crate::tunnel::Tunnel;
 use crate::upstream::forward::{self, Again, Call};
 
@@ -95,7 +95,7 @@ pub(crate) async fn serve(
     if thread.settings.access_log {
         let host = parts.uri.authority().map(|authority| authority.as_str());
         let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
-        let asked = Asked {
+        let request = LoggedRequest {
             request_id: &request_id,
             peer,
             caller: None,
@@ -104,7 +104,7 @@ pub(crate) async fn serve(
             path: parts.uri.path(),
             protocol: parts.version,
         };
-        trace.log(&asked, outcome, took);
+        trace.log(&request, outcome, took);
     }
     Ok(response)
 }
@@ -134,7 +134,7 @@ async fn answer(
     // client.
     let tunnel = match handshake {
         Some(handshake) => {
-            let slot = thread.admit_tunnel(accounts)?.on(client.take_in_hand());
+            let slot = thread.admit_tunnel(accounts)?.on(client.begin_request());
             Some((handshake, Tunnel::new(upgrade, slot, thread.meters.clone())))
         }
         None => None,

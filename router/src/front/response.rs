@@ -16,7 +16,7 @@ use tenon_proto::runtime::invoke_response::Part;
 use tenon_proto::runtime::{Header, ResponseHead};
 use tokio::task::spawn_local;
 
-use crate::clients::{Client, InHand};
+use crate::clients::{Client, InFlight};
 use crate::front::handshake::Handshake;
 use crate::front::headers;
 use crate::quota::Hold;
@@ -186,29 +186,29 @@ impl Streaming {
     }
 }
 
-/// An answer that keeps its connection in hand until it has been written.
+/// An answer that keeps its request in flight until it has been written.
 pub(crate) struct WrittenResponse {
     body: ResponseBody,
     _memory: Option<Hold>,
-    in_hand: InHand,
+    in_flight: InFlight,
 }
 
 impl WrittenResponse {
     /// Takes memory for a complete answer that waits for its client. Without that memory, the
     /// answer is replaced by an empty 503.
-    pub(crate) fn of(response: Response<ResponseBody>, in_hand: InHand) -> Response<Self> {
+    pub(crate) fn of(response: Response<ResponseBody>, in_flight: InFlight) -> Response<Self> {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {
             ResponseBody::Full(Some(whole)) => whole.len(),
             ResponseBody::Full(None) | ResponseBody::Streaming(_) => 0,
         };
-        let memory = if len > SMALL { in_hand.client().memory(len) } else { None };
+        let memory = if len > SMALL { in_flight.client().memory(len) } else { None };
         if len > SMALL && memory.is_none() {
             body = ResponseBody::Full(None);
             parts = Response::new(()).into_parts().0;
             parts.status = StatusCode::SERVICE_UNAVAILABLE;
         }
-        Response::from_parts(parts, Self { body, _memory: memory, in_hand })
+        Response::from_parts(parts, Self { body, _memory: memory, in_flight })
     }
 }
 
@@ -221,10 +221,10 @@ impl Body for WrittenResponse {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         // hyper asks for more once the client has taken what there was.
-        let Self { body, in_hand, .. } = &mut *self;
-        in_hand.unread(false);
+        let Self { body, in_flight, .. } = &mut *self;
+        in_flight.unread(false);
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
-        in_hand.unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
+        in_flight.unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
         Poll::Ready(frame)
     }
 

@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_path_is_the_one_that_the_worker_sees() {
-        for (sent, seen) in [
+        for (sent, forwarded) in [
             ("/x/../admin/secret", "/admin/secret"),
             ("/%2e/admin/secret", "/admin/secret"),
             ("/x/%2e%2e/admin", "/admin"),
@@ -200,8 +200,8 @@ mod tests {
         ] {
             let parts = parts("GET", sent, &["shop"]);
             let target = Target::of(&parts, &parts.method).unwrap();
-            assert_eq!(target.path_and_query(), seen, "{sent}");
-            assert_eq!(target.path(), seen.split('?').next().unwrap(), "{sent}");
+            assert_eq!(target.path_and_query(), forwarded, "{sent}");
+            assert_eq!(target.path(), forwarded.split('?').next().unwrap(), "{sent}");
         }
     }
 
@@ -212,12 +212,12 @@ mod tests {
             proptest::prop_assume!(sent.parse::<http::Uri>().is_ok());
             let parts = parts("GET", &sent, &[]);
             let target = Target::of(&parts, &parts.method).unwrap();
-            let seen = Url::parse(&sent).unwrap();
-            proptest::prop_assert_eq!(target.path(), seen.path());
-            proptest::prop_assert_eq!(target.path_and_query(), &seen[Position::BeforePath..]);
+            let parsed = Url::parse(&sent).unwrap();
+            proptest::prop_assert_eq!(target.path(), parsed.path());
+            proptest::prop_assert_eq!(target.path_and_query(), &parsed[Position::BeforePath..]);
             // The path that is forwarded does not change again.
             let handed_on = Url::parse(&format!("http://shop{}", target.path_and_query())).unwrap();
-            proptest::prop_assert_eq!(handed_on.path(), seen.path());
+            proptest::prop_assert_eq!(handed_on.path(), parsed.path());
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Shares {
     most: GaugeVec,
     slots: IntGaugeVec,
     /// The version of the nodes that the exported values describe.
-    told: Mutex<Option<u64>>,
+    published_version: Mutex<Option<u64>>,
 }
 
 impl Shares {
@@ -43,7 +43,7 @@ impl Shares {
             share: GaugeVec::new(share, &["pool", "node", "shard"])?,
             most: GaugeVec::new(most, &["pool"])?,
             slots: IntGaugeVec::new(slots, &["pool"])?,
-            told: Mutex::default(),
+            published_version: Mutex::default(),
         })
     }
 
@@ -51,10 +51,11 @@ impl Shares {
         let table = self.published.load();
         let version = Some(table.nodes_version());
         // The value is a number, which a panic cannot leave half-written.
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != version {
+        let mut published_version =
+            self.published_version.lock().unwrap_or_else(PoisonError::into_inner);
+        if *published_version != version {
             self.tell(&table);
-            *told = version;
+            *published_version = version;
         }
     }
 
@@ -129,9 +130,9 @@ mod tests {
             ..Default::default()
         });
         published.store(Arc::new(table.clone()));
-        let told = values(&shares, "tenon_router_ring_share");
-        assert_eq!(told.len(), 4);
-        assert!((told.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{told:?}");
+        let shares_by_slot = values(&shares, "tenon_router_ring_share");
+        assert_eq!(shares_by_slot.len(), 4);
+        assert!((shares_by_slot.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares_by_slot:?}");
         assert_eq!(values(&shares, "tenon_router_ring_slots"), [4.0]);
         assert!((1.0..2.0).contains(&values(&shares, "tenon_router_ring_imbalance")[0]));
 
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_with_a_great_many_shards_is_told_as_a_whole() {
+    fn a_pool_with_a_great_many_shards_is_reported_as_a_whole() {
         let mut table = Table::default();
         table.apply(WatchResponse {
             nodes: vec![node("large", 1 + TOLD as u32)],

@@ -12,7 +12,7 @@ use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::metrics::Register as _;
 use tokio::sync::watch;
 
-use crate::clients::{Client, InHand};
+use crate::clients::{Client, InFlight};
 use crate::quota::{Account, Hold, Peer, Quota};
 
 /// The maximum number of tunnels per thread. An idle tunnel has a socket, a stream and a few KiB,
@@ -38,7 +38,7 @@ pub(crate) struct Tunnels {
 pub(crate) struct TunnelSlot {
     _hold: Hold,
     /// The connection that the tunnel is on.
-    in_hand: Option<InHand>,
+    in_flight: Option<InFlight>,
     gauge: IntGauge,
     end_rx: watch::Receiver<bool>,
 }
@@ -59,7 +59,7 @@ impl Tunnels {
         self.gauge.inc();
         Some(TunnelSlot {
             _hold: hold,
-            in_hand: None,
+            in_flight: None,
             gauge: self.gauge.clone(),
             end_rx: self.end_tx.subscribe(),
         })
@@ -77,15 +77,15 @@ impl Tunnels {
 }
 
 impl TunnelSlot {
-    /// Keeps the connection in hand, which may have no other request than this tunnel.
-    pub(crate) fn on(mut self, in_hand: InHand) -> Self {
-        self.in_hand = Some(in_hand);
+    /// Keeps the request of this tunnel in flight: its connection may have no other one.
+    pub(crate) fn on(mut self, in_flight: InFlight) -> Self {
+        self.in_flight = Some(in_flight);
         self
     }
 
     /// Returns the client whose connection the tunnel is on.
     pub(crate) fn client(&self) -> Option<Arc<Client>> {
-        self.in_hand.as_ref().map(|in_hand| in_hand.client().clone())
+        self.in_flight.as_ref().map(|in_flight| in_flight.client().clone())
     }
 
     /// Waits until the tunnel must end.

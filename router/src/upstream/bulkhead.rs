@@ -8,7 +8,7 @@
 
 use crate::quota::{Hold, Peer, Quota};
 
-/// A shard may have one part in this many of its thread's maximum of requests in hand. A responsive
+/// A shard may have one part in this many of its thread's maximum of requests in flight. A responsive
 /// shard has a hundred times fewer requests; if eight shards are unresponsive, the cause is not a
 /// single shard.
 const PARTS: usize = 8;
@@ -25,7 +25,7 @@ impl Bulkhead {
     /// Creates the bulkhead of one shard.
     ///
     /// # Arguments
-    /// * `of`: the number of requests that the thread may have in hand.
+    /// * `of`: the number of requests that the thread may have in flight.
     pub(crate) fn new(of: usize) -> Self {
         Self(Quota::new((of / PARTS).max(1)))
     }

@@ -20,7 +20,8 @@ use tonic::{Code, Status};
 
 use crate::quota::Peer;
 use crate::upstream::bulkhead::Berth;
-use crate::upstream::link::{Link, STREAM_WINDOW, Unreachable};
+use crate::upstream::connection::STREAM_WINDOW;
+use crate::upstream::link::{Link, Unreachable};
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{AttemptBody, Upload};
 

@@ -1,14 +1,14 @@
 //! Judges from a shard's failures whether it should get requests.
 //!
-//! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that
+//! A shard that cannot be connected to is *ejected*: requests avoid it, and the thread that
 //! ejected it tries to connect in the background, at growing intervals, until that succeeds. No
-//! request serves as the probe of an ejected shard. A shard that says that it drains is passed by
+//! request serves as the probe of an ejected shard. Requests avoid a shard that says that it drains
 //! until the catalog announces a change of its nodes, or its process has gone and another one
-//! answers. A shard that falls silent while requests wait ([`pulse`](super::pulse)) is passed by
+//! answers. They avoid a shard that becomes silent while requests wait ([`pulse`](super::pulse))
 //! until data arrives on its connection again. If a process breaks its connection off, it has
 //! ended, and requests wait for its *successor*, which the node's supervisor starts. The supervisor
 //! knows whose code ended the process and refuses that code; another node would run it and lose a
-//! process too. A new connection to a successor, or to a shard that was passed by, counts only
+//! process too. A new connection to a successor, or to a shard that was avoided, counts only
 //! after an answer has arrived on it: the kernel accepts connections for a process that is stopped,
 //! or not yet started.
 //!
@@ -121,14 +121,14 @@ impl Health {
     }
 
     /// Returns the state after data has arrived on the connection.
-    pub(crate) fn heard(self) -> Self {
+    pub(crate) fn resumed(self) -> Self {
         match self {
             Self::Silent { .. } => Self::connected(),
             other => other,
         }
     }
 
-    /// Returns why requests pass the shard by, if it is out of order and they do.
+    /// Returns why requests avoid the shard, if they do because it does not work.
     pub(crate) fn ejection(self) -> Option<Ejection> {
         match self {
             Self::Silent { .. } => Some(Ejection::Silent),
@@ -208,10 +208,10 @@ mod tests {
         let silent = Health::connected().fell_silent();
         assert!(silent.ejection().is_some() && !silent.is_ejected() && !silent.takes_requests(0));
         assert_eq!(silent.probe_pause(1.0), None, "its connection is there, and is listened to");
-        assert_eq!(silent.heard(), Health::connected());
+        assert_eq!(silent.resumed(), Health::connected());
         assert!(silent.disconnected(Disconnect::Vanished).is_ejected());
         let ejected = Health::Ejected { probes: 3 };
-        assert_eq!((ejected.fell_silent(), ejected.heard()), (ejected, ejected));
+        assert_eq!((ejected.fell_silent(), ejected.resumed()), (ejected, ejected));
     }
 
     #[test]

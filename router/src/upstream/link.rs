@@ -7,19 +7,17 @@
 //!    └────────── the connection ended: its requests fail ◄───────────────┘
 //! ```
 //!
-//! The kernel reports at once that a node has died, because its connections end. It detects a node
-//! that has vanished (machine or network) by keepalive probes within `VANISHED`. A node that is
-//! stopped, or whose turn does not end, is detected by its silence: while requests wait for their
-//! first byte, a task watches the connection's [`pulse`](super::pulse), and HTTP/2 pings give an
-//! otherwise idle shard something to answer. The connection stays open, because a shard answers
-//! pings and TLS handshakes only between turns, and a long turn is not a failure;
-//! [`silence`](super::silence) decides what happens to the requests that wait.
+//! The kernel reports at once that a node has died, because its connections end. Keepalive probes
+//! detect a node whose machine or network has vanished ([`connection`]). A node that is stopped, or
+//! whose turn does not end, is detected by its silence: while requests wait for their first byte, a
+//! task watches the connection's [`pulse`](super::pulse), and HTTP/2 pings give an otherwise idle
+//! shard something to answer. The connection stays open, because a shard answers pings and TLS
+//! handshakes only between turns, and a long turn is not a failure; [`silence`](super::silence)
+//! decides what happens to the requests that wait.
 //!
 //! Belongs to one thread.
 
 use std::cell::{Cell, RefCell};
-use std::error::Error as _;
-use std::future::Future;
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -27,60 +25,30 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{FutureExt, LocalBoxFuture, Shared};
-use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Uri, header};
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{SockRef, TcpKeepalive};
-use tenon_lifecycle::tls::{Role, Stream, Tls};
+use tenon_lifecycle::tls::Tls;
 use tenon_proto::runtime::INVOKE_PATH;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::executor::Local;
 use crate::quota::Peer;
 use crate::table::Shard;
 use crate::upstream::bulkhead::{Berth, Bulkhead};
+use crate::upstream::connection::{self, Sender};
+use crate::upstream::counting_stream::IoCounts;
 use crate::upstream::health::{ConnectFailure, Disconnect, Health};
-use crate::upstream::heard::{Counts, Heard};
 use crate::upstream::inquiry::Inquiry;
 use crate::upstream::metrics::{Spill, UpstreamMetrics};
 use crate::upstream::pulse::{self, Beat, Pulse};
 use crate::upstream::upload::AttemptBody;
 
-/// The timeout of a TCP connect. A node in the same cluster answers within a millisecond; a lost
-/// SYN is retransmitted after one second.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
-
-/// The timeout of a TLS handshake. The kernel answers a SYN, but the shard's thread answers a TLS
-/// handshake between turns, and the longest turn may take 30 seconds. Without TLS a request waits
-/// for such a turn just as long. Requests that have an alternative do not wait for the handshake,
-/// and a shard that has been unavailable gets less time.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
-
-/// A connection on which a ping has not been answered for this long is closed. The time is twice
-/// the longest turn.
-const PING_TIMEOUT: Duration = Duration::from_secs(60);
+/// A path that no shard serves.
+const KNOCK_PATH: &str = "/";
 
 /// The timeout for a shard to answer a probe of whether its node is alive. The requests that
 /// depend on the probe have waited for nearly two seconds already.
 const KNOCK_TIMEOUT: Duration = Duration::from_millis(400);
-
-/// After this long without a sign of life from the other machine the connection is dead.
-const VANISHED: Duration = Duration::from_secs(3);
-
-/// The maximum part of one response that is buffered for its client, in bytes.
-pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
-
-/// The connection's own window is the maximum of HTTP/2: a few clients that read slowly would
-/// otherwise exhaust it and block all other responses.
-const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-
-/// The maximum part of one request that is buffered in the connection, in bytes: the node's flow
-/// control is the actual buffer.
-const SEND_BUFFER: usize = 64 * 1024;
 
 pub(crate) struct Link {
     shard: Arc<Shard>,
@@ -90,7 +58,7 @@ pub(crate) struct Link {
     state: RefCell<State>,
     health: Cell<Health>,
     /// Counts reads from the shard's connections and writes to them.
-    counts: Rc<Counts>,
+    counts: Rc<IoCounts>,
     /// The number of requests that wait for the first byte of their answer, or for a connection.
     waiting: Cell<usize>,
     /// A task watches the pulse.
@@ -101,8 +69,6 @@ pub(crate) struct Link {
     pub(crate) inquiry: Inquiry,
     metrics: Rc<UpstreamMetrics>,
 }
-
-type Sender = SendRequest<AttemptBody>;
 
 enum State {
     Idle,
@@ -136,7 +102,7 @@ impl Link {
         bulkhead: Bulkhead,
     ) -> Rc<Self> {
         Rc::new(Self {
-            uri: uri(&shard, tls.is_some(), INVOKE_PATH),
+            uri: connection::uri(&shard, tls.is_some(), INVOKE_PATH),
             shard,
             tls,
             state: RefCell::new(State::Idle),
@@ -166,14 +132,14 @@ impl Link {
         (!health.takes_requests(nodes_version)).then_some(why)
     }
 
-    /// Returns whether requests pass the shard by because it is out of order.
-    pub(crate) fn is_passed_by(&self) -> bool {
+    /// Returns whether requests avoid the shard because it does not work.
+    pub(crate) fn is_avoided(&self) -> bool {
         self.health.get().ejection().is_some()
     }
 
     /// Records that the node has said that it drains.
     pub(crate) fn drains(&self, nodes_version: u64) {
-        if !self.is_passed_by() {
+        if !self.is_avoided() {
             self.health.set(Health::Draining { nodes_version });
         }
     }
@@ -223,7 +189,7 @@ impl Link {
     async fn knock(&self, mut sender: Sender) {
         let mut request = Request::new(AttemptBody::new(Bytes::new(), None));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
+        *request.uri_mut() = connection::uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
         request
             .headers_mut()
             .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -249,9 +215,10 @@ impl Link {
     }
 
     async fn connect(self: Rc<Self>) -> Result<Sender, Unreachable> {
-        let (reads, prove_by) =
-            (self.counts.reads(), self.health.get().proof().map(|within| Instant::now() + within));
-        match self.handshake(prove_by).await {
+        let reads = self.counts.reads();
+        let prove_by = self.health.get().proof().map(|timeout| Instant::now() + timeout);
+        let (shard, tls) = (&self.shard, self.tls.as_ref());
+        match connection::open(shard, tls, &self.counts, prove_by).await {
             Ok((sender, connection)) => {
                 let (link, open) = (Rc::downgrade(&self), self.metrics.links.clone());
                 open.inc();
@@ -261,7 +228,8 @@ impl Link {
                         tracing::debug!(%error, "lost the connection to a shard");
                     }
                     open.dec();
-                    link.upgrade().inspect(|link| link.disconnected(disconnect(&ended)));
+                    link.upgrade()
+                        .inspect(|link| link.disconnected(connection::disconnect(&ended)));
                 });
                 if let Some(by) = prove_by {
                     if !self.is_answered(&sender, reads, by).await {
@@ -294,43 +262,6 @@ impl Link {
             _ = tokio::time::timeout_at(by, self.knock(sender.clone())).await;
         }
         self.counts.reads() != reads
-    }
-
-    /// Connects and shakes hands.
-    ///
-    /// # Arguments
-    /// * `prove_by`: the deadline for the TLS handshake, if the peer has yet to prove that it is
-    ///   there.
-    async fn handshake(
-        &self,
-        prove_by: Option<Instant>,
-    ) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
-        let address = (&*self.shard.address, self.shard.port);
-        let stream = in_time(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
-        watch_over(&stream)?;
-        let stream = match &self.tls {
-            Some(tls) => {
-                let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-                let within = prove_by
-                    .map_or(HANDSHAKE_TIMEOUT, |by| by.saturating_duration_since(Instant::now()));
-                let stream = in_time(within, async { Ok(connecting.await?) }).await?;
-                // The handshake is an answer by the shard's thread.
-                self.counts.count_read();
-                stream
-            }
-            None => Stream::Plain(stream),
-        };
-        http2::Builder::new(Local)
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_send_buf_size(SEND_BUFFER)
-            // No pings are sent while there is no stream.
-            .keep_alive_interval(pulse::PING_AFTER)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .handshake(TokioIo::new(Heard::new(stream, self.counts.clone())))
-            .await
-            .map_err(io::Error::other)
     }
 
     fn failed(self: &Rc<Self>, how: ConnectFailure, error: &io::Error) -> Unreachable {
@@ -383,20 +314,6 @@ impl Drop for Link {
     }
 }
 
-/// Returns how a connection has ended, from its error.
-fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
-    let Err(error) = ended else { return Disconnect::Closed };
-    let causes = std::iter::successors(error.source(), |&error| error.source());
-    let mut kinds =
-        causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
-    let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));
-    if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
-}
-
-/// The errors with which the kernel ends a connection whose other process has ended.
-const HANGS_UP: [io::ErrorKind; 3] =
-    [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];
-
 /// Tries to connect until that succeeds or the link has been dropped.
 async fn probe(link: Weak<Link>) {
     loop {
@@ -431,48 +348,11 @@ async fn watch(link: Weak<Link>) {
         }
         let changed = match pulse.tick(link.counts.reads()) {
             Beat::Silent => health.fell_silent(),
-            Beat::Heard => health.heard(),
+            Beat::Heard => health.resumed(),
             Beat::Quiet => health,
         };
         if changed != health {
             link.change(changed);
         }
     }
-}
-
-async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(limit, future)
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-/// Disables Nagle's algorithm, and has the kernel detect a machine that has vanished.
-fn watch_over(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    let interval = VANISHED / 3;
-    socket.set_tcp_keepalive(
-        &TcpKeepalive::new().with_time(interval).with_interval(interval).with_retries(2),
-    )?;
-    socket.set_tcp_user_timeout(Some(VANISHED))
-}
-
-/// A path that no shard serves.
-const KNOCK_PATH: &str = "/";
-
-/// Returns the URI of a path on a shard. An address that is not valid in a URI is still connected
-/// to, but its authority is a placeholder: nodes do not read it.
-fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
-    let host = if shard.address.contains(':') {
-        format!("[{}]", shard.address)
-    } else {
-        shard.address.to_string()
-    };
-    let authority = Authority::try_from(format!("{host}:{}", shard.port))
-        .unwrap_or_else(|_| Authority::from_static("node.invalid"));
-    let mut parts = http::uri::Parts::default();
-    parts.scheme = Some(if tls { Scheme::HTTPS } else { Scheme::HTTP });
-    parts.authority = Some(authority);
-    parts.path_and_query = Some(PathAndQuery::from_static(path));
-    Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
 }

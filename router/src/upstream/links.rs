@@ -25,7 +25,7 @@ impl Links {
     /// Creates an empty collection.
     ///
     /// # Arguments
-    /// * `in_flight`: the number of requests that the thread may have in hand.
+    /// * `in_flight`: the number of requests that the thread may have in flight.
     pub(crate) fn new(in_flight: usize, tls: Option<Tls>, metrics: Rc<UpstreamMetrics>) -> Self {
         Self { by_shard: RefCell::default(), in_flight, tls, metrics }
     }

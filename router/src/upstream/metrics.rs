@@ -53,7 +53,7 @@ pub(crate) struct UpstreamFamilies {
 pub(crate) struct UpstreamMetrics {
     retries: IntCounterVec,
     pub(crate) spills: EnumCounters<Spill>,
-    /// Shards that requests pass by from then on.
+    /// The number of shards that requests avoid from then on.
     pub(crate) ejections: EnumCounters<Ejection>,
     to_lane: IntCounter,
     to_shard: IntCounter,

@@ -80,7 +80,7 @@ pub(crate) struct Picker<'a> {
     last: Option<SlotIndex>,
     /// A shard that may be unavailable, used if there is no other.
     last_resort: Option<Target>,
-    /// The reason why the first candidate, the Worker's pin, was passed by.
+    /// The reason why the first candidate, the Worker's pin, was avoided.
     passed: Option<Spill>,
     spilled: bool,
 }

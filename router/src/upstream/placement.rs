@@ -77,7 +77,7 @@ impl Placements {
     /// Records that the shard has said that the revision runs in a lane.
     pub(crate) fn moved_to_lane(&mut self, digest: &RevisionDigest, now: Instant) {
         let (entry, _) = self.entry(digest, now);
-        entry.told_again(now);
+        entry.renew(now);
     }
 
     /// Records that a lane has said that the revision runs on its shard.
@@ -114,7 +114,7 @@ impl Placements {
 }
 
 impl Entry {
-    fn told_again(&mut self, now: Instant) {
+    fn renew(&mut self, now: Instant) {
         if now < self.until {
             // The request was sent before the entry was made.
             return;
@@ -241,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_sent_back_and_forth_is_told_to_stay() {
-        let told = |from: [bool; 3]| {
+    fn a_request_that_is_sent_back_and_forth_must_stay() {
+        let moves = |from: [bool; 3]| {
             let mut moves = Moves::default();
             from.map(|from_lane| moves.follow(from_lane))
         };
-        assert_eq!(told([false, true, true]), [Some(Move::Lane), Some(Move::Stay), None]);
-        assert_eq!(told([true, false, true]), [Some(Move::Shard), Some(Move::Stay), None]);
+        assert_eq!(moves([false, true, true]), [Some(Move::Lane), Some(Move::Stay), None]);
+        assert_eq!(moves([true, false, true]), [Some(Move::Shard), Some(Move::Stay), None]);
     }
 }

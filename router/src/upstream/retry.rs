@@ -27,12 +27,16 @@
 //!
 //! Pure.
 
-use std::time::{Duration, Instant};
+mod budget;
+
+use std::time::Instant;
 
 use http::Method;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::upstream::health::ConnectFailure;
+
+pub(crate) use budget::Budget;
 
 /// The maximum number of attempts that reach a node, per request.
 const MAX_ATTEMPTS: u32 = 3;
@@ -48,11 +52,6 @@ const MAX_NODES_LOST: u32 = 1;
 /// The maximum number of attempts that reach no node. They cost next to nothing, but must end.
 const MAX_UNREACHABLE: u32 = 16;
 
-/// Retries may be this share of the requests of the last one to two windows, plus the floor.
-const BUDGET_SHARE: f64 = 0.2;
-const BUDGET_FLOOR: f64 = 256.0;
-const BUDGET_WINDOW: Duration = Duration::from_secs(5);
-
 /// The reason why an attempt has no reply.
 #[derive(Debug)]
 pub(crate) enum AttemptError {
@@ -66,7 +65,7 @@ pub(crate) enum AttemptError {
     Said(Failure),
     /// The connection or the stream broke, and the progress of the request is unknown.
     Lost,
-    /// Like `Lost`, for the second time on one node, of which no other process answers.
+    /// The second loss on one node, of which no other process answers.
     NodeLost,
     /// The shard is silent, and the request has left it.
     Unresponsive {
@@ -254,171 +253,5 @@ impl Attempts {
     }
 }
 
-/// The retries that a thread has left.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    began: Instant,
-    current: Window,
-    last: Window,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    requests: u64,
-    retries: u64,
-}
-
-impl Budget {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { began: now, current: Window::default(), last: Window::default() }
-    }
-
-    /// Counts a request.
-    pub(crate) fn request(&mut self, now: Instant) {
-        self.turn(now);
-        self.current.requests += 1;
-    }
-
-    /// Takes a retry, if there is one left.
-    fn take(&mut self, now: Instant) -> bool {
-        self.turn(now);
-        let requests = (self.current.requests + self.last.requests) as f64;
-        let retries = (self.current.retries + self.last.retries) as f64;
-        let left = retries < BUDGET_FLOOR + BUDGET_SHARE * requests;
-        self.current.retries += u64::from(left);
-        left
-    }
-
-    fn turn(&mut self, now: Instant) {
-        let age = now.saturating_duration_since(self.began);
-        if age >= BUDGET_WINDOW {
-            self.last = if age < 2 * BUDGET_WINDOW { self.current } else { Window::default() };
-            self.current = Window::default();
-            self.began = now;
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn retried(error: AttemptError, method: Method, replayable: bool) -> bool {
-        let now = Instant::now();
-        Attempts::new(Again::of(&method)).may_go_on(&error, replayable, &mut Budget::new(now), now)
-    }
-
-    fn said(code: FailureCode) -> AttemptError {
-        AttemptError::Said(Failure::new(code, Phase::Admission, ""))
-    }
-
-    #[test]
-    fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
-        assert!(retried(AttemptError::Unreachable(ConnectFailure::Refused), Method::POST, true));
-        assert!(retried(AttemptError::Unresponsive { sent: false }, Method::POST, true));
-        assert!(retried(AttemptError::Full, Method::POST, true));
-        assert!(retried(said(FailureCode::Moved), Method::POST, true));
-        assert!(retried(AttemptError::NotBegun, Method::POST, true));
-        assert!(retried(said(FailureCode::Draining), Method::POST, true));
-        assert!(retried(said(FailureCode::Overloaded), Method::POST, true));
-    }
-
-    #[test]
-    fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
-        for (method, expected) in [
-            (Method::GET, true),
-            (Method::PUT, true),
-            (Method::POST, false),
-            (Method::PATCH, false),
-        ] {
-            assert_eq!(retried(AttemptError::Lost, method.clone(), true), expected, "{method}");
-            assert_eq!(
-                retried(AttemptError::Unresponsive { sent: true }, method.clone(), true),
-                expected,
-                "{method}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_body_that_is_gone_cannot_be_sent_again() {
-        assert!(!retried(AttemptError::NotBegun, Method::GET, false));
-        assert!(!retried(said(FailureCode::Draining), Method::GET, false));
-    }
-
-    #[test]
-    fn the_workers_own_failures_are_the_answer() {
-        for code in [
-            FailureCode::WorkerException,
-            FailureCode::CpuLimitExceeded,
-            FailureCode::NoResponse,
-            FailureCode::WorkerQuarantined,
-        ] {
-            assert!(!retried(said(code), Method::GET, true));
-            assert_eq!(said(code).into_failure().code, code);
-        }
-        assert!(!retried(AttemptError::Silent, Method::GET, true));
-    }
-
-    #[test]
-    fn the_third_attempt_that_reaches_a_node_is_the_last() {
-        let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        let mut after = |error| attempts.may_go_on(&error, true, &mut budget, now);
-        assert!(after(AttemptError::Lost));
-        assert!(after(AttemptError::Unreachable(ConnectFailure::Silent)));
-        assert!(after(AttemptError::NotBegun));
-        assert!(!after(AttemptError::NotBegun));
-    }
-
-    #[test]
-    fn a_request_that_has_lost_two_nodes_gets_no_third() {
-        let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
-        assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
-    }
-
-    #[test]
-    fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
-        let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        let left = || AttemptError::Unresponsive { sent: true };
-        assert!(attempts.may_go_on(&left(), true, &mut budget, now));
-        assert!(!attempts.may_be_made_again(&left()), "it leaves one");
-        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
-        for error in [left(), AttemptError::Lost] {
-            assert!(!attempts.may_be_made_again(&error));
-        }
-        assert!(!Attempts::new(Again::Never).may_go_on(&left(), true, &mut budget, now));
-    }
-
-    #[test]
-    fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
-        let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        assert!(!attempts.depends_on_node(&AttemptError::Lost));
-        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
-        assert!(attempts.depends_on_node(&AttemptError::Lost));
-        assert!(attempts.may_go_on(&AttemptError::NodeLost, true, &mut budget, now));
-        assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
-        assert!(!Attempts::new(Again::Never).depends_on_node(&AttemptError::Lost));
-        assert!(!retried(AttemptError::NodeLost, Method::POST, true));
-    }
-
-    #[test]
-    fn no_caller_hears_that_a_worker_has_moved() {
-        assert_eq!(said(FailureCode::Moved).into_failure().code, FailureCode::NoNode);
-    }
-
-    #[test]
-    fn the_budget_is_a_share_of_recent_requests_and_a_floor() {
-        let now = Instant::now();
-        let mut budget = Budget::new(now);
-        (0..1000).for_each(|_| budget.request(now));
-        let taken = |budget: &mut Budget, now| (0..10_000).take_while(|_| budget.take(now)).count();
-        assert_eq!(taken(&mut budget, now), 256 + 200);
-        assert_eq!(taken(&mut budget, now + BUDGET_WINDOW), 0, "the last window still counts");
-        assert_eq!(taken(&mut budget, now + 3 * BUDGET_WINDOW), 256);
-    }
-}
+mod tests;

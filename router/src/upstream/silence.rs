@@ -61,7 +61,7 @@ pub(crate) async fn node_answers(links: &Links, view: &Table, silent: &Link) -> 
 fn others(links: &Links, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
     let node = &silent.shard().node;
     let others = view.processes_of(node).filter(|shard| *shard != silent.shard());
-    others.map(|shard| links.to(shard)).filter(|link| !link.is_passed_by()).take(ASKED).collect()
+    others.map(|shard| links.to(shard)).filter(|link| !link.is_avoided()).take(ASKED).collect()
 }
 
 async fn any_answers(links: Vec<Rc<Link>>) -> bool {

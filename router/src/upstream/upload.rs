@@ -62,7 +62,7 @@ pub(crate) struct Upload {
 struct State {
     source: Box<dyn Source>,
     limit: u64,
-    seen: u64,
+    received: u64,
     ended: bool,
     /// There will be no further attempt.
     settled: bool,
@@ -81,18 +81,18 @@ impl Upload {
     ///
     /// # Arguments
     /// * `limit`: the maximum size, in bytes.
-    /// * `seen`: the size of what has arrived already, in bytes.
+    /// * `received`: the size of what has arrived already, in bytes.
     /// * `memory`: the memory that a client's body needs in transit.
     pub(crate) fn new(
         source: Box<dyn Source>,
         limit: u64,
-        seen: u64,
+        received: u64,
         memory: Option<Hold>,
     ) -> Self {
         let state = State {
             source,
             limit,
-            seen,
+            received,
             ended: false,
             settled: false,
             kept: Some(Vec::new()),
@@ -150,11 +150,11 @@ impl State {
                     break;
                 }
             };
-            self.seen += piece.len() as u64;
-            if self.seen > self.limit {
+            self.received += piece.len() as u64;
+            if self.received > self.limit {
                 return Poll::Ready(Some(Err(self.fail(too_large(self.limit)))));
             }
-            if self.seen > KEPT as u64 || !self.has_room_for(piece.len()) {
+            if self.received > KEPT as u64 || !self.has_room_for(piece.len()) {
                 self.kept = None;
             }
             if let Some(kept) = &mut self.kept {

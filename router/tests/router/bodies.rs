@@ -121,7 +121,7 @@ fn trickle() -> impl futures::Stream<Item = Bytes> + Send + Sync {
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_is_told_so_and_holds_nothing() {
+async fn a_body_that_trickles_is_refused_and_holds_nothing() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = impatient(&node).await;
     for (length, name) in [(None, "streamed"), (Some(100), "short")] {

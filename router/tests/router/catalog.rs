@@ -29,7 +29,7 @@ async fn serving_goes_on_without_the_catalog_and_catches_up_when_it_is_back() {
     for _ in 0..10 {
         assert_eq!(client.get("/").await.status, 200);
     }
-    eventually("the loss to be told", || connected(&scenario) == 0.0).await;
+    eventually("the disconnection to be reported", || connected(&scenario) == 0.0).await;
 
     scenario.catalog = stopped.start();
     scenario

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, raw, streamed};
 
 #[tokio::test]
-async fn nonsense_is_a_bad_request_and_hurts_nobody_else() {
+async fn a_malformed_request_is_refused_and_affects_no_other() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
@@ -60,15 +60,15 @@ async fn a_request_may_come_a_byte_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_to_be_told_to_continue_is() {
+async fn a_client_that_expects_100_continue_gets_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     let head = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut told = [0; 25];
-    stream.read_exact(&mut told).await.unwrap();
-    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut interim = [0; 25];
+    stream.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(b"abc").await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -130,19 +130,18 @@ async fn a_drain_loses_no_request() {
     }
     drained.await.unwrap();
     scenario.join().await;
-    assert!(TcpStream::connect(addr).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(addr).await.is_err(), "the listener is open");
 }
 
 #[tokio::test]
-async fn who_has_connected_before_a_router_leaves_may_still_ask() {
+async fn a_client_that_has_connected_before_a_router_leaves_may_still_send_a_request() {
     let node = Node::start("n1", Behaviour::Echo);
     for http2 in [false, true] {
         let mut scenario = Scenario::with(&[&node]).await;
         let addr = scenario.addr();
         let stream = TcpStream::connect(addr).await.unwrap();
         let drained = tokio::spawn(scenario.signal().drain());
-        eventually("nobody to be let in any more", || std::net::TcpStream::connect(addr).is_err())
-            .await;
+        eventually("the listener to close", || std::net::TcpStream::connect(addr).is_err()).await;
         let mut client =
             if http2 { Client::http2_on(stream).await } else { Client::http1_on(stream).await };
         assert_eq!(client.get("/").await.status, 200);

@@ -5,7 +5,9 @@ mod catalog;
 mod client;
 mod internal;
 mod node;
+mod shard;
 mod tls;
+pub(crate) mod websocket;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -21,7 +23,8 @@ use tenon_router::{Config, Pace, Router};
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
 pub(crate) use internal::{InternalCaller, head};
-pub(crate) use node::{BYE, Behaviour, Node, Process, WELCOME};
+pub(crate) use node::{Node, Process};
+pub(crate) use shard::{BYE, Behaviour, WELCOME};
 pub(crate) use tls::{Authority, Door};
 
 /// No operation here takes this long unless it is broken.
@@ -31,7 +34,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(started.elapsed() < DEADLINE, "{what} did not come about");
+        assert!(started.elapsed() < DEADLINE, "timed out waiting for {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -151,10 +154,12 @@ impl Scenario {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);
         let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
-        let wanted = metrics.iter().filter(|metric| {
+        let matching = metrics.iter().filter(|metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         });
-        wanted.map(|metric| metric.get_counter().get_value() + metric.get_gauge().get_value()).sum()
+        matching
+            .map(|metric| metric.get_counter().get_value() + metric.get_gauge().get_value())
+            .sum()
     }
 }
 

@@ -116,8 +116,8 @@ async fn the_path_that_is_matched_is_the_one_that_the_worker_sees() {
             "/x/.%2E/admin/secret",
         ] {
             let answer = client.get(path).await;
-            assert_eq!(answer.header("told-worker"), "shop/admin", "{path}");
-            assert_eq!(answer.header("told-url"), "http://shop/admin/secret", "{path}");
+            assert_eq!(answer.header("observed-worker"), "shop/admin", "{path}");
+            assert_eq!(answer.header("observed-url"), "http://shop/admin/secret", "{path}");
         }
     }
 }
@@ -152,7 +152,7 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
     }
     eventually("the crowd to be counted", || memory(&scenario) > 0.0).await;
     assert!(memory(&scenario) <= MEMORY as f64, "{}", memory(&scenario));
-    eventually("some to be hung up on", || {
+    eventually("some connections to be closed", || {
         scenario.metric("tenon_router_connections_shed_total", None) > 0.0
     })
     .await;
@@ -212,7 +212,7 @@ async fn bodies_that_never_come_hold_no_permits() {
 async fn one_address_leaves_memory_for_the_next() {
     let node = Node::start("n1", Behaviour::Hang);
     let scenario = small(&node).await;
-    // Each connection has a request in hand, and cannot be ended for another.
+    // Each connection has a request in flight, and cannot be ended for another.
     let mut crowd = Vec::new();
     for _ in 0..300 {
         let mut stream = from(2, scenario.addr()).await;
@@ -284,7 +284,7 @@ async fn tunnels_that_idle_leave_descriptors_for_the_next() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_is_bounded() {
+async fn the_memory_of_an_unread_answer_is_bounded() {
     let node = Node::start("n1", Behaviour::Endless);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
@@ -325,24 +325,24 @@ async fn answers_that_many_addresses_leave_unread_leave_memory_for_the_next() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
-        tokio::time::timeout(DEADLINE, served).await.expect("there to be room");
+        tokio::time::timeout(DEADLINE, served).await.expect("the client to be served");
     }
     assert!(memory(&scenario) <= MEMORY as f64);
 }
 
-/// Whether a client of that address is answered.
+/// Returns whether a client of that address is answered.
 async fn is_served(last: u8, addr: SocketAddr) -> bool {
     let mut stream = from(last, addr).await;
-    let asked =
+    let response =
         stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await;
     let mut answer = Vec::new();
-    asked.is_ok()
+    response.is_ok()
         && stream.read_to_end(&mut answer).await.is_ok()
         && answer.starts_with(b"HTTP/1.1 200")
 }
 
 #[tokio::test]
-async fn a_web_socket_that_nobody_reads_is_bounded() {
+async fn the_memory_of_an_unread_web_socket_is_bounded() {
     let node = Node::start("n1", Behaviour::Flood);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
@@ -352,7 +352,7 @@ async fn a_web_socket_that_nobody_reads_is_bounded() {
         crowd.push(stream);
     }
     // Without unread data each connection is charged with its base only.
-    eventually("what is unread to be counted", || memory(&scenario) > 2_000_000.0).await;
+    eventually("unread data to be counted", || memory(&scenario) > 2_000_000.0).await;
     assert!(memory(&scenario) <= MEMORY as f64);
     eventually("some to be ended", || scenario.metric("tenon_router_tunnels", None) < 40.0).await;
     node.behave(Behaviour::Echo);

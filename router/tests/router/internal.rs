@@ -8,7 +8,7 @@ use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, ResponseHead, Scheduled, Servi
 
 use crate::harness::{Behaviour, InternalCaller, Node, Scenario, eventually, head, worker};
 
-fn told(answer: &ResponseHead, name: &str) -> String {
+fn header_value(answer: &ResponseHead, name: &str) -> String {
     let header = answer.headers.iter().find(|header| header.name == name);
     String::from_utf8(header.unwrap_or_else(|| panic!("no {name}: {answer:?}")).value.to_vec())
         .unwrap()
@@ -22,9 +22,9 @@ async fn a_worker_is_called_by_its_name_and_the_router_knows_what_serves_it() {
     let called = InvokeHead { method: "POST".into(), body: "small".into(), ..head("shop/cart") };
     let answer = caller.call(called, stream::empty()).await.unwrap();
     assert_eq!((answer.status, &answer.body[..]), (200, &b"small"[..]));
-    assert_eq!(told(&answer, "told-worker"), "shop/cart");
-    assert_eq!(told(&answer, "told-request-id"), "call-1");
-    assert_eq!(told(&answer, "told-depth"), "1");
+    assert_eq!(header_value(&answer, "observed-worker"), "shop/cart");
+    assert_eq!(header_value(&answer, "observed-request-id"), "call-1");
+    assert_eq!(header_value(&answer, "observed-depth"), "1");
     assert_eq!(node.last_head().digest, vec![7; 32]);
     eventually("the count", || scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0)
         .await;
@@ -75,12 +75,15 @@ async fn a_call_is_tried_elsewhere_as_a_request_is() {
     let caller = InternalCaller::of(scenario.router().internal_addr());
     for _ in 0..5 {
         let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
-        assert_eq!(told(&caller.call(called, stream::empty()).await.unwrap(), "told-node"), "n2");
+        assert_eq!(
+            header_value(&caller.call(called, stream::empty()).await.unwrap(), "observed-node"),
+            "n2"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_failure_is_told_as_the_node_told_it() {
+async fn a_failure_is_passed_on_as_the_node_sent_it() {
     let node = Node::start("n1", Behaviour::Fail(FailureCode::CpuLimitExceeded));
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -147,7 +150,7 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
     };
     let other = loop {
         let answer = caller.call(event(), stream::empty()).await.unwrap();
-        if told(&answer, "told-node") == "n1" {
+        if header_value(&answer, "observed-node") == "n1" {
             break node.invocations();
         }
         // The Worker is pinned to the other node, so this one becomes the only one.

@@ -23,10 +23,10 @@ async fn pinned_first() -> (Scenario, Node, Node) {
 async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<FullResponse> {
     node.behave(Behaviour::Hang);
     let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || node.invocations() == 1).await;
     node.kill();
-    asked
+    response
 }
 
 fn moves(scenario: &Scenario, to: &str) -> usize {
@@ -40,7 +40,7 @@ async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_ther
     let mut client = scenario.client().await;
     for _ in 0..40 {
         let answer = client.post("/", "x").await;
-        assert_eq!((answer.header("told-node"), &answer.body[..]), (first.name(), &b"x"[..]));
+        assert_eq!((answer.header("observed-node"), &answer.body[..]), (first.name(), &b"x"[..]));
         assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     }
     assert_eq!(first.in_lanes(), 40);
@@ -98,12 +98,12 @@ async fn a_worker_that_is_promoted_is_followed_to_its_shard() {
     client.get("/").await;
     first.behave(Behaviour::Echo);
     first.lanes().iter().for_each(|lane| lane.behave(MOVED));
-    let asked = first.in_lanes();
+    let invocations = first.in_lanes();
     for _ in 0..10 {
         let answer = client.post("/", "x").await;
         assert_eq!((answer.status.as_u16(), answer.header("tenon-shard")), (200, "0"));
     }
-    assert!(first.in_lanes() <= asked + 1, "it was forgotten at once");
+    assert!(first.in_lanes() <= invocations + 1, "it was forgotten at once");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_request_that_is_sent_back_and_forth_stays_in_a_lane() {
     let mut client = scenario.client().await;
     for _ in 0..3 {
         let answer = client.post("/", "x").await;
-        assert_eq!((answer.header("told-node"), &answer.body[..]), (first.name(), &b"x"[..]));
+        assert_eq!((answer.header("observed-node"), &answer.body[..]), (first.name(), &b"x"[..]));
         assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     }
     assert_eq!(moves(&scenario, "lane") + moves(&scenario, "shard"), 6, "two for each");
@@ -121,19 +121,19 @@ async fn a_request_that_is_sent_back_and_forth_stays_in_a_lane() {
 }
 
 #[tokio::test]
-async fn a_worker_that_nobody_on_its_node_runs_goes_to_another_node() {
+async fn a_worker_that_no_process_of_its_node_runs_goes_to_another_node() {
     let (scenario, mut first, second) = pinned_first().await;
     first.processes().for_each(|process| process.behave(MOVED));
     let answer = scenario.client().await.post("/", "x").await;
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
 }
 
 #[tokio::test]
 async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_its_node() {
     let (scenario, mut first, second) = pinned_first().await;
-    let asked = lose_shard(&scenario, &mut first).await;
-    let answer = asked.await.unwrap();
-    assert_eq!(answer.header("told-node"), first.name());
+    let response = lose_shard(&scenario, &mut first).await;
+    let answer = response.await.unwrap();
+    assert_eq!(answer.header("observed-node"), first.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     let ran = first.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
     assert!(ran.last_head().stay, "the lane is to run it");
@@ -144,9 +144,9 @@ async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_its_node() {
 async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
     let (scenario, mut first, mut second) = pinned_first().await;
     first.lanes().iter_mut().for_each(|lane| lane.kill());
-    let asked = lose_shard(&scenario, &mut first).await;
-    let answer = asked.await.unwrap();
-    assert_eq!(answer.header("told-node"), second.name());
+    let response = lose_shard(&scenario, &mut first).await;
+    let answer = response.await.unwrap();
+    assert_eq!(answer.header("observed-node"), second.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     let ran = second.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
     assert!(ran.last_head().stay, "the lane is to run it");
@@ -157,9 +157,9 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
 async fn a_request_that_its_node_has_no_room_to_repeat_goes_to_another_node() {
     let (scenario, mut first, mut second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Refuse(FailureCode::Overloaded)));
-    let asked = lose_shard(&scenario, &mut first).await;
-    let answer = asked.await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    let response = lose_shard(&scenario, &mut first).await;
+    let answer = response.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
     assert_eq!((first.in_lanes(), second.in_lanes(), second.invocations()), (1, 1, 0));
     assert!(second.lanes().iter().any(|lane| lane.invocations() == 1 && lane.last_head().stay));
 }
@@ -168,12 +168,12 @@ async fn a_request_that_its_node_has_no_room_to_repeat_goes_to_another_node() {
 async fn a_request_that_is_repeated_on_a_node_that_dies_slowly_survives_it() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
-    let asked = lose_shard(&scenario, &mut first).await;
+    let response = lose_shard(&scenario, &mut first).await;
     eventually("its repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().sort_by_key(|lane| lane.invocations());
     first.lanes().iter_mut().for_each(|lane| lane.kill());
-    let answer = asked.await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    let answer = response.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
     assert_eq!((second.invocations(), second.in_lanes()), (0, 1));
 }
 
@@ -181,8 +181,8 @@ async fn a_request_that_is_repeated_on_a_node_that_dies_slowly_survives_it() {
 async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_the_only_node() {
     let mut node = Node::with_lanes("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let asked = lose_shard(&scenario, &mut node).await;
-    let answer = asked.await.unwrap();
+    let response = lose_shard(&scenario, &mut node).await;
+    let answer = response.await.unwrap();
     assert_eq!(answer.status, 200);
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
 }
@@ -209,13 +209,13 @@ async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
     first.lanes()[0].kill();
     let lane = &mut first.lanes()[1];
     lane.behave(Behaviour::Hang);
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || lane.invocations() == 2).await;
     lane.end();
     lane.behave(Behaviour::Echo);
     lane.succeed();
-    let answer = asked.await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    let answer = response.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
     assert!(first.lanes()[1].last_head().stay, "the lane asks the supervisor first");
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
@@ -224,10 +224,10 @@ async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
 async fn what_has_ended_a_shard_and_a_lane_ends_no_more() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
-    let asked = lose_shard(&scenario, &mut first).await;
+    let response = lose_shard(&scenario, &mut first).await;
     eventually("its repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().iter_mut().find(|lane| lane.invocations() == 1).unwrap().kill();
-    let answer = asked.await.unwrap();
+    let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (502, "node_lost".into()));
     assert_eq!((second.invocations(), first.in_lanes(), second.in_lanes()), (0, 1, 0));
 }
@@ -237,15 +237,15 @@ async fn a_revision_in_quarantine_is_asked_for_nowhere_else() {
     let (scenario, mut first, second) = pinned_first().await;
     let quarantined = Behaviour::Refuse(FailureCode::WorkerQuarantined);
     first.processes().for_each(|process| process.behave(quarantined.clone()));
-    let asked = lose_shard(&scenario, &mut first).await;
-    let answer = asked.await.unwrap();
+    let response = lose_shard(&scenario, &mut first).await;
+    let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "worker_quarantined".into()));
     assert!(answer.headers.contains_key("retry-after"));
     assert_eq!((second.invocations(), second.in_lanes(), first.in_lanes()), (0, 0, 1));
 }
 
 #[tokio::test]
-async fn a_lane_that_is_being_restarted_is_passed_by_for_another_of_its_node() {
+async fn a_request_avoids_a_lane_that_restarts_for_another_of_its_node() {
     let (scenario, mut first, _second) = pinned_first().await;
     first.behave(MOVED);
     let mut client = scenario.client().await;
@@ -253,6 +253,6 @@ async fn a_lane_that_is_being_restarted_is_passed_by_for_another_of_its_node() {
     first.lanes().iter_mut().find(|lane| lane.invocations() == 1).unwrap().kill();
     for _ in 0..5 {
         let answer = client.post("/", "x").await;
-        assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+        assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
     }
 }

@@ -19,3 +19,4 @@ mod routing;
 mod silence;
 mod tls;
 mod tunnel;
+mod websocket_handshake;

@@ -16,12 +16,12 @@ async fn pinned_first(behaviour: Behaviour) -> (Scenario, Node, Node) {
 }
 
 #[tokio::test]
-async fn a_node_that_nobody_listens_on_is_passed_by_and_then_ejected() {
+async fn a_node_without_a_listener_is_avoided_and_then_ejected() {
     let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
     first.kill();
     let mut client = scenario.client().await;
     for _ in 0..5 {
-        assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+        assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
     }
     assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
     assert_eq!(
@@ -49,7 +49,7 @@ async fn an_ejected_node_is_used_again_once_it_is_back() {
     }
     assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
     let back = Node::start_at(&name, Behaviour::Echo, addr);
-    while client.get("/").await.header("told-node") != back.name() {
+    while client.get("/").await.header("observed-node") != back.name() {
         tokio::task::yield_now().await;
     }
     assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 0.0);
@@ -61,7 +61,7 @@ async fn a_node_that_drains_hands_the_request_on_and_is_left_alone() {
     first.behave(Behaviour::Refuse(FailureCode::Draining));
     let mut client = scenario.client().await;
     for _ in 0..5 {
-        assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+        assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
     }
     assert_eq!(first.invocations(), 1, "it has said so once");
     assert_eq!(scenario.metric("tenon_router_spills_total", Some("draining")), 5.0);
@@ -77,7 +77,7 @@ async fn a_node_that_the_catalog_says_drains_is_not_asked_at_all() {
     scenario.catalog.change(WatchResponse { nodes: vec![entry], ..Default::default() });
     let pinned = || scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     eventually("the Worker to move", || &*pinned().node == second.name()).await;
-    assert_eq!(client.get("/").await.header("told-node"), second.name());
+    assert_eq!(client.get("/").await.header("observed-node"), second.name());
     assert_eq!(first.invocations(), 1);
 }
 
@@ -86,7 +86,7 @@ async fn an_overloaded_node_spills_and_an_overloaded_pool_says_so() {
     let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Refuse(FailureCode::Overloaded));
     let mut client = scenario.client().await;
-    assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+    assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
     assert_eq!(scenario.metric("tenon_router_spills_total", Some("overloaded")), 1.0);
     second.behave(Behaviour::Refuse(FailureCode::Overloaded));
     let answer = client.post("/", "x").await;
@@ -99,10 +99,10 @@ async fn an_idempotent_request_survives_the_death_of_its_node() {
     let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Hang);
     let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
     first.kill();
-    assert_eq!(asked.await.unwrap().header("told-node"), second.name());
+    assert_eq!(response.await.unwrap().header("observed-node"), second.name());
     assert_eq!(scenario.metric("tenon_router_retries_total", Some("node_lost")), 1.0);
 }
 
@@ -110,10 +110,10 @@ async fn an_idempotent_request_survives_the_death_of_its_node() {
 async fn any_other_request_that_may_have_run_is_not_run_twice() {
     let (scenario, mut first, second) = pinned_first(Behaviour::Hang).await;
     let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.post("/", "x").await });
+    let response = tokio::spawn(async move { client.post("/", "x").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
     first.kill();
-    let answer = asked.await.unwrap();
+    let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (502, "node_lost".into()));
     assert_eq!(second.invocations(), 0);
 }
@@ -138,9 +138,9 @@ async fn a_node_that_dies_in_the_middle_of_a_response_breaks_it_off() {
 async fn a_client_that_leaves_ends_its_invocation() {
     let (scenario, first, _second) = pinned_first(Behaviour::Hang).await;
     let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
-    asked.abort();
+    response.abort();
     eventually("the invocation to end", || first.dropped() == 1).await;
 }
 

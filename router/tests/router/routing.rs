@@ -8,7 +8,7 @@ use tenon_proto::id::WorkerId;
 use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, worker};
 
 #[tokio::test]
-async fn a_worker_is_told_the_request_and_answers_it() {
+async fn a_worker_receives_the_request_and_answers_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
@@ -19,10 +19,10 @@ async fn a_worker_is_told_the_request_and_answers_it() {
         let answer = client.send(request.body(full("hello")).unwrap()).await.unwrap();
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"hello"[..]));
         for (name, value) in [
-            ("told-worker", "shop/cart"),
-            ("told-method", "POST"),
-            ("told-url", "http://shop/a/b?c=d"),
-            ("told-request-id", "r-7"),
+            ("observed-worker", "shop/cart"),
+            ("observed-method", "POST"),
+            ("observed-url", "http://shop/a/b?c=d"),
+            ("observed-request-id", "r-7"),
             ("echo-x-request-id", "r-7"),
             ("echo-host", "shop"),
             ("echo-x-own", "1"),
@@ -69,7 +69,7 @@ async fn a_workers_failure_has_its_own_code() {
 }
 
 #[tokio::test]
-async fn who_asks_learns_which_node_it_was_and_others_do_not() {
+async fn only_a_request_for_debug_headers_gets_the_name_of_the_node() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario =
         Scenario::with_options(&[&node], Options { debug_headers: false, ..Default::default() })
@@ -79,11 +79,11 @@ async fn who_asks_learns_which_node_it_was_and_others_do_not() {
     assert!(plain.headers.keys().all(|name| !name.as_str().starts_with("tenon-")), "{plain:?}");
     let request =
         client.request(Method::GET, "/").header("tenon-debug", "1").body(full("")).unwrap();
-    let asked = client.send(request).await.unwrap();
-    assert_eq!(asked.header("tenon-worker"), "shop/cart");
-    assert_eq!(asked.header("tenon-node"), "n1");
-    assert_eq!(asked.header("tenon-shard"), "0");
-    assert_eq!(asked.header("tenon-request-id"), asked.header("told-request-id"));
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.header("tenon-worker"), "shop/cart");
+    assert_eq!(answer.header("tenon-node"), "n1");
+    assert_eq!(answer.header("tenon-shard"), "0");
+    assert_eq!(answer.header("tenon-request-id"), answer.header("observed-request-id"));
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn a_change_of_the_catalog_is_a_change_of_the_routes() {
     eventually("two routes", || scenario.metric("tenon_router_routes", None) == 2.0).await;
     let request =
         http::Request::builder().uri("/").header("host", "TILL:80").body(full("")).unwrap();
-    assert_eq!(client.send(request).await.unwrap().header("told-worker"), "shop/till");
+    assert_eq!(client.send(request).await.unwrap().header("observed-worker"), "shop/till");
     let removed_workers = vec!["shop/cart".into()];
     scenario.catalog.change(WatchResponse { removed_workers, ..Default::default() });
     eventually("one route", || scenario.metric("tenon_router_routes", None) == 1.0).await;

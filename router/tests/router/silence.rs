@@ -55,21 +55,21 @@ async fn a_get_leaves_a_stopped_node_and_the_next_ones_pass_it_by_until_it_is_ba
     for start in [with_lanes, without_lanes] {
         let (scenario, mut first, second) = pinned_first(start).await;
         let mut client = scenario.client().await;
-        assert_eq!(client.get("/").await.header("told-node"), first.name());
+        assert_eq!(client.get("/").await.header("observed-node"), first.name());
         first.processes().for_each(|process| process.stop());
 
-        let asked = Instant::now();
+        let started = Instant::now();
         let answer = client.get("/").await;
-        assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
-        assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+        assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
+        assert!(started.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", started.elapsed());
         assert_eq!(scenario.metric("tenon_router_retries_total", Some("unresponsive")), 1.0);
         assert_eq!(silent(&scenario), 1.0);
         for _ in 0..5 {
-            assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+            assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
         }
 
         first.processes().for_each(|process| process.resume());
-        while client.post("/", "x").await.header("told-node") != first.name() {
+        while client.post("/", "x").await.header("observed-node") != first.name() {
             tokio::task::yield_now().await;
         }
         assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 0.0);
@@ -81,12 +81,12 @@ async fn what_may_have_begun_on_a_stopped_node_waits_for_it() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     first.processes().for_each(|process| process.stop());
     let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.post("/", "x").await });
+    let response = tokio::spawn(async move { client.post("/", "x").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
-    assert_eq!(scenario.client().await.post("/", "y").await.header("told-node"), second.name());
+    assert_eq!(scenario.client().await.post("/", "y").await.header("observed-node"), second.name());
     first.processes().for_each(|process| process.resume());
-    let answer = asked.await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    let answer = response.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
     assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0);
 }
 
@@ -102,7 +102,7 @@ async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
         (own, other) = (other, own);
     }
     own.stop();
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
     let mut client = scenario.client().await;
     // Longer than the node may take to answer.
@@ -115,7 +115,7 @@ async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
     }
     assert_eq!(other.invocations(), others, "the node's other lane has had them all");
     own.resume();
-    assert_eq!(asked.await.unwrap().status, 200);
+    assert_eq!(response.await.unwrap().status, 200);
     assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0);
     assert_eq!((own.invocations(), second.in_lanes()), (2, 0));
 }
@@ -141,7 +141,7 @@ async fn requests_wait_for_the_successors_of_lanes_that_were_silent_and_have_end
     let next = tokio::spawn(async move { client.post("/", "y").await });
     first.lanes().iter_mut().for_each(Process::succeed);
     let answer = next.await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
     assert_eq!(
         second.invocations() + second.in_lanes(),
         0,
@@ -156,10 +156,10 @@ async fn a_request_leaves_a_lane_whose_whole_node_is_stopped() {
     let mut client = scenario.client().await;
     client.get("/").await;
     first.processes().for_each(|process| process.stop());
-    let asked = Instant::now();
+    let started = Instant::now();
     let answer = client.get("/").await;
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
-    assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
+    assert!(started.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", started.elapsed());
     let ran = second.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
     assert!(ran.last_head().stay);
 }
@@ -169,13 +169,13 @@ async fn a_request_that_has_lost_a_shard_leaves_a_lane_whose_whole_node_is_stopp
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     first.processes().for_each(|process| process.behave(Behaviour::Hang));
     let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
     first.kill();
     eventually("its repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().iter_mut().for_each(|lane| lane.stop());
-    let answer = asked.await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    let answer = response.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
     assert_eq!(second.in_lanes(), 1);
 }
 
@@ -186,10 +186,10 @@ async fn a_request_waits_for_the_only_node_there_is() {
     let mut client = scenario.client().await;
     client.get("/").await;
     node.processes().for_each(|process| process.stop());
-    let asked = tokio::spawn(async move { client.get("/").await });
+    let response = tokio::spawn(async move { client.get("/").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
     node.processes().for_each(|process| process.resume());
-    assert_eq!(asked.await.unwrap().status, 200);
+    assert_eq!(response.await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -245,11 +245,11 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
     });
     eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
         .await;
-    let asked = Instant::now();
+    let started = Instant::now();
     let answer = scenario.client().await.post("/", "x").await;
     assert_eq!(answer.status, 200);
-    assert_ne!(answer.header("told-node"), pinned.name());
-    assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+    assert_ne!(answer.header("observed-node"), pinned.name());
+    assert!(started.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -260,14 +260,14 @@ async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more(
     let (scenario, first, second) = pinned_first(without_lanes).await;
     first.behave(Behaviour::Hang);
     let (answered_tx, mut answered_rx) = tokio::sync::mpsc::unbounded_channel();
-    let mut asked = tokio::task::JoinSet::new();
+    let mut requests = tokio::task::JoinSet::new();
     for _ in 0..=SHARE / STREAMS {
         let Client::Http2(sender) = Client::http2(scenario.addr()).await else { unreachable!() };
         for _ in 0..STREAMS {
             let (mut client, answered_tx) = (Client::Http2(sender.clone()), answered_tx.clone());
-            asked.spawn(async move {
+            requests.spawn(async move {
                 let answer = client.post("/", "x").await;
-                answered_tx.send(answer.header("told-node").to_owned()).unwrap();
+                answered_tx.send(answer.header("observed-node").to_owned()).unwrap();
             });
         }
     }
@@ -276,8 +276,8 @@ async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more(
         assert_eq!(answered.unwrap().unwrap(), second.name(), "whatever is over the share goes on");
     }
     assert_eq!(scenario.metric("tenon_router_inflight", None) as usize, SHARE);
-    asked.abort_all();
-    eventually("the share to be given back", || {
+    requests.abort_all();
+    eventually("the share to be returned", || {
         scenario.metric("tenon_router_inflight", None) == 0.0
     })
     .await;

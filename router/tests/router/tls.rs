@@ -60,11 +60,11 @@ async fn a_request_goes_from_an_operators_catalog_to_a_nodes_shard() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
     let answer = guarded.scenario.client().await.post("/", "x").await;
-    assert_eq!((answer.header("told-node"), &answer.body[..]), ("n0", &b"x"[..]));
+    assert_eq!((answer.header("observed-node"), &answer.body[..]), ("n0", &b"x"[..]));
 }
 
 #[tokio::test]
-async fn nodes_and_operators_come_by_the_internal_listener_and_nobody_else() {
+async fn the_internal_listener_admits_nodes_and_operators_only() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
     let addr = guarded.scenario.router().internal_addr();
@@ -101,7 +101,7 @@ async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_n
         let mut client = guarded.scenario.client().await;
         for _ in 0..5 {
             let answer = client.post("/", "x").await;
-            assert_eq!(answer.header("told-node"), guarded.nodes[1 - pinned].0.name());
+            assert_eq!(answer.header("observed-node"), guarded.nodes[1 - pinned].0.name());
         }
         assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", None), 1.0);
         assert_eq!(guarded.nodes[pinned].0.invocations(), 0);
@@ -116,17 +116,17 @@ async fn a_successor_that_shakes_no_hands_is_left_until_it_does() {
     let pinned = guarded.pinned();
     let [(first, door), (second, _)] = [pinned, 1 - pinned].map(|at| &guarded.nodes[at]);
     let mut client = guarded.scenario.client().await;
-    assert_eq!(client.post("/", "x").await.header("told-node"), first.name());
+    assert_eq!(client.post("/", "x").await.header("observed-node"), first.name());
     door.shut();
     let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
     eventually("the router to see it", || links() == 0.0).await;
     let answer = client.post("/", "x").await;
-    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
     assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", Some("unreachable")), 1.0);
     door.open();
     let ejected = || guarded.scenario.metric("tenon_router_ejected_shards", None);
     eventually("the successor to be found", || ejected() == 0.0).await;
-    assert_eq!(client.post("/", "x").await.header("told-node"), first.name());
+    assert_eq!(client.post("/", "x").await.header("observed-node"), first.name());
 }
 
 #[tokio::test]

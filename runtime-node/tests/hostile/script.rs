@@ -19,7 +19,7 @@
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
 //! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
-//! | `with:` | a file of `tests` that is added as a module |
+//! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
 //! | `revision:` | begins the entrypoint of another revision; requests go to each in turn |
 //! | `module:` | begins the module of that name; the lines before belong to the entrypoint |
 //! | `chain:` | adds that many modules, `chain/1.js` and so on, each of which imports the next |
@@ -64,9 +64,9 @@ pub(crate) struct Script {
 pub(crate) fn all(directory: &Path) -> Vec<Script> {
     let mut files: Vec<_> = directories(directory).flat_map(|family| files(&family)).collect();
     files.sort();
-    let shared = directory.parent().unwrap();
+    let shared = directory.join("../../web/tests/conformance");
     let parse = |file: &Path| {
-        Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap(), shared)
+        Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap(), &shared)
     };
     files.iter().map(|file| parse(file)).collect()
 }

@@ -17,7 +17,7 @@ pub enum Architecture {
     Pinned,
     /// One thread, to which other threads hand the Worker's requests.
     Handed,
-    /// Like pinned, in Tenon's own engine.
+    /// The same as pinned, in Tenon's own engine.
     Tenon,
 }
 

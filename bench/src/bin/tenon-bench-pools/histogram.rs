@@ -42,10 +42,10 @@ impl Histogram {
     /// Returns the upper end of the first bucket that at least `share` of the values do not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);
-        let mut seen = 0;
+        let mut cumulative = 0;
         let at = self.counts.iter().position(|count| {
-            seen += count;
-            seen >= rank
+            cumulative += count;
+            cumulative >= rank
         });
         Duration::from_nanos(at.map_or(0, upper_end))
     }

@@ -202,8 +202,8 @@ fn serve<S: Server + 'static>(
             asking.spawn_local(ask(Arc::clone(course), index, client, Rc::clone(&server)));
         }
         let mut all = Histogram::default();
-        while let Some(asked) = asking.join_next().await {
-            all.add(&asked.expect("a panic ends the process"));
+        while let Some(histogram) = asking.join_next().await {
+            all.add(&histogram.expect("a panic ends the process"));
         }
         all
     });

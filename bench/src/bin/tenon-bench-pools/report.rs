@@ -97,10 +97,10 @@ fn row(
         latencies.count().to_string(),
         format!("{:.0}", best.throughput),
         shared.map_or_else(String::new, |shared| format!("{:.2}", best.throughput / shared)),
-        shown(latencies.quantile(0.5)),
-        shown(latencies.quantile(0.99)),
-        shown(latencies.quantile(0.999)),
-        shown(least_cpu(rounds)),
+        format_duration(latencies.quantile(0.5)),
+        format_duration(latencies.quantile(0.99)),
+        format_duration(latencies.quantile(0.999)),
+        format_duration(least_cpu(rounds)),
         format!("{:.1} MiB", best.memory as f64 / f64::from(1 << 20)),
     ]
 }
@@ -116,7 +116,7 @@ fn least_cpu(rounds: &[Measurement]) -> Duration {
     least.expect("a contest has at least one round")
 }
 
-fn shown(duration: Duration) -> String {
+fn format_duration(duration: Duration) -> String {
     let micros = duration.as_secs_f64() * 1e6;
     if micros < 1_000.0 { format!("{micros:.1} µs") } else { format!("{:.1} ms", micros / 1e3) }
 }

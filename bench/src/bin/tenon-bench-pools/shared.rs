@@ -78,14 +78,14 @@ impl Held {
         let turn = self.pool.with(worker, |place| match place.idle.take() {
             Some(isolate) => Ok(isolate),
             None => {
-                let (given, gift) = oneshot::channel();
-                place.waiting.push_back(given);
-                Err(gift)
+                let (isolate_tx, isolate_rx) = oneshot::channel();
+                place.waiting.push_back(isolate_tx);
+                Err(isolate_rx)
             }
         });
         match turn {
             Ok(isolate) => isolate,
-            Err(gift) => gift.await.expect("the holder returns the isolate"),
+            Err(isolate_rx) => isolate_rx.await.expect("the holder returns the isolate"),
         }
     }
 

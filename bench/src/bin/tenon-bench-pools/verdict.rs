@@ -100,11 +100,12 @@ impl Run<'_> {
     fn locker(&self) -> Option<String> {
         let released = self.for_cpu((Warm, Pinned), (Warm, SharedReleased))?;
         let at_once = self.for_cpu((WarmAtOnce, Pinned), (WarmAtOnce, SharedReleased))?;
-        let shown = if released > at_once { ":" } else { ", although this run does not show it:" };
+        let evidence =
+            if released > at_once { ":" } else { ", although this run does not show it:" };
         Some(format!(
             "Sharing costs a short turn more than its lock. V8 optimises on another thread and requests an interrupt \
              of the isolate to install the code; its Locker clears the interrupts of an isolate each time it is \
-             acquired. With short turns the code is hardly ever installed, and JavaScript continues as bytecode{shown} \
+             acquired. With short turns the code is hardly ever installed, and JavaScript continues as bytecode{evidence} \
              pinned is {released:.2} times shared for a turn. If the running thread optimises, no interrupt can be \
              lost, and it is {at_once:.2} times: the cost of the lock, and of isolates that change cores."
         ))
@@ -175,7 +176,7 @@ mod tests {
             ((ComputeAnew, SharedHeld), taking(2_000.0)),
             ((ComputeAnew, Pinned), taking(1_600.0)),
         ]);
-        let [paragraph] = &of(&figures)[..] else { panic!("only one can be told of") };
+        let [paragraph] = &of(&figures)[..] else { panic!("there is one paragraph") };
         assert!(paragraph.contains("4.0 times shared, 5.0 times pinned"), "{paragraph}");
         assert!(paragraph.contains("2.0 times shared and 2.5 times pinned"), "{paragraph}");
         assert!(paragraph.contains("it would be 1.5"), "{paragraph}");
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_the_run_does_not_show_is_not_said_to_be_shown() {
-        let told = |shared| {
+        let paragraph_for = |shared| {
             let figures = Figures::from([
                 ((Warm, Pinned), taking(2.0)),
                 ((Warm, SharedReleased), taking(shared)),
@@ -192,7 +193,7 @@ mod tests {
             ]);
             of(&figures).concat()
         };
-        assert!(!told(6.0).contains("does not show"));
-        assert!(told(3.0).contains("does not show"));
+        assert!(!paragraph_for(6.0).contains("does not show"));
+        assert!(paragraph_for(3.0).contains("does not show"));
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn dashboard() -> Dashboard {
     .row("Traffic", traffic())
     .row("Threads", threads())
     .row("Ring", ring())
-    .row("Spills, retries and ejections", elsewhere())
+    .row("Spills, retries and ejections", redirected())
     .row("Clients", clients())
     .row("Catalog", catalog())
     .row("Process", process("router"))
@@ -144,7 +144,7 @@ fn ring() -> [Panel; 3] {
     ]
 }
 
-fn elsewhere() -> [Panel; 5] {
+fn redirected() -> [Panel; 5] {
     [
         Panel::areas(
             "Spills",

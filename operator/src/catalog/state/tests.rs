@@ -88,7 +88,7 @@ fn a_watcher_of_nothing_gets_the_end_of_an_empty_snapshot() {
 }
 
 #[test]
-fn a_change_that_changes_nothing_is_not_told() {
+fn a_change_without_effect_is_not_sent() {
     let mut state = State::new("e".into());
     assert!(set(&mut state, "cart", 1));
     assert!(!set(&mut state, "cart", 1));

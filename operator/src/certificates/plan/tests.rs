@@ -102,10 +102,11 @@ impl Installation {
                 .zip(&self.read)
                 .flat_map(|(role, read)| read.iter().map(move |it| (role, &it.0)))
         };
-        for (role, shown) in processes() {
+        for (role, presented) in processes() {
             for (other, trusts) in processes().filter(|(other, _)| *other != role) {
-                let seen = Bundle { authorities: trusts.authorities.clone(), ..shown.clone() };
-                let trusted = Identity::of(&seen, role, now);
+                let bundle =
+                    Bundle { authorities: trusts.authorities.clone(), ..presented.clone() };
+                let trusted = Identity::of(&bundle, role, now);
                 assert!(
                     trusted.is_ok(),
                     "at {} a {other} does not trust a {role}: {trusted:?}",

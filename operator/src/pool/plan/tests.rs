@@ -57,7 +57,7 @@ fn the_service_is_headless_and_has_a_port_for_each_shard() {
 #[test]
 fn lanes_follow_the_shards_and_there_may_be_none() {
     let mut pool = pool();
-    let told = |pool: &RuntimePool| {
+    let lanes_and_ports = |pool: &RuntimePool| {
         let node = node(pool);
         let lanes = node.args.unwrap().into_iter().find(|arg| arg.starts_with("--lanes"));
         let ports =
@@ -65,11 +65,11 @@ fn lanes_follow_the_shards_and_there_may_be_none() {
         (lanes.unwrap(), ports.filter(|(name, _)| name.starts_with("lane-")).collect::<Vec<_>>())
     };
     assert_eq!(
-        told(&pool),
+        lanes_and_ports(&pool),
         ("--lanes=2".to_owned(), vec![("lane-0".to_owned(), 7102), ("lane-1".to_owned(), 7103)])
     );
     (pool.spec.shards_per_node, pool.spec.lanes) = (MAX_SHARDS, MAX_LANES);
-    let (lanes, ports) = told(&pool);
+    let (lanes, ports) = lanes_and_ports(&pool);
     assert_eq!(
         (lanes.as_str(), ports.first(), ports.last()),
         (
@@ -80,7 +80,7 @@ fn lanes_follow_the_shards_and_there_may_be_none() {
         )
     );
     pool.spec.lanes = 0;
-    assert_eq!(told(&pool), ("--lanes=0".to_owned(), Vec::new()));
+    assert_eq!(lanes_and_ports(&pool), ("--lanes=0".to_owned(), Vec::new()));
 }
 
 /// The supervisor starts and ends its shards' processes, and must not see those of other
@@ -129,7 +129,7 @@ fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
 }
 
 #[test]
-fn a_node_shows_the_certificate_that_is_mounted_where_it_is_told() {
+fn a_node_presents_the_mounted_certificate() {
     let pod = |settings: &Settings| {
         children(&pool(), "tenon-system", settings, None).deployment.spec.template.spec.unwrap()
     };
@@ -150,7 +150,7 @@ fn a_node_shows_the_certificate_that_is_mounted_where_it_is_told() {
 }
 
 #[test]
-fn pods_are_pulled_placed_and_accounted_for_as_the_operator_is_told() {
+fn pods_are_pulled_and_placed_as_the_operators_arguments_say() {
     let plain = planned().deployment.spec.template.spec.unwrap();
     assert_eq!(
         (plain.service_account_name, plain.priority_class_name, plain.image_pull_secrets),
@@ -234,7 +234,7 @@ fn a_pod_is_not_killed_before_its_invocations_have_had_their_grace() {
 }
 
 #[test]
-fn nodes_are_told_which_networks_are_open() {
+fn the_open_networks_are_arguments_of_nodes() {
     let mut pool = pool();
     pool.spec.egress.allow_cidrs = vec!["10.1.0.0/16".to_owned(), "fd00:1::/32".to_owned()];
     pool.spec.egress.deny_cidrs = vec!["203.0.113.0/24".to_owned()];
@@ -251,7 +251,7 @@ fn nodes_are_told_which_networks_are_open() {
 }
 
 #[test]
-fn certificates_are_mounted_key_by_key_where_nodes_are_told_they_are() {
+fn certificates_are_mounted_key_by_key_in_the_nodes_tls_directory() {
     let mut pool = pool();
     pool.spec.egress = serde_json::from_value(json!({"caCertificates": [
         {"configMapKeyRef": {"name": "authorities", "key": "all.pem"}},
@@ -291,8 +291,11 @@ fn a_proxys_credentials_are_in_no_argument() {
     pool.spec.egress.proxy = Some(serde_json::from_value(proxy).unwrap());
     let node = node(&pool);
     let args = node.args.unwrap();
-    let told: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress")).collect();
-    assert_eq!(told, ["--egress-proxy=http://proxy.test:3128", "--egress-proxy-resolver=proxy"]);
+    let egress_args: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress")).collect();
+    assert_eq!(
+        egress_args,
+        ["--egress-proxy=http://proxy.test:3128", "--egress-proxy-resolver=proxy"]
+    );
     let secret = |variable: &str| {
         let env = node.env.as_ref().unwrap().iter().find(|env| env.name == variable).unwrap();
         env.value_from.clone().unwrap().secret_key_ref.unwrap()

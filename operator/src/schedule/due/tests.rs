@@ -29,8 +29,8 @@ fn claimed(mut worker: Worker, due: &Due) -> Worker {
     worker
 }
 
-/// Returns a Worker that was first seen at `since`.
-fn seen(crons: &[&str], since: &str) -> Worker {
+/// Returns a Worker that was first observed at `since`.
+fn observed(crons: &[&str], since: &str) -> Worker {
     let worker = worker(crons);
     let due = Due::of(&worker, at(since));
     assert!(due.calls.is_empty(), "what was before it was there is not called for");
@@ -43,7 +43,7 @@ fn times(due: &Due) -> Vec<String> {
 
 #[test]
 fn a_new_schedule_begins_when_it_is_seen() {
-    let worker = seen(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
+    let worker = observed(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:00Z"));
     assert_eq!(
         (due.claim, due.calls, due.next),
@@ -53,7 +53,7 @@ fn a_new_schedule_begins_when_it_is_seen() {
 
 #[test]
 fn a_time_is_called_for_when_it_has_come_and_not_again() {
-    let worker = seen(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
+    let worker = observed(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     assert!(Due::of(&worker, at("2026-11-21T18:39:59.999Z")).calls.is_empty());
     let due = Due::of(&worker, at("2026-11-21T18:40:00Z"));
     assert_eq!(times(&due), ["2026-11-21T18:40:00Z"]);
@@ -64,7 +64,7 @@ fn a_time_is_called_for_when_it_has_come_and_not_again() {
 
 #[test]
 fn a_new_leader_makes_the_missed_calls_within_the_window() {
-    let worker = seen(&["* * * * *"], "2026-11-21T18:35:12Z");
+    let worker = observed(&["* * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:38:20Z"));
     assert_eq!(
         times(&due),
@@ -75,7 +75,7 @@ fn a_new_leader_makes_the_missed_calls_within_the_window() {
 
 #[test]
 fn a_time_that_is_too_late_is_passed_over_and_reported_once() {
-    let worker = seen(&["* * * * *", "0 18 * * *"], "2026-11-21T17:35:12Z");
+    let worker = observed(&["* * * * *", "0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:35:30Z"));
     assert_eq!(times(&due).first().map(String::as_str), Some("2026-11-21T18:31:00Z"));
     assert_eq!(due.calls.len(), 5);
@@ -87,14 +87,14 @@ fn a_time_that_is_too_late_is_passed_over_and_reported_once() {
 
 #[test]
 fn a_time_at_the_very_beginning_of_the_window_is_not_too_late() {
-    let worker = seen(&["0 18 * * *"], "2026-11-21T17:35:12Z");
+    let worker = observed(&["0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:05:00Z"));
     assert_eq!((times(&due), due.passed_over.len()), (vec!["2026-11-21T18:00:00Z".to_owned()], 0));
 }
 
 #[test]
 fn a_schedule_that_is_gone_is_forgotten_and_its_neighbour_goes_on() {
-    let mut worker = seen(&["*/10 * * * *", "0 * * * *"], "2026-11-21T18:35:12Z");
+    let mut worker = observed(&["*/10 * * * *", "0 * * * *"], "2026-11-21T18:35:12Z");
     worker.spec.schedules.remove(0);
     let claim = Due::of(&worker, at("2026-11-21T18:36:00Z")).claim.unwrap();
     assert_eq!(claim.len(), 1);
@@ -115,13 +115,13 @@ fn a_worker_of_which_nothing_serves_is_not_called() {
 
 #[test]
 fn one_that_cannot_be_followed_does_not_stop_the_others() {
-    let worker = seen(&["61 * * * *", "*/10 * * * *"], "2026-11-21T18:35:12Z");
+    let worker = observed(&["61 * * * *", "*/10 * * * *"], "2026-11-21T18:35:12Z");
     assert_eq!(Due::of(&worker, at("2026-11-21T18:40:10Z")).calls.len(), 1);
 }
 
 #[test]
 fn a_clock_that_was_put_back_calls_for_nothing_twice() {
-    let worker = seen(&["* * * * *"], "2026-11-21T18:35:12Z");
+    let worker = observed(&["* * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:10Z"));
     let worker = claimed(worker, &due);
     let back = Due::of(&worker, at("2026-11-21T18:35:30Z"));
@@ -131,12 +131,12 @@ fn a_clock_that_was_put_back_calls_for_nothing_twice() {
 proptest! {
     /// Leaders look at arbitrary times, and some of them die before they write.
     #[test]
-    fn every_time_is_called_for_exactly_once_whoever_leads(
+    fn every_time_is_called_exactly_once_whichever_replica_leads(
         looks in prop::collection::vec((1_i64..280, any::<bool>()), 1..60),
         cron in prop::sample::select(vec!["* * * * *", "*/7 * * * *", "0,30 * * * *", "15 3 * * *"]),
     ) {
         let begin = at("2026-10-24T23:58:30Z");
-        let mut worker = seen(&[cron], "2026-10-24T23:58:30Z");
+        let mut worker = observed(&[cron], "2026-10-24T23:58:30Z");
         let (mut now, mut written_at, mut calls) = (begin, begin, Vec::new());
         for (seconds, writes) in looks {
             // Some leader writes within the catch-up window.

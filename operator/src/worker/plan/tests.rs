@@ -50,7 +50,7 @@ fn condition_of<'a>(plan: &'a Plan, type_: &str) -> &'a Condition {
         .conditions
         .iter()
         .find(|condition| condition.type_ == type_)
-        .expect("every condition is told")
+        .expect("every condition is present")
 }
 
 /// Returns the candidate after the plan was performed.
@@ -130,7 +130,7 @@ fn typescript_becomes_javascript_once_and_the_revision_has_it() {
 }
 
 #[test]
-fn a_syntax_error_is_told_with_its_place_and_the_last_good_revision_serves_on() {
+fn a_syntax_error_is_reported_with_its_position_and_the_last_good_revision_serves() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let good = done.apply.as_ref().unwrap().name_any();
@@ -227,7 +227,7 @@ fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
 }
 
 #[test]
-fn a_route_that_another_holds_is_told_with_its_holder() {
+fn a_route_of_another_worker_is_reported_with_its_holder() {
     let mut candidate = candidate(GOOD);
     candidate.routes[0].1 = Holder::Worker(WorkerId::new("shop", "older"));
     let plan = plan(&candidate, now());
@@ -237,7 +237,7 @@ fn a_route_that_another_holds_is_told_with_its_holder() {
 }
 
 #[test]
-fn a_host_of_another_namespace_is_told_with_its_owner() {
+fn a_host_of_another_namespace_is_reported_with_its_owner() {
     let mut candidate = candidate(GOOD);
     candidate.routes[0].1 = Holder::Worker(WorkerId::new("other", "older"));
     let taken = plan(&candidate, now());
@@ -265,15 +265,15 @@ fn old_revisions_go_and_the_serving_ones_stay() {
 fn the_fields_of_its_health_are_left_to_their_own_manager() {
     let first = candidate(GOOD);
     let settled = plan(&first, now());
-    let mut told = carried_out(first, settled);
-    let mut worker = (*told.worker).clone();
+    let mut candidate = carried_out(first, settled);
+    let mut worker = (*candidate.worker).clone();
     let status = worker.status.as_mut().unwrap();
     status
         .conditions
         .insert(0, condition(&[], "Healthy", false, "CrashLoopBackOff", "it fails", None, now()));
-    told.worker = Arc::new(worker);
-    assert!(plan(&told, now()).status.is_none());
-    let changed = plan(&with_code(told, BAD), now());
+    candidate.worker = Arc::new(worker);
+    assert!(plan(&candidate, now()).status.is_none());
+    let changed = plan(&with_code(candidate, BAD), now());
     assert!(
         changed.status.unwrap().conditions.iter().all(|condition| condition.type_ != "Healthy")
     );

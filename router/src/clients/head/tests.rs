@@ -38,7 +38,7 @@ fn with(headers: &str) -> String {
 }
 
 #[test]
-fn messages_are_told_apart_however_they_come() {
+fn messages_are_separated_however_they_are_split() {
     let sent = [
         "GET / HTTP/1.1\r\nHost: shop\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabc",

@@ -42,7 +42,7 @@ fn no_slot_has_more_than_a_tenth_above_its_share() {
 }
 
 #[test]
-fn the_shares_that_are_told_are_those_that_keys_find() {
+fn the_reported_shares_are_those_that_keys_find() {
     for slots in [1, 2, 3, 16, 100] {
         let (ring, keys) = (Ring::new(seeds(slots, 1)), slots * 10_000);
         let mut counts = vec![0u32; slots];
@@ -50,12 +50,12 @@ fn the_shares_that_are_told_are_those_that_keys_find() {
         let shares = ring.shares();
         assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{slots} slots: {shares:?}");
         for (share, count) in shares.iter().zip(counts) {
-            let (told, found) =
+            let (expected, measured) =
                 (share * slots as f64, f64::from(count) * slots as f64 / keys as f64);
             // Five standard deviations of counting.
             assert!(
-                (told - found).abs() < 0.05,
-                "{slots} slots: {told:.3} of the mean told, {found:.3} found"
+                (expected - measured).abs() < 0.05,
+                "{slots} slots: {expected:.3} of the mean expected, {measured:.3} measured"
             );
         }
     }
@@ -69,7 +69,7 @@ fn an_empty_ring_has_no_candidates() {
 }
 
 #[test]
-fn the_only_slot_is_everybodys() {
+fn the_only_slot_is_first_for_every_key() {
     let ring = Ring::new(seeds(1, 1));
     assert!((0..100).all(|i| ring.candidates(key(i)).eq([SlotIndex(0)])));
 }

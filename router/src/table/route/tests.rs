@@ -61,7 +61,7 @@ fn a_host_without_a_root_does_not_serve_everything() {
 }
 
 #[test]
-fn a_route_is_given_up_only_by_whoever_has_it() {
+fn a_route_is_removed_only_by_its_owner() {
     let mut routes = routes(&[("a", "/"), ("a", "/x")]);
     routes.remove(&Route::new("a", "/x"), &7);
     assert_eq!(routes.find("a", "/x"), Some(&1));

@@ -3,61 +3,19 @@
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 
-use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
 use socket2::{Domain, Socket, Type};
 use tenon_proto::catalog::{self, node::State};
-use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::runtime::runtime_server::{self, RuntimeServer};
-use tenon_proto::runtime::{
-    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request,
-    invoke_response,
-};
+use tenon_proto::runtime::InvokeHead;
+use tenon_proto::runtime::runtime_server::RuntimeServer;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Request, Response, Status, Streaming};
 
 use super::DEADLINE;
-
-/// The reaction of a node to an invocation.
-#[derive(Clone, Debug)]
-pub(crate) enum Behaviour {
-    /// Answers with the request's body in one message, and describes the request in headers.
-    Echo,
-    /// Streams the request's body back as it arrives.
-    EchoStream,
-    /// Refuses before any code has run.
-    Refuse(FailureCode),
-    /// Says that the Worker has moved, unless the Worker must stay: then like [`Behaviour::Echo`].
-    SendOn,
-    /// Answers with a failure of the Worker.
-    Fail(FailureCode),
-    /// Never answers.
-    Hang,
-    /// Sends half of a body, and never the rest.
-    HalfAnswer,
-    /// Answers with this status and the request's body.
-    Status(u32),
-    /// Accepts a tunnel, sends [`WELCOME`], echoes the data that it receives, and sends [`BYE`] at
-    /// its end.
-    Tunnel,
-    /// Accepts a tunnel, sends this, and ends it.
-    Farewell(&'static [u8]),
-    /// Answers with an endless body.
-    Endless,
-    /// Accepts a tunnel and sends endlessly.
-    Flood,
-}
-
-/// A WebSocket frame with the text `welcome`.
-pub(crate) const WELCOME: &[u8] = b"\x81\x07welcome";
-/// A Close frame with the code 1000.
-pub(crate) const BYE: &[u8] = b"\x88\x02\x03\xe8";
+use super::shard::{Behaviour, Shard};
 
 /// A node. It dereferences to its shard, whose behaviour can be changed and inspected.
 pub(crate) struct Node {
@@ -77,16 +35,6 @@ pub(crate) struct Process {
     stopped: Option<mpsc::Sender<()>>,
     /// The runtime stands for the process: dropping it resets every connection.
     runtime: Option<Runtime>,
-}
-
-#[derive(Clone)]
-struct Shard {
-    name: String,
-    behaviour: Arc<Mutex<Behaviour>>,
-    invocations: Arc<AtomicUsize>,
-    dropped: Arc<AtomicUsize>,
-    said: Arc<AtomicUsize>,
-    last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
 const ANY_PORT: SocketAddr =
@@ -158,14 +106,7 @@ impl DerefMut for Node {
 
 impl Process {
     fn start(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
-        let shard = Shard {
-            name: name.into(),
-            behaviour: Arc::new(Mutex::new(behaviour)),
-            invocations: Arc::default(),
-            dropped: Arc::default(),
-            said: Arc::default(),
-            last_head: Arc::default(),
-        };
+        let shard = Shard::new(name, behaviour);
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.set_reuse_address(true).unwrap();
         socket.bind(&addr.into()).unwrap();
@@ -201,8 +142,8 @@ impl Process {
     }
 
     /// Returns how much it has sent in a [`Behaviour::Flood`], in bytes.
-    pub(crate) fn said(&self) -> usize {
-        self.shard.said.load(Ordering::SeqCst)
+    pub(crate) fn flooded(&self) -> usize {
+        self.shard.flooded.load(Ordering::SeqCst)
     }
 
     /// Ends the process, whose parent will start another one. A stopped process sends nothing more.
@@ -265,177 +206,4 @@ fn serve(shard: &Shard, listener: &std::net::TcpListener) -> Runtime {
     let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
     runtime.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
     runtime
-}
-
-/// Counts invocations that do not complete.
-struct Unfinished(Arc<AtomicUsize>);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-type Answers = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>>;
-
-#[tonic::async_trait]
-impl runtime_server::Runtime for Shard {
-    type InvokeStream = Answers;
-
-    async fn invoke(
-        &self,
-        request: Request<Streaming<InvokeRequest>>,
-    ) -> Result<Response<Self::InvokeStream>, Status> {
-        self.invocations.fetch_add(1, Ordering::SeqCst);
-        let has_deadline = request.metadata().contains_key("grpc-timeout");
-        let mut parts = request.into_inner();
-        let Some(invoke_request::Part::Head(head)) =
-            parts.message().await?.and_then(|message| message.part)
-        else {
-            return Err(Status::invalid_argument("the first message is no head"));
-        };
-        *self.last_head.lock().unwrap() = Some(head.clone());
-        if !has_deadline {
-            return Err(Status::invalid_argument("there is no deadline"));
-        }
-        let behaviour = self.behaviour.lock().unwrap().clone();
-        let messages: Answers = match behaviour {
-            Behaviour::SendOn if !head.stay => {
-                return Err(Status::from(&Failure::new(
-                    FailureCode::Moved,
-                    Phase::Admission,
-                    "Elsewhere.",
-                )));
-            }
-            Behaviour::Echo | Behaviour::SendOn => {
-                let body = whole(&head, parts).await?;
-                stream::iter([Ok(answer(200, self.told(&head), body, false))]).boxed()
-            }
-            Behaviour::EchoStream => {
-                let first = answer(200, self.told(&head), head.body.clone(), true);
-                stream::iter([Ok(first)]).chain(bodies(parts).map(|part| part.map(body))).boxed()
-            }
-            Behaviour::Refuse(code) => {
-                return Err(Status::from(&Failure::new(code, Phase::Admission, "Not here.")));
-            }
-            Behaviour::Fail(code) => {
-                return Err(Status::from(&Failure::new(
-                    code,
-                    Phase::Handler,
-                    "The Worker failed.",
-                )));
-            }
-            Behaviour::Hang => {
-                let _unfinished = Unfinished(self.dropped.clone());
-                std::future::pending().await
-            }
-            Behaviour::HalfAnswer => {
-                let unfinished = Unfinished(self.dropped.clone());
-                let half = answer(200, vec![], Bytes::from_static(b"half"), true);
-                let never = stream::pending().inspect(move |_| _ = &unfinished);
-                stream::iter([Ok(half)]).chain(never).boxed()
-            }
-            Behaviour::Status(status) => {
-                let body = whole(&head, parts).await?;
-                stream::iter([Ok(answer(status, self.told(&head), body, false))]).boxed()
-            }
-            Behaviour::Tunnel => {
-                let unfinished = Unfinished(self.dropped.clone());
-                let agreed = answer(101, self.agreed(&head), Bytes::from_static(WELCOME), true);
-                let echo =
-                    bodies(parts).map(|part| part.map(body)).inspect(move |_| _ = &unfinished);
-                let bye = stream::iter([Ok(body(Bytes::from_static(BYE)))]);
-                stream::iter([Ok(agreed)]).chain(echo).chain(bye).boxed()
-            }
-            Behaviour::Farewell(said) => {
-                let said = stream::iter([Ok(body(Bytes::from_static(said)))]);
-                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))])
-                    .chain(said)
-                    .boxed()
-            }
-            Behaviour::Endless => {
-                let piece = Bytes::from(vec![7; 16 * 1024]);
-                let pieces = stream::repeat_with(move || Ok(body(piece.clone())));
-                stream::iter([Ok(answer(200, vec![], Bytes::new(), true))]).chain(pieces).boxed()
-            }
-            Behaviour::Flood => {
-                let said = self.said.clone();
-                let message = Bytes::from([&[0x82, 126, 0x40, 0][..], &[7; 16 * 1024]].concat());
-                let flood = stream::repeat_with(move || {
-                    said.fetch_add(message.len(), Ordering::SeqCst);
-                    Ok(body(message.clone()))
-                });
-                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))])
-                    .chain(flood)
-                    .boxed()
-            }
-        };
-        Ok(Response::new(messages))
-    }
-}
-
-impl Shard {
-    /// Describes the request in headers; the request's own headers are returned with the prefix
-    /// `echo-`.
-    fn told(&self, head: &InvokeHead) -> Vec<Header> {
-        let header =
-            |name: &str, value: &str| Header { name: name.into(), value: value.to_owned().into() };
-        let mut headers = vec![
-            header("told-node", &self.name),
-            header("told-worker", &head.worker),
-            header("told-method", &head.method),
-            header("told-url", &head.url),
-            header("told-depth", &head.depth.to_string()),
-            header("told-request-id", &head.request_id),
-            header("connection", "keep-alive"),
-        ];
-        let echo = |h: &Header| Header { name: format!("echo-{}", h.name), value: h.value.clone() };
-        headers.extend(head.headers.iter().map(echo));
-        headers
-    }
-}
-
-impl Shard {
-    /// Returns the headers with which it accepts a tunnel.
-    fn agreed(&self, head: &InvokeHead) -> Vec<Header> {
-        let header = |name: &str, value: Bytes| Header { name: name.into(), value };
-        let key = head.headers.iter().find(|header| header.name == "sec-websocket-key");
-        let mut agreed = self.told(head);
-        agreed.push(header(
-            "sec-websocket-accept",
-            key.map(|key| key.value.clone()).unwrap_or_default(),
-        ));
-        agreed.push(header("sec-websocket-protocol", Bytes::from_static(b"chat")));
-        agreed.push(header("upgrade", Bytes::from_static(b"websocket")));
-        agreed
-    }
-}
-
-async fn whole(head: &InvokeHead, parts: Streaming<InvokeRequest>) -> Result<Bytes, Status> {
-    let mut body = head.body.to_vec();
-    let mut rest = bodies(parts);
-    while let Some(piece) = rest.next().await {
-        assert!(head.more_body, "a body that was not announced");
-        body.extend_from_slice(&piece?);
-    }
-    Ok(body.into())
-}
-
-fn bodies(
-    parts: Streaming<InvokeRequest>,
-) -> impl Stream<Item = Result<Bytes, Status>> + Send + Unpin {
-    parts.map(|message| match message?.part {
-        Some(invoke_request::Part::Body(body)) => Ok(body),
-        _ => Err(Status::invalid_argument("a second head")),
-    })
-}
-
-fn answer(status: u32, headers: Vec<Header>, body: Bytes, more_body: bool) -> InvokeResponse {
-    InvokeResponse {
-        part: Some(invoke_response::Part::Head(ResponseHead { status, headers, body, more_body })),
-    }
-}
-
-fn body(piece: Bytes) -> InvokeResponse {
-    InvokeResponse { part: Some(invoke_response::Part::Body(piece)) }
 }

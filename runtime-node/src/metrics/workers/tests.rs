@@ -1,3 +1,5 @@
+use tenon_lifecycle::metrics::LabelValue as _;
+use tenon_proto::failure::FailureCode;
 use tenon_proto::id::WorkerId;
 
 use super::*;

@@ -1,11 +1,12 @@
-// The world that every isolate of the harness begins from: the least that lets a Worker be a Worker. Evaluated once,
-// when the snapshot is made; `begin` and `respond` are filled in with native functions when an isolate is made.
+// The global objects with which every isolate of the harness begins: the minimum that a Worker
+// needs. This script is evaluated once, when the snapshot is made. `begin` and `respond` are set to
+// native functions when an isolate is made.
 (function () {
   "use strict";
 
   const internal = { begin: undefined, respond: undefined };
 
-  // By the operation's number: who waits for it.
+  // The callbacks of pending operations, by the operation's number.
   const waiting = new Map();
 
   function begin(kind, argument, callback) {
@@ -82,7 +83,7 @@
   globalThis.fetch = (url) =>
     new Promise((resolve) => begin("fetch", url, (status, body) => resolve(new Response(body, { status }))));
 
-  // One turn begins with one of these two.
+  // Each turn begins with a call of one of these two functions.
   internal.deliver = async (handler, env, method, url, headers) =>
     respond(await handler.fetch(new Request(method, url, headers), env));
   internal.complete = (operation, status, body) => {

@@ -1,4 +1,4 @@
-// Two thousand rounds of arithmetic, and nothing to wait for.
+// Computes for two thousand rounds, without I/O.
 export default {
   fetch() {
     let sum = 0;

@@ -1,4 +1,4 @@
-// Asks an origin, which answers after twenty milliseconds, and passes its answer on.
+// Sends a request to an origin, which responds after twenty milliseconds, and returns the response.
 export default {
   async fetch(request, env) {
     const answer = await fetch(env.ORIGIN);

@@ -1,4 +1,4 @@
-// As little as a Worker can do with a request: what remains is the cost of getting it there and back.
+// Does the minimum for a request, so that the cost of delivering it is what is measured.
 export default {
   fetch(request) {
     const path = request.url.slice(request.url.indexOf("/", 8));

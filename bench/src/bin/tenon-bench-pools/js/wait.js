@@ -1,4 +1,4 @@
-// Five milliseconds of input or output, whatever it may be: the isolate has nothing to do meanwhile.
+// Waits for five milliseconds, as for I/O: the isolate has nothing to do meanwhile.
 export default {
   async fetch() {
     await new Promise((resolve) => setTimeout(resolve, 5));

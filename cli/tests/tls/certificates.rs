@@ -1,0 +1,75 @@
+//! Certificates: issued by an authority, mounted as a Secret, and loaded by a process.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use prometheus::Registry;
+use tenon_lifecycle::tls::{Bundle, Role, Tls, TlsArgs};
+use tenon_operator::certificates::issue::{self, CertifiedKey};
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// A directory laid out like a Secret volume of the kubelet.
+pub(crate) struct Volume(tempfile::TempDir);
+
+impl Volume {
+    pub(crate) fn with(bundle: &Bundle) -> Self {
+        let volume = Self(tempfile::tempdir().unwrap());
+        for file in ["tls.crt", "tls.key", "ca.crt"] {
+            symlink(Path::new("..data").join(file), volume.path().join(file)).unwrap();
+        }
+        volume.turn(bundle);
+        volume
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    pub(crate) fn turn(&self, bundle: &Bundle) {
+        let place = tempfile::Builder::new().prefix("..").tempdir_in(self.0.path()).unwrap().keep();
+        fs::write(place.join("tls.crt"), &bundle.certificate).unwrap();
+        fs::write(place.join("tls.key"), &bundle.key).unwrap();
+        fs::write(place.join("ca.crt"), &bundle.authorities).unwrap();
+        symlink(place.file_name().unwrap(), self.path().join("..new")).unwrap();
+        fs::rename(self.path().join("..new"), self.path().join("..data")).unwrap();
+    }
+}
+
+pub(crate) fn authority() -> CertifiedKey {
+    issue::authority(Timestamp::now(), DAY).unwrap()
+}
+
+/// Returns a bundle with a certificate for a role, trusting `authority` and `others`.
+pub(crate) fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedKey]) -> Bundle {
+    let pair = issue::certificate(authority, role, Timestamp::now(), DAY).unwrap();
+    let trusted: String =
+        [authority].iter().chain(others).map(|pair| pair.certificate.as_str()).collect();
+    Bundle {
+        certificate: pair.certificate.into(),
+        key: pair.key.into(),
+        authorities: trusted.into(),
+    }
+}
+
+pub(crate) fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
+    TlsArgs { tls_dir: Some(volume.path()) }.open(role, registry).unwrap().unwrap()
+}
+
+/// Returns the TLS configuration of a client that presents a certificate for a role.
+pub(crate) fn show(authority: &CertifiedKey, role: Role) -> Tls {
+    let tls = Tls::to_come(role, &Registry::new()).unwrap();
+    tls.install(&bundle(authority, role, &[])).unwrap();
+    tls
+}
+
+/// Returns the number of certificates that a process has loaded.
+pub(crate) fn loaded(registry: &Registry) -> u64 {
+    let families = registry.gather();
+    let reads = families.iter().find(|family| family.name() == "tenon_tls_reloads_total").unwrap();
+    let ok =
+        reads.get_metric().iter().find(|metric| metric.get_label()[0].value() == "ok").unwrap();
+    ok.get_counter().get_value() as u64
+}

@@ -1,0 +1,199 @@
+//! Catalog, router and node in this process, each with its own certificate.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use prometheus::Registry;
+use tenon_lifecycle::drain;
+use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Role, Tls};
+use tenon_operator::catalog::{self, Catalog};
+use tenon_operator::certificates::issue::CertifiedKey;
+use tenon_proto::catalog::{Node as NodeEntry, Route, node::State};
+use tenon_proto::revision::Revision;
+use tenon_router::Router;
+use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
+use tenon_runtime_node::node::Node;
+
+use crate::certificates::{Volume, bundle, loaded, open};
+
+/// A time much longer than anything here takes, even on a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The running parts, each with its own directory of certificates.
+pub(crate) struct Platform {
+    volumes: [Volume; Role::ALL.len()],
+    registries: [Registry; Role::ALL.len()],
+    runtime: tokio::runtime::Runtime,
+    pub(crate) catalog: SocketAddr,
+    pub(crate) digest: Vec<u8>,
+    pub(crate) node: Node,
+    pub(crate) router: Router,
+    signals: [drain::Signal; Role::ALL.len()],
+}
+
+/// A second router beside the platform's own.
+pub(crate) struct AnotherRouter {
+    pub(crate) router: Router,
+    signal: drain::Signal,
+}
+
+impl Platform {
+    pub(crate) fn start(authority: &CertifiedKey) -> Self {
+        let volumes = Role::ALL.map(|role| Volume::with(&bundle(authority, role, &[])));
+        let registries = Role::ALL.map(|_| Registry::new());
+        let tls = |role: Role| open(&volumes[role as usize], role, &registries[role as usize]);
+        let runtime = runtime();
+        let (readiness, [of_catalog, of_router, of_node]) =
+            (Readiness::new(), [(); 3].map(|()| drain::channel()));
+
+        let entries = Catalog::new();
+        let listener =
+            runtime.block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let catalog = listener.local_addr().unwrap();
+        runtime.spawn(catalog::serve(
+            listener,
+            Some(tls(Role::Operator)),
+            entries.clone(),
+            of_catalog.1,
+        ));
+        let source = "export default { fetch() { return new Response('hello') } };";
+        let revision = Revision::of_source("shop/hello".parse().unwrap(), source);
+        let route = Route { host: "shop".to_owned(), path: "/".to_owned() };
+        let digest = entries.set_worker(Arc::new(revision), "default", vec![route]);
+
+        let config = router_config(catalog, tls(Role::Router));
+        let router =
+            Router::spawn(config, of_router.1, &registries[Role::Router as usize], &readiness)
+                .unwrap();
+        let line = [
+            "node".to_owned(),
+            "--name=n".to_owned(),
+            "--listen-ip=127.0.0.1".to_owned(),
+            "--shard-port=0".to_owned(),
+            "--shards=1".to_owned(),
+            "--no-pin".to_owned(),
+            format!("--catalog=https://{catalog}"),
+            format!("--router=https://{}", router.internal_addr()),
+            format!("--tls-dir={}", volumes[Role::RuntimeNode as usize].path().display()),
+        ];
+        let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
+        let config = NodeConfig { tls: Some(tls(Role::RuntimeNode)), ..config };
+        let node =
+            Node::spawn(config, of_node.1, &registries[Role::RuntimeNode as usize], &readiness)
+                .unwrap();
+        entries.set_node(NodeEntry {
+            name: "n".to_owned(),
+            pool: "default".to_owned(),
+            address: Ipv4Addr::LOCALHOST.to_string(),
+            shard_ports: node.addresses().iter().map(|address| address.port().into()).collect(),
+            lane_ports: Vec::new(),
+            state: State::Ready.into(),
+        });
+        entries.mark_synced();
+        runtime.block_on(readiness.ready());
+        let signals = [of_catalog.0, of_router.0, of_node.0];
+        let digest = digest.as_bytes().to_vec();
+        Self { volumes, registries, runtime, catalog, digest, node, router, signals }
+    }
+
+    /// Starts a second router and waits until it is ready.
+    pub(crate) fn start_router(&self) -> AnotherRouter {
+        let (registry, readiness, (signal, drain)) =
+            (Registry::new(), Readiness::new(), drain::channel());
+        let tls = open(&self.volumes[Role::Router as usize], Role::Router, &registry);
+        let router =
+            Router::spawn(router_config(self.catalog, tls), drain, &registry, &readiness).unwrap();
+        self.runtime
+            .block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await })
+            .unwrap();
+        AnotherRouter { router, signal }
+    }
+
+    /// Issues each process a new certificate and waits until it has loaded it.
+    pub(crate) fn renew(&self, authority: &CertifiedKey, others: &[&CertifiedKey]) {
+        for (role, (volume, registry)) in
+            Role::ALL.into_iter().zip(self.volumes.iter().zip(&self.registries))
+        {
+            let before = loaded(registry);
+            volume.turn(&bundle(authority, role, others));
+            await_condition(&format!("the {role} has read its files"), || {
+                loaded(registry) > before
+            });
+        }
+    }
+
+    /// Sends a request to a router and returns the body of the response.
+    pub(crate) fn get(&self, router: SocketAddr) -> String {
+        let mut stream = TcpStream::connect(router).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) =
+            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+        assert!(head.starts_with("HTTP/1.1 200 "), "{answer}");
+        body.to_owned()
+    }
+
+    pub(crate) fn end(self) {
+        let Self { runtime, router, node, signals: [catalog, of_router, of_node], .. } = self;
+        runtime.block_on(of_router.drain());
+        router.join();
+        runtime.block_on(of_node.drain());
+        node.join();
+        runtime.block_on(catalog.drain());
+    }
+}
+
+impl AnotherRouter {
+    pub(crate) fn end(self) {
+        runtime().block_on(self.signal.drain());
+        self.router.join();
+    }
+}
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
+    tenon_router::Config {
+        name: "router/test".to_owned(),
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        catalog: format!("https://{catalog}").parse().unwrap(),
+        tls: Some(tls),
+        threads: NonZeroUsize::new(2).unwrap(),
+        access_log: false,
+        debug_headers: false,
+        client_memory: 64 << 20,
+        client_connections: 1000,
+        pace: tenon_router::Pace::default(),
+        drain_linger: Duration::ZERO,
+        tunnel_grace: Duration::ZERO,
+    }
+}
+
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// Polls until `holds` returns true.
+///
+/// # Panics
+/// Panics if the deadline has passed.
+pub(crate) fn await_condition(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < DEADLINE, "timed out waiting until {what}");
+        thread::yield_now();
+    }
+}

@@ -1,0 +1,65 @@
+//! The changes that watches report, and the Workers and nodes that they affect.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Resource, ResourceExt};
+use tenon_crds::{RuntimePool, Worker, WorkerRevision};
+use tenon_proto::catalog::Node;
+use tenon_proto::id::WorkerId;
+
+/// Namespace and name of an object.
+pub type Key = (String, String);
+
+/// One object that was added, changed or deleted.
+pub enum Change {
+    Worker(Watched<Worker>),
+    Revision(Watched<WorkerRevision>),
+    Pool(Watched<RuntimePool>),
+    ConfigMap(Watched<ConfigMap>),
+    Secret(Watched<Secret>),
+    Slice(Watched<EndpointSlice>),
+}
+
+/// The state of one object according to a watch.
+pub enum Watched<K> {
+    Applied(Arc<K>),
+    Deleted(Key),
+}
+
+/// The Workers and nodes that a change affects.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    pub workers: BTreeSet<WorkerId>,
+    pub nodes: Vec<Node>,
+    pub removed_nodes: Vec<String>,
+}
+
+impl Touched {
+    /// Returns the effect of a change that affects Workers only.
+    pub(super) fn workers(workers: BTreeSet<WorkerId>) -> Self {
+        Self { workers, ..Self::default() }
+    }
+}
+
+/// Returns an object's namespace and name.
+pub fn key<K: Resource>(object: &K) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Stores the object of a watch under its key, or removes a deleted one, and returns the key.
+pub(super) fn store<K: Resource>(objects: &mut HashMap<Key, Arc<K>>, watched: Watched<K>) -> Key {
+    match watched {
+        Watched::Applied(object) => {
+            let key = key(&*object);
+            objects.insert(key.clone(), object);
+            key
+        }
+        Watched::Deleted(key) => {
+            objects.remove(&key);
+            key
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Instructions to a connection: the list of clients gives them, and the connection's task awaits
+//! them.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::task::Poll;
+
+use futures::task::AtomicWaker;
+
+/// An instruction to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Rest = 1,
+    End = 2,
+}
+
+/// The instruction that a connection has yet to follow.
+#[derive(Default)]
+pub(crate) struct Orders {
+    /// An [`Order`], or 0.
+    pending: AtomicU8,
+    waker: AtomicWaker,
+}
+
+impl Orders {
+    /// Gives an instruction, unless a stronger one is pending.
+    pub(super) fn give(&self, order: Order) {
+        if self.pending.load(Relaxed) < order as u8 {
+            self.pending.store(order as u8, Relaxed);
+            self.waker.wake();
+        }
+    }
+
+    /// Returns whether the connection has to end.
+    pub(super) fn are_to_end(&self) -> bool {
+        self.pending.load(Relaxed) == Order::End as u8
+    }
+
+    /// Waits for an instruction. [`Order::End`] stays in force.
+    pub(crate) async fn next(&self) -> Order {
+        let order = poll_fn(|cx| {
+            self.waker.register(cx.waker());
+            match self.pending.load(Relaxed) {
+                0 => Poll::Pending,
+                order => Poll::Ready(order),
+            }
+        });
+        if order.await == Order::Rest as u8 {
+            self.pending.store(0, Relaxed);
+            Order::Rest
+        } else {
+            Order::End
+        }
+    }
+}

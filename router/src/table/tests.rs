@@ -1,0 +1,141 @@
+//! Tests of how a table follows the messages of the catalog.
+
+use super::*;
+
+fn worker(id: &str, host: &str) -> catalog::Worker {
+    catalog::Worker {
+        id: id.into(),
+        pool: "default".into(),
+        digest: vec![7; 32],
+        routes: vec![catalog::Route { host: host.into(), path: "/".into() }],
+        wall_ms: 1000,
+        request_body_bytes: 1 << 20,
+        services: Vec::new(),
+    }
+}
+
+fn node(name: &str, state: node::State) -> catalog::Node {
+    catalog::Node {
+        name: name.into(),
+        pool: "default".into(),
+        address: "127.0.0.1".into(),
+        shard_ports: vec![7100, 7101],
+        lane_ports: Vec::new(),
+        state: state.into(),
+    }
+}
+
+fn workers(workers: Vec<catalog::Worker>) -> WatchResponse {
+    WatchResponse { workers, ..Default::default() }
+}
+
+fn nodes(nodes: Vec<catalog::Node>) -> WatchResponse {
+    WatchResponse { nodes, ..Default::default() }
+}
+
+fn served_by(table: &Table, host: &str) -> Option<String> {
+    table.route(host, "/").map(|worker| worker.id.to_string())
+}
+
+#[test]
+fn a_changed_worker_leaves_its_old_routes() {
+    let mut table = Table::default();
+    table.apply(workers(vec![worker("a/one", "old"), worker("a/two", "two")]));
+    let before = table.clone();
+    table.apply(workers(vec![worker("a/one", "new")]));
+    assert_eq!(served_by(&table, "old"), None);
+    assert_eq!(served_by(&table, "new"), Some("a/one".into()));
+    assert_eq!(served_by(&table, "two"), Some("a/two".into()));
+    assert_eq!(
+        served_by(&before, "old"),
+        Some("a/one".into()),
+        "a published table does not change"
+    );
+}
+
+#[test]
+fn a_route_changes_hands_within_a_message() {
+    let mut table = Table::default();
+    table.apply(workers(vec![worker("a/one", "x"), worker("a/two", "y")]));
+    table.apply(workers(vec![worker("a/two", "x"), worker("a/one", "y")]));
+    assert_eq!(served_by(&table, "x"), Some("a/two".into()));
+    table.apply(WatchResponse { removed_workers: vec!["a/two".into()], ..Default::default() });
+    assert_eq!(served_by(&table, "x"), None);
+    assert_eq!(served_by(&table, "y"), Some("a/one".into()));
+}
+
+#[test]
+fn a_malformed_worker_does_not_stop_the_others() {
+    let mut table = Table::default();
+    let malformed = catalog::Worker { digest: vec![1], ..worker("a/bad", "bad") };
+    table.apply(workers(vec![malformed, worker("nonsense", "bad"), worker("a/good", "good")]));
+    assert_eq!((table.worker_count(), served_by(&table, "bad")), (1, None));
+    assert_eq!(served_by(&table, "good"), Some("a/good".into()));
+}
+
+#[test]
+fn a_service_resolves_to_the_revision_that_serves_now() {
+    let mut table = Table::default();
+    let calling =
+        catalog::Worker { services: vec!["a/two".into(), "a/none".into()], ..worker("a/one", "x") };
+    table.apply(workers(vec![calling, worker("a/two", "y")]));
+    let of_one = |table: &Table| {
+        let one = table.worker(&WorkerId::new("a", "one")).unwrap().clone();
+        table
+            .services_of(&one)
+            .map(|service| (service.id.to_string(), service.digest))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([7; 32]))]);
+    table.apply(workers(vec![catalog::Worker { digest: vec![8; 32], ..worker("a/two", "y") }]));
+    assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([8; 32]))]);
+}
+
+#[test]
+fn a_draining_node_gets_nothing_new_and_is_still_known() {
+    let mut table = Table::default();
+    table.apply(workers(vec![worker("a/one", "x")]));
+    assert_eq!(table.pinned(&WorkerId::new("a", "one")), None);
+    table.apply(nodes(vec![node("n1", node::State::Ready), node("n2", node::State::Ready)]));
+    assert_eq!(table.pool("default").unwrap().shards.len(), 4);
+    let pin = table.pinned(&WorkerId::new("a", "one")).unwrap();
+    table.apply(nodes(vec![node(&pin.node, node::State::Draining)]));
+    assert_ne!(table.pinned(&WorkerId::new("a", "one")).unwrap().node, pin.node);
+    assert_eq!(table.shards().count(), 4);
+    table.apply(WatchResponse {
+        removed_nodes: vec!["n1".into(), "n2".into()],
+        ..Default::default()
+    });
+    assert!(table.pool("default").is_none());
+}
+
+#[test]
+fn lanes_are_known_and_take_no_part_in_the_ring() {
+    let mut table = Table::default();
+    let with_lanes =
+        catalog::Node { lane_ports: vec![7200, 7201, 7202], ..node("n1", node::State::Ready) };
+    table.apply(workers(vec![worker("a/one", "x")]));
+    table.apply(nodes(vec![with_lanes, node("n2", node::State::Ready)]));
+    let pool = table.pool("default").unwrap().clone();
+    assert_eq!((pool.ring.len(), pool.shards.len()), (4, 4));
+    for (shard, lanes) in pool.shards.iter().zip(&pool.lanes) {
+        let expected: &[u16] = if &*shard.node == "n1" { &[7200, 7201, 7202] } else { &[] };
+        assert_eq!(lanes.iter().map(|lane| lane.port).collect::<Vec<_>>(), expected);
+        assert!(lanes.iter().all(|lane| lane.id.is_lane() && table.has_shard(lane)));
+    }
+    assert_eq!(table.processes_of("n1").count(), 5);
+    // A node that returns with different lanes is a different one.
+    let lane = pool.lanes.iter().find_map(|lanes| lanes.first()).unwrap();
+    table.apply(nodes(vec![node("n1", node::State::Ready)]));
+    assert!(!table.has_shard(lane));
+}
+
+#[test]
+fn a_node_that_is_announced_again_changes_nothing() {
+    let mut table = Table::default();
+    table.apply(nodes(vec![node("n1", node::State::Ready)]));
+    let (version, pool) = (table.nodes_version(), table.pool("default").unwrap().clone());
+    table.apply(nodes(vec![node("n1", node::State::Ready)]));
+    assert_eq!(table.nodes_version(), version);
+    assert!(Arc::ptr_eq(&pool, table.pool("default").unwrap()));
+}

@@ -1,0 +1,146 @@
+//! An HTTP/2 connection to a shard: how it is opened, the bounds on it, and how it has ended.
+//!
+//! The kernel detects a peer that has vanished (machine or network) by keepalive probes within
+//! `VANISHED`.
+
+use std::error::Error as _;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
+use tenon_lifecycle::tls::{Role, Stream, Tls};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::executor::Local;
+use crate::table::Shard;
+use crate::upstream::counting_stream::{CountingStream, IoCounts};
+use crate::upstream::health::Disconnect;
+use crate::upstream::pulse;
+use crate::upstream::upload::AttemptBody;
+
+/// The timeout of a TCP connect. A node in the same cluster answers within a millisecond; a lost
+/// SYN is retransmitted after one second.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// The timeout of a TLS handshake. The kernel answers a SYN, but the shard's thread answers a TLS
+/// handshake between turns, and the longest turn may take 30 seconds. Without TLS a request waits
+/// for such a turn just as long. Requests that have an alternative do not wait for the handshake,
+/// and a shard that has been unavailable gets less time.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// A connection on which a ping has not been answered for this long is closed. The time is twice
+/// the longest turn.
+const PING_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The time without a sign of life from the other machine after which the connection is dead.
+const VANISHED: Duration = Duration::from_secs(3);
+
+/// The maximum part of one response that is buffered for its client, in bytes.
+pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
+
+/// The connection's own window is the maximum of HTTP/2: a few clients that read slowly would
+/// otherwise exhaust it and block all other responses.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
+/// The maximum part of one request that is buffered in the connection, in bytes: the node's flow
+/// control is the actual buffer.
+const SEND_BUFFER: usize = 64 * 1024;
+
+/// Sends requests on a connection.
+pub(crate) type Sender = SendRequest<AttemptBody>;
+
+/// Opens a connection: TCP, TLS if it is configured, and HTTP/2. Returns its sender, and a future
+/// that drives the connection until it ends.
+///
+/// # Arguments
+/// * `counts`: counts reads from the connection and writes to it.
+/// * `prove_by`: the deadline of the TLS handshake, if the peer has yet to prove that it is there.
+pub(crate) async fn open(
+    shard: &Shard,
+    tls: Option<&Tls>,
+    counts: &Rc<IoCounts>,
+    prove_by: Option<Instant>,
+) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
+    let address = (&*shard.address, shard.port);
+    let stream = in_time(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
+    set_options(&stream)?;
+    let stream = match tls {
+        Some(tls) => {
+            let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
+            let timeout = prove_by.map_or(HANDSHAKE_TIMEOUT, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            let stream = in_time(timeout, async { Ok(connecting.await?) }).await?;
+            // The handshake is an answer by the shard's thread.
+            counts.count_read();
+            stream
+        }
+        None => Stream::Plain(stream),
+    };
+    http2::Builder::new(Local)
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        // No pings are sent while there is no stream.
+        .keep_alive_interval(pulse::PING_AFTER)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .handshake(TokioIo::new(CountingStream::new(stream, counts.clone())))
+        .await
+        .map_err(io::Error::other)
+}
+
+async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(limit, future)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Disables Nagle's algorithm, and has the kernel detect a machine that has vanished.
+fn set_options(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let interval = VANISHED / 3;
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new().with_time(interval).with_interval(interval).with_retries(2),
+    )?;
+    socket.set_tcp_user_timeout(Some(VANISHED))
+}
+
+/// Returns the URI of a path on a shard. An address that is not valid in a URI is still connected
+/// to, but its authority is a placeholder: nodes do not read it.
+pub(crate) fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
+    let host = if shard.address.contains(':') {
+        format!("[{}]", shard.address)
+    } else {
+        shard.address.to_string()
+    };
+    let authority = Authority::try_from(format!("{host}:{}", shard.port))
+        .unwrap_or_else(|_| Authority::from_static("node.invalid"));
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(if tls { Scheme::HTTPS } else { Scheme::HTTP });
+    parts.authority = Some(authority);
+    parts.path_and_query = Some(PathAndQuery::from_static(path));
+    Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
+}
+
+/// Returns how a connection has ended, from its error.
+pub(crate) fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
+    let Err(error) = ended else { return Disconnect::Closed };
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    let mut kinds =
+        causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));
+    if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
+}
+
+/// The errors with which the kernel ends a connection whose other process has ended.
+const HANGS_UP: [io::ErrorKind; 3] =
+    [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];

@@ -1,0 +1,108 @@
+//! Tests of which failed attempts are repeated.
+
+use super::*;
+
+fn retried(error: AttemptError, method: Method, replayable: bool) -> bool {
+    let now = Instant::now();
+    Attempts::new(Again::of(&method)).may_go_on(&error, replayable, &mut Budget::new(now), now)
+}
+
+fn refusal(code: FailureCode) -> AttemptError {
+    AttemptError::Said(Failure::new(code, Phase::Admission, ""))
+}
+
+#[test]
+fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
+    assert!(retried(AttemptError::Unreachable(ConnectFailure::Refused), Method::POST, true));
+    assert!(retried(AttemptError::Unresponsive { sent: false }, Method::POST, true));
+    assert!(retried(AttemptError::Full, Method::POST, true));
+    assert!(retried(refusal(FailureCode::Moved), Method::POST, true));
+    assert!(retried(AttemptError::NotBegun, Method::POST, true));
+    assert!(retried(refusal(FailureCode::Draining), Method::POST, true));
+    assert!(retried(refusal(FailureCode::Overloaded), Method::POST, true));
+}
+
+#[test]
+fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
+    for (method, expected) in
+        [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
+    {
+        assert_eq!(retried(AttemptError::Lost, method.clone(), true), expected, "{method}");
+        assert_eq!(
+            retried(AttemptError::Unresponsive { sent: true }, method.clone(), true),
+            expected,
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn a_body_that_is_gone_cannot_be_sent_again() {
+    assert!(!retried(AttemptError::NotBegun, Method::GET, false));
+    assert!(!retried(refusal(FailureCode::Draining), Method::GET, false));
+}
+
+#[test]
+fn the_workers_own_failures_are_the_answer() {
+    for code in [
+        FailureCode::WorkerException,
+        FailureCode::CpuLimitExceeded,
+        FailureCode::NoResponse,
+        FailureCode::WorkerQuarantined,
+    ] {
+        assert!(!retried(refusal(code), Method::GET, true));
+        assert_eq!(refusal(code).into_failure().code, code);
+    }
+    assert!(!retried(AttemptError::Silent, Method::GET, true));
+}
+
+#[test]
+fn the_third_attempt_that_reaches_a_node_is_the_last() {
+    let now = Instant::now();
+    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    let mut after = |error| attempts.may_go_on(&error, true, &mut budget, now);
+    assert!(after(AttemptError::Lost));
+    assert!(after(AttemptError::Unreachable(ConnectFailure::Silent)));
+    assert!(after(AttemptError::NotBegun));
+    assert!(!after(AttemptError::NotBegun));
+}
+
+#[test]
+fn a_request_that_has_lost_two_nodes_gets_no_third() {
+    let now = Instant::now();
+    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+    assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+}
+
+#[test]
+fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
+    let now = Instant::now();
+    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    let left = || AttemptError::Unresponsive { sent: true };
+    assert!(attempts.may_go_on(&left(), true, &mut budget, now));
+    assert!(!attempts.may_be_made_again(&left()), "it leaves one");
+    assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+    for error in [left(), AttemptError::Lost] {
+        assert!(!attempts.may_be_made_again(&error));
+    }
+    assert!(!Attempts::new(Again::Never).may_go_on(&left(), true, &mut budget, now));
+}
+
+#[test]
+fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
+    let now = Instant::now();
+    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    assert!(!attempts.depends_on_node(&AttemptError::Lost));
+    assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+    assert!(attempts.depends_on_node(&AttemptError::Lost));
+    assert!(attempts.may_go_on(&AttemptError::NodeLost, true, &mut budget, now));
+    assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+    assert!(!Attempts::new(Again::Never).depends_on_node(&AttemptError::Lost));
+    assert!(!retried(AttemptError::NodeLost, Method::POST, true));
+}
+
+#[test]
+fn moved_is_not_returned_to_callers() {
+    assert_eq!(refusal(FailureCode::Moved).into_failure().code, FailureCode::NoNode);
+}

@@ -1,0 +1,87 @@
+//! The process as its supervisor has started it: the file descriptors that it inherits, and how the
+//! kernel treats it.
+
+#![allow(unsafe_code)] // Takes over file descriptors by their number.
+
+use std::ffi::CString;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::process::{Signal, nice, set_parent_process_death_signal};
+use rustix::thread::set_name;
+use tenon_engine::page::Page;
+use tenon_proto::id::ShardId;
+
+/// Numbers of the file descriptors that the process inherits.
+pub(crate) const CONTROL: RawFd = 3;
+pub(crate) const PAGE: RawFd = 4;
+pub(crate) const LISTENER: RawFd = 5;
+
+/// Niceness that a lane adds to a shard's, in steps of nice(2): a lane gets a tenth of a core that
+/// a shard wants as well.
+const LANE_NICENESS: i32 = 10;
+
+/// Added to `oom_score_adj`, out of 1,000: the kernel ends these processes before the supervisor
+/// when memory is short, and lanes first.
+const OOM_SCORE_SHARD: i32 = 100;
+const OOM_SCORE_LANE: i32 = 200;
+
+/// The file descriptors that a shard's or lane's process has inherited.
+pub struct Inherited {
+    pub(super) id: ShardId,
+    pub(super) control: UnixStream,
+    pub(super) page: Page,
+    pub(super) listener: TcpListener,
+}
+
+/// Takes over the file descriptors that the supervisor has handed to this process. Call before
+/// anything else, and once.
+///
+/// # Errors
+/// Fails if the process was not started by a supervisor.
+pub fn inherit(id: ShardId) -> io::Result<Inherited> {
+    let page = Page::open(take(PAGE)?)?;
+    let (control, listener) =
+        (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
+    control.set_nonblocking(true)?;
+    Ok(Inherited { id, control, page, listener })
+}
+
+fn take(fd: RawFd) -> io::Result<OwnedFd> {
+    if !Path::new(&format!("/proc/self/fd/{fd}")).exists() {
+        let why = "--child is set by a node's supervisor; omit it to run a node";
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    // SAFETY: the descriptor is open, and nothing else in this process owns it: `inherit` is called
+    // before the process opens any, and once for each number.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets how the kernel treats this process: it ends with its supervisor, and before it when memory
+/// is short; a lane is scheduled last; its name tells its role. Call before other threads are
+/// started, which inherit this.
+pub fn settle(id: ShardId) {
+    let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+    let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
+    let scored = std::fs::read_to_string("/proc/self/oom_score_adj").and_then(|score| {
+        let score = score.trim().parse::<i32>().map_err(io::Error::other)?;
+        std::fs::write("/proc/self/oom_score_adj", (score + more).min(1000).to_string())
+    });
+    let name = if id.is_lane() { format!("tenon-{id}") } else { format!("tenon-shard-{id}") };
+    let named = CString::new(name).map_err(io::Error::from).and_then(|name| Ok(set_name(&name)?));
+    let niced =
+        if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
+    for (what, done) in [
+        ("end with its supervisor", ends),
+        ("end before its supervisor when memory is short", scored),
+        ("be scheduled after shards", niced),
+        ("have its own name", named),
+    ] {
+        if let Err(error) = done {
+            eprintln!("{id} will not {what}: {error}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The handle to the supervisor: it asks where a revision runs and for its code, and sends notices.
+
+use std::time::Duration;
+
+use futures::{Stream, TryStreamExt as _, stream};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::{RevisionDigest, ShardId};
+use tenon_proto::node::notice::Notice as Said;
+use tenon_proto::node::place_response::Part;
+use tenon_proto::node::placed::Verdict;
+use tenon_proto::node::supervisor_client::SupervisorClient;
+use tenon_proto::node::{
+    self, GetRevisionResponse, KeepBytecodeRequest, Notice, PlaceRequest, PlaceResponse,
+};
+use tokio::sync::mpsc;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::notice;
+
+/// The largest piece of a message, in bytes.
+const PIECE: usize = 1 << 20;
+
+/// A handle to the supervisor, for any thread.
+#[derive(Clone)]
+pub struct Supervisor {
+    pub(super) id: ShardId,
+    pub(super) client: SupervisorClient<Channel>,
+    pub(super) notices_tx: mpsc::UnboundedSender<Notice>,
+}
+
+/// The place where a revision runs.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// It runs in this process. Carries its code if that was requested.
+    Here(Option<Delivery>),
+    /// It runs in another process of this node.
+    Elsewhere,
+    /// It is quarantined for this long.
+    Nowhere(Duration),
+}
+
+/// The rest of a placement answer: the revision's code.
+#[derive(Debug)]
+pub(crate) struct Delivery(Box<Streaming<PlaceResponse>>);
+
+impl Delivery {
+    pub(crate) fn code(self) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin {
+        Box::pin(self.0.try_filter_map(async |PlaceResponse { part }| match part {
+            Some(Part::Code(code)) => Ok(Some(code)),
+            Some(Part::Placed(_)) | None => Ok(None),
+        }))
+    }
+}
+
+impl Supervisor {
+    /// Asks where a revision runs that is not warm here.
+    ///
+    /// # Arguments
+    /// * `stay` - set if the request can no longer be sent elsewhere.
+    /// * `send` - set if the code is wanted as well.
+    ///
+    /// # Errors
+    /// Fails if the supervisor does not answer, or answers nonsense.
+    pub(crate) async fn place(
+        &self,
+        worker: &str,
+        digest: &RevisionDigest,
+        stay: bool,
+        send: bool,
+    ) -> Result<Place, Failure> {
+        let digest = digest.as_bytes().to_vec().into();
+        let request = PlaceRequest { digest, worker: worker.to_owned(), stay, send };
+        let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
+        let answer = async {
+            let mut parts = self.client.clone().place(request).await?.into_inner();
+            Ok::<_, Status>((parts.message().await?, parts))
+        };
+        let (placed, rest) = match answer.await {
+            Ok((Some(PlaceResponse { part: Some(Part::Placed(placed)) }), rest)) => (placed, rest),
+            Ok(_) => {
+                return failure(
+                    FailureCode::Internal,
+                    "the supervisor's response violates the protocol",
+                );
+            }
+            Err(status) => {
+                tracing::warn!(%status, "cannot ask the supervisor where a revision runs");
+                return failure(FailureCode::RevisionUnavailable, "the node is about to restart");
+            }
+        };
+        match placed.verdict() {
+            Verdict::Here => Ok(Place::Here(send.then(|| Delivery(Box::new(rest))))),
+            Verdict::Elsewhere => Ok(Place::Elsewhere),
+            Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
+            Verdict::Unspecified => {
+                failure(FailureCode::Internal, "the supervisor's response violates the protocol")
+            }
+        }
+    }
+
+    /// Fetches a revision from the supervisor's store: the catalog's messages and bytecode.
+    ///
+    /// # Errors
+    /// Returns the status with which the supervisor's own source failed.
+    pub(crate) async fn get_revision(
+        &self,
+        digest: &RevisionDigest,
+    ) -> Result<Streaming<GetRevisionResponse>, Status> {
+        let request =
+            tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
+        self.client.clone().get_revision(request).await.map(tonic::Response::into_inner)
+    }
+
+    /// Stores bytecode with the supervisor, for later starts on any shard.
+    pub(crate) async fn keep_bytecode(&self, digest: &RevisionDigest, bytecode: bytes::Bytes) {
+        let digest = bytes::Bytes::copy_from_slice(digest.as_bytes());
+        let pieces = (0..bytecode.len()).step_by(PIECE).map(move |at| KeepBytecodeRequest {
+            digest: digest.clone(),
+            bytecode: bytecode.slice(at..bytecode.len().min(at + PIECE)),
+        });
+        if let Err(status) = self.client.clone().keep_bytecode(stream::iter(pieces)).await {
+            tracing::debug!(%status, "the supervisor did not store bytecode");
+        }
+    }
+
+    pub(crate) fn is_lane(&self) -> bool {
+        self.id.is_lane()
+    }
+
+    /// Reports that the process serves.
+    pub(crate) fn report_ready(&self) {
+        self.notify(Said::Ready(node::Ready {}));
+    }
+
+    /// Reports that a turn or a collection of the revision took long.
+    pub(crate) fn report_heavy(&self, digest: &RevisionDigest) {
+        self.notify(Said::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
+    }
+
+    /// Reports this many more requests of the revision without a long turn or collection.
+    pub(crate) fn report_light(&self, digest: &RevisionDigest, requests: u32) {
+        self.notify(Said::Light(node::Light {
+            digest: digest.as_bytes().to_vec().into(),
+            requests,
+        }));
+    }
+
+    /// Reports that the start of a revision which was to be prestarted has ended, well or not.
+    pub(crate) fn report_warm(&self, digest: &RevisionDigest) {
+        self.notify(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
+    }
+
+    /// Reports that a resource which the process cannot recover is nearly used up.
+    pub(crate) fn report_worn(&self) {
+        self.notify(Said::Worn(node::Worn {}));
+    }
+
+    /// Reports that a revision fails again and again, or has recovered.
+    pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
+        self.notify(Said::Report(report));
+    }
+
+    fn notify(&self, said: Said) {
+        // If the control thread is gone, the process is about to end.
+        let _ = self.notices_tx.send(notice(said));
+    }
+}

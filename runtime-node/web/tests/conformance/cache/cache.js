@@ -1,0 +1,161 @@
+// Service Workers §5.4 (Cache) and §5.5 (CacheStorage), with RFC 9111's rules of what may be kept.
+import { about, check, equal, rejects, throws } from "../check.js";
+export { default } from "../check.js";
+
+const fresh = (body = "kept", headers = {}) => new Response(body, { headers: { "cache-control": "max-age=60", ...headers } });
+let urls = 0;
+const url = () => `https://origin.test/${urls++}`;
+
+about("Cache");
+
+check("what is put is found, with its status, headers and body", async () => {
+  const at = url();
+  await caches.default.put(at, new Response("here", { status: 404, statusText: "Gone", headers: { "cache-control": "max-age=9", "x-a": "b" } }));
+  const found = await caches.default.match(new Request(at));
+  equal([found.status, found.statusText, found.headers.get("x-a"), found.url, await found.text()], [404, "Gone", "b", at, "here"]);
+  equal(found.headers.has("age"), true);
+  throws("TypeError", () => found.headers.set("a", "b"));
+});
+
+check("what is found can be had again and again", async () => {
+  const at = url();
+  await caches.default.put(at, fresh());
+  for (let i = 0; i < 3; i++) equal(await (await caches.default.match(at)).text(), "kept");
+});
+
+check("a body of any kind can be kept", async () => {
+  const stream = new ReadableStream({
+    start(controller) {
+      for (const part of ["a", "b", "c"]) controller.enqueue(new TextEncoder().encode(part));
+      controller.close();
+    },
+  });
+  for (const [body, text] of [["text", "text"], [new Uint8Array([104, 105]), "hi"], [null, ""], [stream, "abc"], [new Blob(["blob"]), "blob"]]) {
+    const at = url();
+    await caches.default.put(at, fresh(body));
+    equal(await (await caches.default.match(at)).text(), text);
+  }
+});
+
+check("a body that is put is used up, and one that is used cannot be put", async () => {
+  const response = fresh();
+  await caches.default.put(url(), response);
+  equal(response.bodyUsed, true);
+  await rejects("TypeError", caches.default.put(url(), response));
+  const clone = fresh("twice");
+  const at = url();
+  await caches.default.put(at, clone.clone());
+  equal([await clone.text(), await (await caches.default.match(at)).text()], ["twice", "twice"]);
+});
+
+check("the later of two takes the place of the earlier", async () => {
+  const at = url();
+  await caches.default.put(at, fresh("one"));
+  await caches.default.put(at, fresh("two"));
+  equal(await (await caches.default.match(at)).text(), "two");
+});
+
+check("caches of different names know nothing of one another", async () => {
+  const at = url();
+  const [one, same, other] = [await caches.open("one"), await caches.open("one"), await caches.open("")];
+  await one.put(at, fresh());
+  equal(await (await same.match(at)).text(), "kept");
+  equal([await other.match(at), await caches.default.match(at)], [undefined, undefined]);
+});
+
+check("delete says whether there was one", async () => {
+  const at = url();
+  await caches.default.put(at, fresh());
+  equal([await caches.default.delete(at), await caches.default.delete(at), await caches.default.match(at)], [true, false, undefined]);
+});
+
+check("a fragment does not tell two URLs apart, a query does", async () => {
+  const at = url();
+  await caches.default.put(`${at}#a`, fresh());
+  equal(await (await caches.default.match(`${at}#b`)).text(), "kept");
+  equal(await caches.default.match(`${at}?b`), undefined);
+});
+
+check("other methods than GET are found only by who ignores the method", async () => {
+  const at = url();
+  await caches.default.put(at, fresh());
+  const post = new Request(at, { method: "POST", body: "x" });
+  equal(await caches.default.match(post), undefined);
+  equal(await (await caches.default.match(post, { ignoreMethod: true })).text(), "kept");
+  equal(post.bodyUsed, false);
+  equal([await caches.default.delete(post), await caches.default.delete(post, { ignoreMethod: true })], [false, true]);
+  await rejects("TypeError", caches.default.put(post, fresh()), "GET");
+});
+
+check("what HTTP does not let a shared cache keep is not kept", async () => {
+  for (const headers of [{ "cache-control": "no-store" }, { "cache-control": "private, max-age=9" }, { "cache-control": "max-age=0" }, {}, { "cache-control": "max-age=9", "set-cookie": "a=1" }]) {
+    const at = url();
+    await caches.default.put(at, new Response("x", { headers }));
+    equal(await caches.default.match(at), undefined, JSON.stringify(headers));
+  }
+});
+
+check("s-maxage outweighs max-age", async () => {
+  const at = url();
+  await caches.default.put(at, fresh("shared", { "cache-control": "max-age=0, s-maxage=60" }));
+  equal(await (await caches.default.match(at)).text(), "shared");
+});
+
+check("a response that varies is given to requests like the first", async () => {
+  const at = url();
+  const by = (language) => new Request(at, { headers: { "accept-language": language } });
+  await caches.default.put(by("de"), fresh("Guten Tag", { vary: "Accept-Language" }));
+  equal(await (await caches.default.match(by("de"))).text(), "Guten Tag");
+  equal(await caches.default.match(by("fr")), undefined);
+  await rejects("TypeError", caches.default.put(at, fresh("x", { vary: "accept, *" })), "Vary");
+});
+
+check("who has it already is told so", async () => {
+  const at = url();
+  await caches.default.put(at, fresh("kept", { etag: '"1"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT" }));
+  const asked = async (headers) => {
+    const found = await caches.default.match(new Request(at, { headers }));
+    return [found.status, await found.text()];
+  };
+  equal(await asked({ "if-none-match": '"0", W/"1"' }), [304, ""]);
+  equal(await asked({ "if-none-match": '"2"' }), [200, "kept"]);
+  equal(await asked({ "if-modified-since": "Mon, 07 Nov 1994 00:00:00 GMT" }), [304, ""]);
+});
+
+check("what cannot be kept is refused with the reason", async () => {
+  await rejects("TypeError", caches.default.put("data:,x", fresh()), "http");
+  await rejects("TypeError", caches.default.put(url(), new Response(null, { status: 206 })), "206");
+  await rejects("TypeError", caches.default.put(url(), {}), "Response");
+  await rejects("TypeError", caches.default.put(url()));
+  await rejects("TypeError", caches.default.match());
+  await rejects("TypeError", caches.default.match("not a URL"));
+  await rejects("TypeError", caches.open("x".repeat(300)).then((cache) => cache.match(url())), "256");
+});
+
+check("a body that breaks off is not kept, and its error is told", async () => {
+  const at = url();
+  const broken = new ReadableStream({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(3));
+      controller.error(new RangeError("no more"));
+    },
+  });
+  await rejects("RangeError", caches.default.put(at, fresh(broken)), "no more");
+  equal(await caches.default.match(at), undefined);
+});
+
+check("what is too large is passed over", async () => {
+  const at = url();
+  await caches.default.put(at, fresh(new Uint8Array((8 << 20) + 1)));
+  equal(await caches.default.match(at), undefined);
+});
+
+check("they are interfaces like others", async () => {
+  throws("TypeError", () => new Cache());
+  throws("TypeError", () => new CacheStorage());
+  equal([String(caches), String(caches.default)], ["[object CacheStorage]", "[object Cache]"]);
+  equal(caches.default === caches.default, true);
+  equal((await caches.open("a")) instanceof Cache, true);
+  await rejects("TypeError", Cache.prototype.match.call({}, url()));
+  throws("TypeError", () => CacheStorage.prototype.default);
+});

@@ -1,0 +1,85 @@
+// Named checks, which every Worker of the suite consists of. One request runs them one after the other; the response says
+// which failed and why, and which lines each should have logged.
+
+const checks = [];
+let subject = null;
+
+/** What the checks that follow are about, an interface say: each has a row of its own in the report. */
+export const about = (name) => {
+  subject = name;
+};
+
+/** Declares a check. Its body may be async; it fails by throwing. */
+export const check = (name, body) => checks.push({ name, body, about: subject });
+
+const show = (value) => {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "object" && value !== null) {
+    if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
+    if (ArrayBuffer.isView(value)) return `${value.constructor.name}[${[...value].join(", ")}]`;
+    return `{${Object.entries(value).map(([k, v]) => `${k}: ${show(v)}`).join(", ")}}`;
+  }
+  return Object.is(value, -0) ? "-0" : String(value);
+};
+
+/** Values of the same shape. */
+export function equal(actual, expected, what = "") {
+  if (show(actual) !== show(expected)) {
+    throw new Error(`${what === "" ? "" : `${what}: `}expected ${show(expected)}, got ${show(actual)}`);
+  }
+}
+
+/** `body` throws an error of this name, whose message contains `part`. */
+export function throws(name, body, part = "") {
+  let returned;
+  try {
+    returned = body();
+  } catch (error) {
+    return thrown(error, name, part);
+  }
+  throw new Error(`expected ${name} from ${body}, got ${show(returned)}`);
+}
+
+/** The promise is rejected with an error of this name, whose message contains `part`. */
+export async function rejects(name, promise, part = "", what = "") {
+  let value;
+  try {
+    value = await promise;
+  } catch (error) {
+    return thrown(error, name, part);
+  }
+  throw new Error(`${what === "" ? "" : `${what}: `}expected a rejection with ${name}, got ${show(value)}`);
+}
+
+function thrown(error, name, part) {
+  if (error?.name !== name) throw new Error(`expected ${name}, got ${error?.name}: ${error?.message}\n${error?.stack}`);
+  if (!error.message.includes(part)) throw new Error(`expected ${show(part)} in ${show(error.message)}`);
+  return error;
+}
+
+let lines;
+
+/** `body` logs this one line at this level, which is for the runner to see. */
+export function logs(level, line, body) {
+  lines.push(`${level} ${line}`);
+  body();
+}
+
+/** Runs every check and tells how each went. */
+export async function results() {
+  const out = [];
+  for (const { name, body, about } of checks) {
+    let failure = null;
+    lines = [];
+    try {
+      await body();
+    } catch (error) {
+      failure = `${error?.name}: ${error?.message}\n${error?.stack}`;
+    }
+    out.push({ name, about, failure, lines });
+  }
+  return Response.json(out);
+}
+
+/** The handler every file exports. */
+export default { fetch: results };

@@ -1,0 +1,101 @@
+// Hashes (Web Cryptography §32), with the examples of FIPS 180-4 and of NIST's vectors, and what all methods of SubtleCrypto
+// do with an algorithm and with data.
+import { about, check, equal, rejects } from "../check.js";
+export { default } from "../check.js";
+
+const { subtle } = crypto;
+const text = (string) => new TextEncoder().encode(string);
+const hex = (buffer) => [...new Uint8Array(buffer)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+const ABC = {
+  "SHA-1": "a9993e364706816aba3e25717850c26c9cd0d89d",
+  "SHA-256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+  "SHA-384": "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7",
+  "SHA-512": "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+};
+const EMPTY = {
+  "SHA-1": "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+  "SHA-256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+  "SHA-384": "38b060a751ac96384cd9327eb1b1e36a21fdb71114be07434c0cc7bf63f6e1da274edebfe76f65fbd51ad2f14898b95b",
+  "SHA-512": "cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e",
+};
+// A million times the letter a.
+const MILLION = {
+  "SHA-1": "34aa973cd4c4daa4f61eeb2bdbad27316534016f",
+  "SHA-256": "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
+  "SHA-384": "9d0e1809716474cb086e834e310a4a1ced149e9c00f248527972cec5704c2a5b07b8b3dc38ecc4ebae97ddd87f3d8985",
+  "SHA-512": "e718483d0ce769644e2e42c7bc15b4638e1f98b13b2044285632a803afa973ebde0ff244877ea60a4cb0432ce577c31beb009c5c2c49aa2e4eadb217ad8cc09b",
+};
+
+about("SubtleCrypto: SHA");
+
+check("hashes are those of the standard", async () => {
+  for (const name of Object.keys(ABC)) {
+    equal(hex(await subtle.digest(name, text("abc"))), ABC[name], name);
+    equal(hex(await subtle.digest(name, new ArrayBuffer(0))), EMPTY[name], name);
+    equal(hex(await subtle.digest({ name }, new Uint8Array(1_000_000).fill(97))), MILLION[name], name);
+  }
+});
+
+check("a hash comes as an ArrayBuffer", async () => {
+  const digest = await subtle.digest("SHA-256", text("abc"));
+  equal([digest instanceof ArrayBuffer, digest.byteLength], [true, 32]);
+});
+
+check("names of algorithms have no case", async () => {
+  equal(hex(await subtle.digest("sha-256", text("abc"))), ABC["SHA-256"]);
+  equal(hex(await subtle.digest({ name: "Sha-1" }, text("abc"))), ABC["SHA-1"]);
+});
+
+check("letters that only look like ASCII's are others", async () => {
+  await rejects("NotSupportedError", subtle.digest("\u017fha-256", text("abc")));
+  await rejects("NotSupportedError", subtle.generateKey({ name: "AES-\u212aW", length: 128 }, true, ["wrapKey"]));
+});
+
+check("an algorithm that does not hash is not supported, and those that do are named", async () => {
+  await rejects("NotSupportedError", subtle.digest("AES-GCM", text("abc")), "SHA-256");
+  await rejects("NotSupportedError", subtle.digest("MD5", text("abc")));
+  await rejects("NotSupportedError", subtle.digest("", text("abc")));
+  await rejects("NotSupportedError", subtle.digest(undefined, text("abc")));
+});
+
+check("an algorithm without a name is a TypeError", async () => {
+  await rejects("TypeError", subtle.digest({}, text("abc")));
+  await rejects("TypeError", subtle.digest({ name: undefined }, text("abc")));
+});
+
+check("data is an ArrayBuffer or any view of one", async () => {
+  const buffer = text("xabcx").buffer;
+  for (const view of [new Uint8Array(buffer, 1, 3), new DataView(buffer, 1, 3), new Int8Array(buffer, 1, 3)]) {
+    equal(hex(await subtle.digest("SHA-1", view)), ABC["SHA-1"]);
+  }
+  for (const data of ["abc", [97, 98, 99], null, undefined, 1, {}, { byteLength: 3 }]) {
+    await rejects("TypeError", subtle.digest("SHA-1", data));
+  }
+});
+
+check("errors are always rejections", async () => {
+  await rejects("TypeError", subtle.digest());
+  await rejects("TypeError", subtle.digest("SHA-1"), "2 arguments required");
+  await rejects("TypeError", SubtleCrypto.prototype.digest.call({}, "SHA-1", text("abc")));
+  await rejects("RangeError", subtle.digest({ get name() { throw new RangeError("of the getter"); } }, text("abc")));
+});
+
+check("data is copied when the algorithm has been read, and not later", async () => {
+  const data = text("xbc");
+  const digest = subtle.digest({ get name() { data[0] = 97; return "SHA-256"; } }, data);
+  data.fill(0);
+  equal(hex(await digest), ABC["SHA-256"]);
+  const large = new Uint8Array(1_000_000).fill(97);
+  const later = subtle.digest("SHA-1", large);
+  large.fill(0);
+  equal(hex(await later), MILLION["SHA-1"]);
+});
+
+check("data that is detached by then is empty", async () => {
+  for (const make of [(buffer) => buffer, (buffer) => new Uint8Array(buffer), (buffer) => new DataView(buffer)]) {
+    const buffer = text("abc").buffer;
+    const digest = subtle.digest({ get name() { buffer.transfer(); return "SHA-256"; } }, make(buffer));
+    equal(hex(await digest), EMPTY["SHA-256"]);
+  }
+});

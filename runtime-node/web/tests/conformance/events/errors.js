@@ -1,0 +1,166 @@
+import { about, check, equal, logs, throws } from "../check.js";
+export { default } from "../check.js";
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
+
+/** Listens for `type` on the global scope while `body` runs. */
+async function heard(type, body, prevent = true) {
+  const events = [];
+  const listener = (event) => {
+    events.push(event);
+    if (prevent) event.preventDefault();
+  };
+  addEventListener(type, listener);
+  try {
+    await body();
+    await turn();
+  } finally {
+    removeEventListener(type, listener);
+  }
+  return events;
+}
+
+about("reportError");
+
+check("reportError fires an error event at the global scope", async () => {
+  const error = new TypeError("mine");
+  const [event, ...rest] = await heard("error", () => reportError(error));
+  equal([rest.length, event instanceof ErrorEvent, event.type, event.error === error, event.message, event.cancelable, event.isTrusted],
+    [0, true, "error", true, "Uncaught TypeError: mine", true, true]);
+  equal([event.filename.endsWith("errors.js"), event.lineno > 20, event.colno > 0, event.target === globalThis], [true, true, true, true]);
+  throws("TypeError", () => reportError());
+});
+
+check("anything can be reported", async () => {
+  const events = await heard("error", () => {
+    for (const value of [1, null, undefined, "text", { a: 1 }]) reportError(value);
+  });
+  equal(events.map(({ error }) => error), [1, null, undefined, "text", { a: 1 }]);
+});
+
+check("an error whose event nobody prevents is logged", async () => {
+  logs("ERROR", "Uncaught 'not prevented'", () => {});
+  const events = await heard("error", () => reportError("not prevented"), false);
+  equal(events.length, 1);
+});
+
+check("what timers, microtasks and listeners throw is reported", async () => {
+  const events = await heard("error", async () => {
+    setTimeout(() => { throw 1; });
+    queueMicrotask(() => { throw 2; });
+    const target = new EventTarget();
+    target.addEventListener("x", () => { throw 3; });
+    target.addEventListener("x", {});
+    target.dispatchEvent(new Event("x"));
+    await turn();
+  });
+  equal(events.map(({ error }) => (error instanceof TypeError ? "TypeError" : error)), [3, "TypeError", 2, 1]);
+});
+
+check("an error in a handler of errors is logged, and fires no event", async () => {
+  logs("ERROR", "Uncaught 'inner'", () => {});
+  let fired = 0;
+  const listener = (event) => {
+    fired++;
+    event.preventDefault();
+    throw "inner";
+  };
+  addEventListener("error", listener);
+  reportError("outer");
+  removeEventListener("error", listener);
+  equal(fired, 1);
+});
+
+about("onerror");
+
+check("onerror is called with what there is to know, and prevents by true", () => {
+  const seen = [];
+  globalThis.onerror = function (...args) {
+    seen.push(args, this === globalThis || this === undefined);
+    return true;
+  };
+  equal(typeof onerror, "function");
+  const error = new Error("e");
+  reportError(error);
+  globalThis.onerror = 1;
+  equal(onerror, null);
+  const [[message, file, line, column, value]] = seen;
+  equal([message, typeof file, typeof line, typeof column, value === error], ["Uncaught Error: e", "string", "number", "number", true]);
+});
+
+about("unhandledrejection, rejectionhandled");
+
+check("a rejection that nobody handles fires an event", async () => {
+  const reason = new Error("left alone");
+  let promise;
+  const [event, ...rest] = await heard("unhandledrejection", () => { promise = Promise.reject(reason); });
+  equal([rest.length, event instanceof PromiseRejectionEvent, event.promise === promise, event.reason === reason, event.cancelable, event.isTrusted],
+    [0, true, true, true, true, true]);
+  await promise.catch(() => {});
+});
+
+check("one that is handled within the turn does not", async () => {
+  const events = await heard("unhandledrejection", async () => {
+    const promise = Promise.reject(1);
+    await null;
+    await promise.catch(() => {});
+  });
+  equal(events, []);
+});
+
+check("one whose event nobody prevents is logged", async () => {
+  logs("ERROR", "unhandled rejection: not prevented", () => {});
+  const events = await heard("unhandledrejection", () => { Promise.reject("not prevented"); }, false);
+  equal(events.length, 1);
+});
+
+check("one that is handled later fires another", async () => {
+  let promise;
+  await heard("unhandledrejection", () => { promise = Promise.reject("late"); });
+  const [event] = await heard("rejectionhandled", () => { promise.catch(() => {}); });
+  equal([event.type, event.promise === promise, event.reason, event.cancelable], ["rejectionhandled", true, "late", false]);
+  const none = await heard("rejectionhandled", () => { promise.catch(() => {}); });
+  equal(none, []);
+});
+
+check("handlers among the attributes hear of rejections", async () => {
+  const seen = [];
+  globalThis.onunhandledrejection = (event) => {
+    seen.push(event.reason);
+    return false;
+  };
+  globalThis.onrejectionhandled = (event) => seen.push(event.type);
+  const promise = Promise.reject("r");
+  await turn();
+  promise.catch(() => {});
+  await turn();
+  equal(seen, ["r", "rejectionhandled"]);
+  globalThis.onunhandledrejection = globalThis.onrejectionhandled = null;
+  equal([onunhandledrejection, onrejectionhandled], [null, null]);
+});
+
+check("what a handler does goes on within the invocation", async () => {
+  const done = new Promise((resolve) => {
+    addEventListener("unhandledrejection", (event) => {
+      event.preventDefault();
+      setTimeout(() => queueMicrotask(() => resolve(event.reason)));
+    }, { once: true });
+  });
+  Promise.reject("asynchronously");
+  equal(await done, "asynchronously");
+});
+
+about("ErrorEvent");
+
+check("the events can be made", () => {
+  const error = new ErrorEvent("e", { message: "m", filename: "f", lineno: 1, colno: -1, error: 5, cancelable: true });
+  equal([error.type, error.message, error.filename, error.lineno, error.colno, error.error, error.cancelable],
+    ["e", "m", "f", 1, 2 ** 32 - 1, 5, true]);
+  equal([new ErrorEvent("e").message, new ErrorEvent("e").error, new ErrorEvent("e").lineno], ["", undefined, 0]);
+  const promise = Promise.resolve();
+  const rejection = new PromiseRejectionEvent("r", { promise, reason: 1 });
+  equal([rejection.promise === promise, rejection.reason], [true, 1]);
+  throws("TypeError", () => new PromiseRejectionEvent("r"));
+  throws("TypeError", () => new PromiseRejectionEvent("r", { promise: 1 }));
+  throws("TypeError", () => new ErrorEvent());
+});
