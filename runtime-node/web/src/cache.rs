@@ -4,26 +4,20 @@ pub mod store;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tenon_engine::byte_stream::ByteStream;
 use tenon_engine::heap::Counted;
 use tenon_engine::promise::promise;
 use tenon_engine::state::State;
 use tenon_engine::streams::Body;
-use tenon_engine::string::{from_headers, to_bytes, to_octets};
+use tenon_engine::string::to_octets;
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_op::op;
 
 use crate::cache::store::{Answer, Asked, Key, LARGEST, ResponseCache};
-use crate::fetch::{Fetched, head, headers};
-use crate::ops::stream;
-
-crate::ops::native! {
-    "cacheMatch(name: string, url: string, headers: string[]): Fetched | null" => look_up,
-    "cachePut(name: string, url: string, asked: string[], status: number, statusText: string, \
-     headers: string[], body: Body, owner: number | undefined, \
-     stream: number | undefined): Promise<void>" => put,
-    "cacheDelete(name: string, url: string): boolean" => delete,
-}
+use crate::fetch::head::{Fetched, Received};
+use crate::fetch::request::Sent;
+use crate::ops::{Argument, Arguments, Nullable, Promised};
 
 type Shared = std::sync::Arc<ResponseCache>;
 
@@ -37,109 +31,80 @@ fn cache(scope: &v8::PinScope<'_, '_>) -> Shared {
     )
 }
 
-/// Builds the key of a cache's name and a URL.
-fn key(
-    scope: &v8::PinScope<'_, '_>,
-    name: v8::Local<'_, v8::Value>,
-    url: v8::Local<'_, v8::Value>,
-) -> Result<Key, Thrown> {
-    let text = |value: v8::Local<'_, v8::Value>, longest| {
-        let string =
-            value.try_cast::<v8::String>().ok().filter(|string| string.length() <= longest);
-        string.map(|string| string.to_rust_string_lossy(scope))
-    };
-    let name = text(name, NAME).ok_or_else(|| {
-        Thrown::type_error(format!("A cache name may have at most {NAME} characters"))
-    })?;
-    let url = text(url, URL).ok_or_else(|| {
-        Thrown::type_error(format!(
-            "The URL of a cached response may have at most {URL} characters"
-        ))
-    })?;
-    Ok(Key::new(&State::of(scope).revision.worker, &name, &url))
-}
-
-/// `cacheMatch(name, url, headers)`: returns null, or the response in the form of `fetchSend`.
-pub(crate) fn look_up(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    match found(scope, &args) {
-        Ok(value) => rv.set(value),
-        Err(thrown) => thrown.throw(scope),
+/// The name of a cache and a URL: two arguments.
+impl<'s> Argument<'s> for Key {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let name: v8::Local<'_, v8::String> = arguments.take(scope)?;
+        if name.length() > NAME {
+            let why = format!("A cache name may have at most {NAME} characters");
+            return Err(Thrown::type_error(why));
+        }
+        let url: v8::Local<'_, v8::String> = arguments.take(scope)?;
+        if url.length() > URL {
+            let why = format!("The URL of a cached response may have at most {URL} characters");
+            return Err(Thrown::type_error(why));
+        }
+        let (name, url) = (name.to_rust_string_lossy(scope), url.to_rust_string_lossy(scope));
+        Ok(Self::new(&State::of(scope).revision.worker, &name, &url))
     }
 }
 
-fn found<'s>(
+/// Returns the stored response to a request with these headers, or null.
+#[op]
+pub(crate) fn cache_match<'s>(
     scope: &mut v8::PinScope<'s, '_>,
-    args: &v8::FunctionCallbackArguments<'_>,
-) -> Result<v8::Local<'s, v8::Value>, Thrown> {
-    let key = key(scope, args.get(0), args.get(1))?;
-    let asked = Asked { headers: headers(scope, args.get(2))? };
-    let Some((answer, body)) = cache(scope).look_up(&key, &asked) else {
-        return Ok(v8::null(scope).into());
+    key: Key,
+    headers: HeaderMap,
+) -> Result<Nullable<Fetched<'s>>, Thrown> {
+    let Some((answer, body)) = cache(scope).look_up(&key, &Asked { headers }) else {
+        return Ok(Nullable(None));
     };
     let invocation = State::of(scope)
         .current(scope)
         .ok_or_else(|| Thrown::type_error("The invocation has ended"))?;
-    let strings = from_headers(
-        scope,
-        answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())),
-    );
-    let body = (!body.is_empty()).then_some(Body::Full(body));
-    let (status, reason) = (answer.status.as_u16(), answer.reason);
-    head(
-        scope,
-        invocation,
-        Fetched { status, reason, url: "", redirected: false, body, socket: None },
-        strings,
-    )
-}
-
-/// `cacheDelete(name, url)`: returns whether there was an entry.
-pub(crate) fn delete(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    match key(scope, args.get(0), args.get(1)) {
-        Ok(key) => rv.set_bool(cache(scope).remove(&key)),
-        Err(thrown) => thrown.throw(scope),
-    }
-}
-
-/// `cachePut(name, url, requestHeaders, status, statusText, headers, body, owner, stream)`: the
-/// body is a string, a view, null, or `undefined` for a stream. Returns a promise of undefined that
-/// resolves when the body has been read.
-pub(crate) fn put(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let (key, asked, answer) = match parts(scope, &args) {
-        Ok(parts) => parts,
-        Err(thrown) => return thrown.throw(scope),
+    let received = Received {
+        status: answer.status.as_u16(),
+        reason: answer.reason,
+        url: "",
+        redirected: false,
+        body: (!body.is_empty()).then_some(Body::Full(body)),
+        socket: None,
     };
-    let body = args.get(6);
-    let body = if body.is_undefined() {
-        let (owner, number) = stream(scope, args.get(7), args.get(8));
-        match State::of(scope).take_stream(owner, number) {
-            Some(incoming) => incoming.into(),
-            None => {
-                return Thrown::type_error("The response's body can no longer be read")
-                    .throw(scope);
-            }
-        }
-    } else if body.is_null() {
-        Body::Full(Bytes::new())
-    } else {
-        match to_bytes(scope, body) {
-            // A copy, because the entry outlives the isolate whose memory these bytes are charged
-            // to.
-            Some(bytes) => Body::Full(Bytes::copy_from_slice(&bytes)),
-            None => return out_of_memory().throw(scope),
-        }
+    let headers = answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    received.fetched(scope, invocation, headers).map(|fetched| Nullable(Some(fetched)))
+}
+
+/// Removes a stored response. Returns whether there was one.
+#[op]
+pub(crate) fn cache_delete(scope: &mut v8::PinScope<'_, '_>, key: Key) -> bool {
+    cache(scope).remove(&key)
+}
+
+/// Stores the response to a request with the headers `asked`. Returns a promise that resolves when
+/// the body has been read.
+#[op]
+pub(crate) fn cache_put<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    key: Key,
+    asked: HeaderMap,
+    status: u32,
+    status_text: v8::Local<'s, v8::String>,
+    headers: HeaderMap,
+    body: Sent,
+) -> Result<Promised<'s, ()>, Thrown> {
+    let asked = Asked { headers: asked };
+    let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status
+        .ok_or_else(|| Thrown::type_error("The response's status is not a valid HTTP status"))?;
+    let answer = Answer { status, reason: to_octets(scope, status_text), headers };
+    let body = match body {
+        Sent::Nothing => Body::Full(Bytes::new()),
+        // A copy, because the entry outlives the isolate whose memory these bytes are charged to.
+        Sent::Bytes(bytes) => Body::Full(Bytes::copy_from_slice(&bytes)),
+        Sent::Stream(incoming) => incoming.into(),
     };
     let (cache, held) = (cache(scope), State::of(scope).buffers.count_pieces());
     let keep = async move {
@@ -153,25 +118,7 @@ pub(crate) fn put(
         Ok(())
     };
     let promise = promise(scope, keep, |scope, ()| Ok(v8::undefined(scope).into()));
-    promise.into_iter().for_each(|promise| rv.set(promise.into()));
-}
-
-fn parts(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: &v8::FunctionCallbackArguments<'_>,
-) -> Result<(Key, Asked, Answer), Thrown> {
-    let key = key(scope, args.get(0), args.get(1))?;
-    let asked = Asked { headers: headers(scope, args.get(2))? };
-    let status =
-        args.get(3).uint32_value(scope).and_then(|status| StatusCode::from_u16(status as u16).ok());
-    let status = status
-        .ok_or_else(|| Thrown::type_error("The response's status is not a valid HTTP status"))?;
-    let reason = args
-        .get(4)
-        .try_cast::<v8::String>()
-        .map(|reason| to_octets(scope, reason))
-        .unwrap_or_default();
-    Ok((key, asked, Answer { status, reason, headers: headers(scope, args.get(5))? }))
+    Ok(promise.into())
 }
 
 /// Collects the whole body. Returns `None` if it is too large for the cache.

@@ -18,7 +18,10 @@ use tenon_engine::callbacks::{Callback, contain};
 use tenon_engine::thrown::Thrown;
 
 pub(crate) use argument::{Argument, Arguments};
-pub(crate) use result::{Nullable, Promised, Returned, ToValue};
+pub(crate) use result::{Nullable, Promised, Returned, ToValue, record};
+
+/// A view of an array buffer: a typed array or a `DataView`.
+pub(crate) type View<'s> = v8::Local<'s, v8::ArrayBufferView>;
 
 // `build.rs` generates `callbacks`, which lists the operations of all modules.
 include!(concat!(env!("OUT_DIR"), "/ops.rs"));

@@ -5,9 +5,9 @@ pub(crate) mod calls;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{CONTENT_LENGTH, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tenon_egress::handshake::{self, Key, Unanswered};
-use tenon_egress::{EgressError, Outgoing, Request};
+use tenon_egress::{EgressError, Outgoing, RedirectMode, Request};
 use tenon_engine::CallContext;
 use tenon_engine::FetchRequest;
 use tenon_engine::byte_stream::{Broken, ByteStream};
@@ -16,56 +16,53 @@ use tenon_engine::pipe;
 use tenon_engine::promise::promise;
 use tenon_engine::state::State;
 use tenon_engine::streams::Body;
-use tenon_engine::string::from_headers;
 use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::Header;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use url::Url;
 
+use crate::fetch::head::{self, Outcome, Received};
 use crate::fetch::outbound::{Outbound, breakable};
-use crate::fetch::{self, Fetched};
+use crate::fetch::request::Sent;
+use crate::ops::Promised;
 use crate::service::calls::{Answered, Call};
 use crate::websocket::sockets::link::Wire;
-
-crate::ops::native! {
-    "serviceSend(number: number, method: string, url: string, headers: string[], redirect: string, \
-     body: Body, owner: number | undefined, stream: number | undefined, \
-     service: number): Promise<Outcome>" => send,
-}
 
 /// The stage of a failed call, as `fetch.js` reports it.
 const STAGE: &str = "service";
 
-/// `serviceSend(number, method, url, headers, redirect, body, owner, stream, service)`: like
-/// `fetchSend`, but to the Worker that the revision's binding at index `service` names. The
-/// response is returned as it is: redirects are left to the caller.
-pub(crate) fn send(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
+/// Sends a request to the Worker that the revision's binding at index `service` names. Returns a
+/// promise of its outcome, as `fetch_send` does. The response is returned as it is: redirects are
+/// left to the caller.
+#[op]
+pub(crate) fn service_send<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    number: u32,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    redirect: RedirectMode,
+    body: Sent,
+    service: usize,
+) -> Result<Promised<'s, Outcome>, Thrown> {
     let state = State::of(scope);
     let Some(invocation) = state.current(scope) else {
-        return Thrown::type_error("Cannot call a Worker: the invocation has ended").throw(scope);
+        return Err(Thrown::type_error("Cannot call a Worker: the invocation has ended"));
     };
-    let place = args.get(8).uint32_value(scope).unwrap_or_default() as usize;
-    let Some(callee) = state.revision.services().nth(place).map(|(_, worker)| worker.clone())
-    else {
-        return Thrown::type_error("There is no such binding").throw(scope);
-    };
-    let mut request = match fetch::request(scope, &args) {
-        Ok(request) => request,
-        Err(thrown) => return thrown.throw(scope),
-    };
+    let callee = state.revision.services().nth(service).map(|(_, worker)| worker.clone());
+    let callee = callee.ok_or_else(|| Thrown::type_error("There is no such binding"))?;
+    let body = body.outgoing(&headers);
+    let mut request = Request { method, url, headers, body, redirect };
     let url = request.url.to_string();
     let asked = Asked::by(&mut request);
     let outbound = Outbound::of(scope);
-    let number = args.get(0).uint32_value(scope).unwrap_or_default();
     let abortee = (number != 0).then(|| outbound.aborts.enter(number));
     let called = match call(&state, invocation, callee, request) {
         Ok(call) => outbound.services.call(call),
-        Err(most) => return over_limit(scope, rv, most),
+        Err(most) => return Ok(over_limit(scope, most)),
     };
     let called = match abortee {
         Some(abortee) => Ok((abortee.follow(called), abortee)),
@@ -80,12 +77,12 @@ pub(crate) fn send(
     };
     let promise = promise(scope, work, move |scope, (called, abortee)| match called {
         None => Ok(v8::null(scope).into()),
-        Some(Err(failure)) => fetch::failure(scope, STAGE, &told(&failure)),
+        Some(Err(failure)) => head::failure(scope, STAGE, &told(&failure)),
         Some(Ok(Answered { status: 101, headers, body })) => {
             match asked.map(|asked| asked.answered(&headers, body)) {
                 Some(Ok(wire)) => {
                     let socket = Some((wire, Role::Client));
-                    let answered = Fetched {
+                    let received = Received {
                         status: 101,
                         reason: Bytes::new(),
                         url: &url,
@@ -93,11 +90,10 @@ pub(crate) fn send(
                         body: None,
                         socket,
                     };
-                    let strings = strings(scope, &headers);
-                    fetch::head(scope, invocation, answered, strings)
+                    received.to_value(scope, invocation, pairs(&headers))
                 }
-                Some(Err(why)) => fetch::failure(scope, STAGE, &why.to_string()),
-                None => fetch::failure(
+                Some(Err(why)) => head::failure(scope, STAGE, &why.to_string()),
+                None => head::failure(
                     scope,
                     STAGE,
                     "the Worker answered with a WebSocket that was not requested",
@@ -106,7 +102,7 @@ pub(crate) fn send(
         }
         Some(Ok(Answered { status, headers, body })) => {
             let body = body.map(|body| Body::Stream(breakable(body, abortee)));
-            let answered = Fetched {
+            let received = Received {
                 status,
                 reason: Bytes::new(),
                 url: &url,
@@ -114,18 +110,14 @@ pub(crate) fn send(
                 body,
                 socket: None,
             };
-            let strings = strings(scope, &headers);
-            fetch::head(scope, invocation, answered, strings)
+            received.to_value(scope, invocation, pairs(&headers))
         }
     });
-    promise.into_iter().for_each(|promise| rv.set(promise.into()));
+    Ok(promise.into())
 }
 
-fn strings<'s>(
-    scope: &v8::PinScope<'s, '_>,
-    headers: &[Header],
-) -> Option<Vec<v8::Local<'s, v8::Value>>> {
-    from_headers(scope, headers.iter().map(|header| (header.name.as_str(), &header.value[..])))
+fn pairs(headers: &[Header]) -> impl Iterator<Item = (&str, &[u8])> {
+    headers.iter().map(|header| (header.name.as_str(), &header.value[..]))
 }
 
 /// A WebSocket requested from the other Worker, like a client's; this isolate holds its other end.
@@ -229,11 +221,11 @@ fn told(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }
 
-fn over_limit(scope: &mut v8::PinScope<'_, '_>, mut rv: v8::ReturnValue<'_>, most: u32) {
+fn over_limit<'s>(scope: &mut v8::PinScope<'s, '_>, most: u32) -> Promised<'s, Outcome> {
     let message = format!(
         "the invocation has reached its limit of {most} subrequests; make fewer, or raise spec.limits.subrequests"
     );
-    let promise =
-        promise(scope, async { Ok(()) }, move |scope, ()| fetch::failure(scope, STAGE, &message));
-    promise.into_iter().for_each(|promise| rv.set(promise.into()));
+    let failed =
+        promise(scope, async { Ok(()) }, move |scope, ()| head::failure(scope, STAGE, &message));
+    failed.into()
 }

@@ -56,14 +56,15 @@ function compiler() {
 
 // The members of interfaces that `made.d.ts` declares. `Use` is that of the function `internal.use`.
 const made = { Internal: [], Modules: [], Use: [], Ops: [] };
-const tuples = [];
+const records = [];
 
-// Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts` or of the same
-// name that is made from a struct with `#[derive(Tuple)]`. `Local`s are looked up by what they are of.
+// Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts`, or for one that is
+// made from a struct with `#[derive(Record)]`. `Local`s are looked up by what they are of.
 const TYPES = {
   "()": "void", bool: "boolean", String: "string", "&str": "string", "&'static str": "string",
   i32: "number", u32: "number", f64: "number", usize: "number",
   InvocationId: "number", OperationId: "number", StreamId: "number",
+  Method: "string", Url: "string", HeaderMap: "string[]", HeaderList: "string[]", RedirectMode: "string",
   "v8::Value": "any", "v8::Object": "object", "v8::Function": "Function", "v8::String": "string",
   "v8::Array": "any[]", "v8::Promise": "Promise<any>", "v8::ArrayBufferView": "View",
   "v8::ArrayBuffer": "ArrayBuffer", "v8::Uint8Array": "Uint8Array<ArrayBuffer>", "v8::Uint32Array": "Uint32Array",
@@ -93,17 +94,25 @@ function split(list) {
 function typescript(rust) {
   const type = rust.trim();
   if (TYPES[type] !== undefined) return TYPES[type];
-  const [, name, list] = /^(?:\w+::)*(\w+)<([^]*)>$/.exec(type) ?? [];
-  if (name === undefined) return type;
-  const parameters = split(list).map(typescript);
-  return GENERIC[name]?.(parameters[0]) ?? (parameters.length > 0 ? `${name}<${parameters.join(", ")}>` : name);
+  const [, name, list] = /^(?:\w+::)*(\w+)(?:<([^]*)>)?$/.exec(type);
+  const parameters = split(list ?? "").map(typescript);
+  if (GENERIC[name]) return GENERIC[name](parameters[0]);
+  if (TYPES[name] !== undefined) return TYPES[name];
+  return parameters.length > 0 ? `${name}<${parameters.join(", ")}>` : name;
 }
 
 const camel = (name) => name.replace(/^_/, "").replace(/_(\w)/g, (_, initial) => initial.toUpperCase());
 
-// Returns the parameters of TypeScript that a Rust parameter stands for: a tuple is several.
+// Rust's types that stand for several arguments, with the types of these.
+const SEVERAL = {
+  Key: { name: "string", url: "string" },
+  Sent: { body: "Body", owner: "number | undefined", stream: "number | undefined" },
+};
+
+// Returns the parameters of TypeScript that a Rust parameter stands for.
 function parameters(rust) {
   const [, pattern, type] = /^(\w+|\([^)]*\)): ([^]*)$/.exec(rust);
+  if (SEVERAL[type]) return Object.entries(SEVERAL[type]).map(([name, type]) => ({ name, type }));
   if (!pattern.startsWith("(")) return [{ name: camel(pattern), type: typescript(type) }];
   const types = split(type.slice(1, -1));
   return split(pattern.slice(1, -1)).map((name, i) => ({ name: camel(name), type: typescript(types[i]) }));
@@ -122,10 +131,10 @@ function declareOps(path) {
     const signature = all.map(({ name, type }, i) => `${name}${i > required ? "?" : ""}: ${type}`).join(", ");
     made.Ops.push(`    ${camel(name)}(${signature}): ${typescript(returned)};`);
   }
-  const structs = /^#\[derive\(.*\bTuple\b.*\)\]\n(?:pub(?:\(\w+\))? )?struct (\w+)(?:<.*>)? \{\n([^]*?)\n\}$/gm;
+  const structs = /^#\[derive\(.*\bRecord\b.*\)\]\n(?:pub(?:\(\w+\))? )?struct (\w+)(?:<.*>)? \{\n([^]*?)\n\}$/gm;
   for (const [, name, body] of text.matchAll(structs)) {
     const fields = split(body.replace(/^ *\/\/.*\n?/gm, "").replace(/pub(\(\w+\))? /g, "")).flatMap(parameters);
-    tuples.push(`  type ${name} = [${fields.map(({ name, type }) => `${name}: ${type}`).join(", ")}];\n`);
+    records.push(`  type ${name} = { ${fields.map(({ name, type }) => `${name}: ${type}`).join("; ")} };\n`);
   }
 }
 
@@ -178,7 +187,7 @@ rmSync(join(ROOT, COPIES), { recursive: true, force: true });
 sources(".js").forEach(copy);
 sources(".rs").forEach(declareOps);
 const interfaces = Object.entries(made).map(([name, members]) => `  interface ${name} {\n${members.join("\n")}\n  }\n`);
-writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}${tuples.join("")}}\n`);
+writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}${records.join("")}}\n`);
 
 const { status, stdout } = run(process.execPath, [tsc, "--project", HERE, "--pretty", "false"], ROOT);
 // To tsc, a private field that is read only from values of any type is not used.

@@ -115,12 +115,8 @@ declare global {
   type Answer<T> = T | Promise<T>;
   // `undefined` stands for a stream, which further arguments name.
   type Body = string | View | null | undefined;
-  type Fetched = [
-    status: number, statusText: string, url: string, redirected: boolean, headers: string[],
-    owner: number | null, stream: number | null, socketOwner?: number, socket?: number,
-  ];
-  // A response, or an error, or null after an abort.
-  type Outcome = Fetched | [stage: string, message: string] | null;
+  // A response, or a failure, or null after an abort.
+  type Outcome = Fetched | Failed | null;
   // Whether there are expressions; then for each component its text, expression and groups' names.
   type Pattern = any[];
   // The kind of an event of a socket, and its values.

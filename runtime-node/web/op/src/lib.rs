@@ -75,36 +75,58 @@ fn is_scope(parameter: &FnArg) -> bool {
     matches!(&*parameter.pat, Pat::Ident(name) if name.ident == "scope" || name.ident == "_scope")
 }
 
-/// Returns a struct to JavaScript as an array of its fields, in order. TypeScript knows it as a
-/// tuple of this name whose elements are labelled, so that a caller destructures it by name.
-///
-/// An array costs one allocation; an object would cost a look-up for each property as well.
-#[proc_macro_derive(Tuple)]
-pub fn tuple(item: TokenStream) -> TokenStream {
+/// Returns a struct to JavaScript as an object of its fields, named in camel case, without a
+/// prototype. TypeScript knows it by the name of the struct. The struct's only parameter may be the
+/// lifetime `'s` of the call's scope.
+#[proc_macro_derive(Record)]
+pub fn record(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
-    expand_tuple(&item).unwrap_or_else(Error::into_compile_error).into()
+    expand_record(&item).unwrap_or_else(Error::into_compile_error).into()
 }
 
-fn expand_tuple(item: &DeriveInput) -> Result<proc_macro2::TokenStream> {
+fn expand_record(item: &DeriveInput) -> Result<proc_macro2::TokenStream> {
     let Data::Struct(data) = &item.data else {
-        return Err(Error::new(item.span(), "only a struct can be a tuple"));
+        return Err(Error::new(item.span(), "only a struct can be a record"));
     };
     let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new(item.span(), "the elements of a tuple need names"));
+        return Err(Error::new(item.span(), "the fields of a record need names"));
     };
-    let fields = fields.named.iter().map(|field| &field.ident).collect::<Vec<_>>();
-    let (name, lifetime) = (&item.ident, item.generics.lifetimes().next().map(|_| quote!(<'s>)));
+    let fields = fields.named.iter().filter_map(|field| field.ident.as_ref()).collect::<Vec<_>>();
+    let names = fields.iter().map(|field| camel(&field.to_string()));
+    let (name, generics) = (&item.ident, &item.generics);
     Ok(quote! {
-        impl<'s> crate::ops::ToValue<'s> for #name #lifetime {
+        impl<'s> crate::ops::ToValue<'s> for #name #generics {
             fn to_value(
                 self,
                 scope: &mut ::v8::PinScope<'s, '_>,
             ) -> ::core::option::Option<::v8::Local<'s, ::v8::Value>> {
-                let elements = [#(crate::ops::ToValue::to_value(self.#fields, scope)?),*];
-                ::core::option::Option::Some(
-                    ::v8::Array::new_with_elements(scope, &elements).into(),
-                )
+                let values = [#(crate::ops::ToValue::to_value(self.#fields, scope)?),*];
+                crate::ops::record(scope, &[#(#names),*], &values)
             }
         }
+
+        impl<'s> crate::ops::Returned<'s> for #name #generics {
+            fn set(
+                self,
+                scope: &mut ::v8::PinScope<'s, '_>,
+                result: &mut ::v8::ReturnValue<'s>,
+            ) {
+                if let ::core::option::Option::Some(value) =
+                    crate::ops::ToValue::to_value(self, scope)
+                {
+                    result.set(value);
+                }
+            }
+        }
+    })
+}
+
+/// Converts a name from snake case to camel case.
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let (initial, rest) = word.split_at(word.len().min(1));
+        name + &initial.to_ascii_uppercase() + rest
     })
 }

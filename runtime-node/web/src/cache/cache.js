@@ -86,17 +86,17 @@
         needs(arguments.length, 1, "Cache.match");
         const r = internal.requestHead(request);
         if (!isGet(r, options, "Cache.match")) return undefined;
-        const parts = ops.cacheMatch(name, r.url, r.list);
-        if (parts === null) return undefined;
+        const found = ops.cacheMatch(name, r.url, r.list);
+        if (found === null) return undefined;
         return internal.newResponse({
           socket: null,
           __proto__: null,
-          status: parts[0],
-          statusText: parts[1],
+          status: found.status,
+          statusText: found.statusText,
           url: r.url,
           redirected: false,
-          list: parts[4],
-          body: parts[5] === null ? null : bodies.of(bodies.native(parts[5], parts[6]), null),
+          list: found.headers,
+          body: found.owner === null ? null : bodies.of(bodies.native(found.owner, found.stream), null),
         });
       }
 

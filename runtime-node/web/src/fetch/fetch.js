@@ -68,21 +68,22 @@
         ? ops.fetchSend(number, r.method, r.url, r.list, redirect, content, owner, stream)
         : ops.serviceSend(number, r.method, r.url, r.list, redirect, content, owner, stream, service);
       PromisePrototypeThen(answered, resolve, reject);
-      const parts = await promise;
-      if (parts.length === 2) {
-        if (broken !== null) throw failed(parts[0], "the request's body has broken off", broken.error);
-        throw failed(parts[0], parts[1]);
+      const outcome = await promise;
+      if ("stage" in outcome) {
+        const { stage, message } = outcome;
+        if (broken !== null) throw failed(stage, "the request's body has broken off", broken.error);
+        throw failed(stage, message);
       }
-      if (parts[5] !== null) source = bodies.native(parts[5], parts[6], signal);
+      if (outcome.owner !== null) source = bodies.native(outcome.owner, outcome.stream, signal);
       return {
         __proto__: null,
-        status: parts[0],
-        statusText: parts[1],
-        url: parts[2],
-        redirected: parts[3],
-        list: parts[4],
+        status: outcome.status,
+        statusText: outcome.statusText,
+        url: outcome.url,
+        redirected: outcome.redirected,
+        list: outcome.headers,
         body: source === null ? null : bodies.of(source, null),
-        socket: parts.length > 7 ? { __proto__: null, owner: parts[7], number: parts[8] } : null,
+        socket: outcome.socket,
       };
     }
 
@@ -96,16 +97,16 @@
     }
 
     function ofData(r) {
-      const parts = ops.dataUrl(r.url);
-      if (parts === null) throw failed("request", "its data: URL is malformed");
+      const data = ops.dataUrl(r.url);
+      if (data === null) throw failed("request", "its data: URL is malformed");
       return {
         __proto__: null,
         status: 200,
         statusText: "OK",
-        url: parts[2],
+        url: data.url,
         redirected: false,
-        list: ["content-type", parts[0]],
-        body: r.method === "HEAD" ? null : bodies.of(parts[1], parts[0]),
+        list: ["content-type", data.kind],
+        body: r.method === "HEAD" ? null : bodies.of(data.bytes, data.kind),
         socket: null,
       };
     }

@@ -1,30 +1,20 @@
-//! `bytesFind(view, needle, from, to)`: searches bytes for a sequence.
+//! The search for a sequence of bytes.
 
 use memchr::memmem;
 use tenon_engine::bytes;
+use tenon_op::op;
 
-crate::ops::native! {
-    "bytesFind(bytes: View, needle: View, from: number, to: number): number" => find,
-}
+use crate::ops::View;
 
-/// Returns the index in `view` of the first `needle` that lies between `from` and `to`, or -1.
+/// Returns the index in `bytes` of the first `needle` that lies between `from` and `to`, or -1.
 /// Takes time in proportion to that distance, which the caller bounds.
-pub(crate) fn find(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let place = |index| args.get(index).number_value(scope).unwrap_or_default() as usize;
-    let (from, to) = (place(2), place(3));
-    result.set_double(-1.0);
-    let (Ok(view), Ok(needle)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
+#[op]
+pub(crate) fn bytes_find(bytes: View<'_>, needle: View<'_>, from: usize, to: usize) -> f64 {
     let found = bytes::read(needle, |needle| {
-        bytes::read(view, |all| {
+        bytes::read(bytes, |all| {
             let within = all.get(from.min(all.len())..to.min(all.len())).unwrap_or_default();
             memmem::find(within, needle)
         })
     });
-    if let Some(found) = found {
-        result.set_double((from + found) as f64);
-    }
+    found.map_or(-1.0, |place| (from + place) as f64)
 }

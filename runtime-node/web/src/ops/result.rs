@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::streams::StreamId;
+use tenon_engine::string::from_name;
 use tenon_engine::thrown::Thrown;
 
 /// The result of an operation.
@@ -21,11 +22,11 @@ pub(crate) trait ToValue<'s> {
 /// A value or `null`. `Option` stands for a value or `undefined`.
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
-/// A promise of a `T`.
-pub(crate) struct Promised<'s, T>(v8::Local<'s, v8::Promise>, PhantomData<T>);
+/// A promise of a `T`; `None` if V8 could not make one.
+pub(crate) struct Promised<'s, T>(Option<v8::Local<'s, v8::Promise>>, PhantomData<T>);
 
-impl<'s, T> From<v8::Local<'s, v8::Promise>> for Promised<'s, T> {
-    fn from(promise: v8::Local<'s, v8::Promise>) -> Self {
+impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
+    fn from(promise: Option<v8::Local<'s, v8::Promise>>) -> Self {
         Self(promise, PhantomData)
     }
 }
@@ -144,7 +145,7 @@ where
 impl<'s, T> ToValue<'s> for Promised<'s, T> {
     #[inline]
     fn to_value(self, _: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
-        Some(self.0.into())
+        self.0.map(Into::into)
     }
 }
 
@@ -174,4 +175,17 @@ impl<'s, T: ToValue<'s>> ToValue<'s> for Vec<T> {
             self.into_iter().map(|element| element.to_value(scope)).collect();
         Some(v8::Array::new_with_elements(scope, &elements?).into())
     }
+}
+
+/// Makes an object without a prototype: resolving a promise with it cannot call a `then` of the
+/// Worker's. Returns `None` if V8 could not make a name.
+pub(crate) fn record<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    names: &[&str],
+    values: &[v8::Local<'s, v8::Value>],
+) -> Option<v8::Local<'s, v8::Value>> {
+    let names: Option<Vec<v8::Local<'s, v8::Name>>> =
+        names.iter().map(|name| from_name(scope, name).map(Into::into)).collect();
+    let nothing = v8::null(scope).into();
+    Some(v8::Object::with_prototype_and_properties(scope, nothing, &names?, values).into())
 }

@@ -1,0 +1,144 @@
+//! The parts of a request that JavaScript passes.
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use tenon_egress::{EgressError, Outgoing, RedirectMode};
+use tenon_engine::state::State;
+use tenon_engine::streams::{Body, Incoming};
+use tenon_engine::string::{to_bytes, to_octets};
+use tenon_engine::thrown::{Thrown, out_of_memory};
+use url::Url;
+
+use crate::ops::{Argument, Arguments};
+
+/// The limit on a request's headers, in bytes. Common servers accept less.
+const HEADERS: usize = 64 * 1024;
+
+/// Limits on a method and on a URL, in characters. HTTP's are lower.
+const METHOD: usize = 64;
+const URL: usize = 64 * 1024;
+
+impl<'s> Argument<'s> for Method {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let method = short(arguments, scope, METHOD, "method")?;
+        Self::from_bytes(method.as_bytes())
+            .map_err(|_| Thrown::type_error("The request has no valid HTTP method"))
+    }
+}
+
+impl<'s> Argument<'s> for Url {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let url = short(arguments, scope, URL, "URL")?;
+        Self::parse(&url).map_err(|_| Thrown::type_error("The request has no valid URL"))
+    }
+}
+
+/// Takes a string, if it is not too long.
+fn short<'s>(
+    arguments: &mut Arguments<'s>,
+    scope: &mut v8::PinScope<'s, '_>,
+    longest: usize,
+    what: &str,
+) -> Result<String, Thrown> {
+    let string: v8::Local<'_, v8::String> = arguments.take(scope)?;
+    if string.length() > longest {
+        let why = format!("The request's {what} is longer than {longest} characters");
+        return Err(Thrown::type_error(why));
+    }
+    Ok(string.to_rust_string_lossy(scope))
+}
+
+impl<'s> Argument<'s> for RedirectMode {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        Ok(match arguments.take::<String>(scope)?.as_str() {
+            "error" => Self::Error,
+            "manual" => Self::Manual,
+            _ => Self::Follow,
+        })
+    }
+}
+
+/// A list: name, value, name, value, … Each header is validated again, because a Worker can get hold
+/// of the list (see `respond`).
+impl<'s> Argument<'s> for HeaderMap {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let malformed = || Thrown::type_error("The headers are not valid in HTTP");
+        let list: v8::Local<'_, v8::Array> = arguments.take(scope)?;
+        let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
+        let mut left = HEADERS;
+        let mut headers = Self::with_capacity((list.length() / 2).min(16) as usize);
+        for pair in 0..list.length() / 2 {
+            let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or_else(malformed)?;
+            let too_large =
+                || Thrown::type_error(format!("The headers are larger than {HEADERS} bytes"));
+            left = left.checked_sub(name.length() + value.length() + 32).ok_or_else(too_large)?;
+            let name = HeaderName::from_bytes(&to_octets(scope, name)).map_err(|_| malformed())?;
+            let value =
+                HeaderValue::from_maybe_shared(to_octets(scope, value)).map_err(|_| malformed())?;
+            headers.append(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// A body that JavaScript sends. It stands for three arguments: a string, a view, null, or
+/// `undefined` for a stream, which the second and the third name by its owner and its number.
+pub(crate) enum Sent {
+    Nothing,
+    Bytes(Bytes),
+    Stream(Incoming),
+}
+
+impl<'s> Argument<'s> for Sent {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let content: v8::Local<'_, v8::Value> = arguments.take(scope)?;
+        let (owner, stream) = arguments.take(scope)?;
+        if content.is_null() {
+            Ok(Self::Nothing)
+        } else if content.is_undefined() {
+            let taken = State::of(scope).take_stream(owner, stream);
+            let gone = "The body can no longer be read: its invocation has ended";
+            taken.map(Self::Stream).ok_or_else(|| Thrown::type_error(gone))
+        } else {
+            to_bytes(scope, content).map(Self::Bytes).ok_or_else(out_of_memory)
+        }
+    }
+}
+
+impl Sent {
+    /// Converts the body to a request's. The length of a stream is the request's Content-Length, if
+    /// there is one: a longer stream is cut off, and a shorter one breaks the request off.
+    pub(crate) fn outgoing(self, headers: &HeaderMap) -> Outgoing {
+        let incoming = match self {
+            Self::Nothing => return Outgoing::Empty,
+            Self::Bytes(bytes) => return Outgoing::Full(bytes),
+            Self::Stream(incoming) => incoming,
+        };
+        let stream = match Body::from(incoming) {
+            Body::Full(bytes) => return Outgoing::Full(bytes),
+            Body::Stream(stream) => stream,
+        };
+        let length = headers.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        let bytes = stream
+            .map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())))
+            .boxed_local();
+        Outgoing::Stream { bytes, length }
+    }
+}
