@@ -50,13 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("sources.rs"), table)?;
     let ops = having(&paths, "rs").map(|path| ops(directory, path));
     let ops = ops.collect::<Result<Vec<_>, _>>()?.concat();
-    let native = having(&paths, "rs").filter_map(|path| native(directory, path).transpose());
-    let native = native.collect::<io::Result<Vec<_>>>()?;
-    fs::write(out.join("ops.rs"), callbacks(&ops, &native))?;
-    let names = ops.iter().map(|op| op.name.as_str());
-    let names = names
-        .chain(native.iter().flat_map(|(_, names)| names).map(String::as_str))
-        .collect::<Vec<_>>();
+    fs::write(out.join("ops.rs"), callbacks(&ops))?;
+    let names = ops.iter().map(|op| op.name.as_str()).collect::<Vec<_>>();
     if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
         return Err(format!("two operations have the name {}", twice.1).into());
     }
@@ -185,30 +180,10 @@ fn camel(name: &str) -> String {
 }
 
 /// Returns the text of the function that lists the operations for V8.
-fn callbacks(ops: &[Op], native: &[(String, Vec<String>)]) -> String {
+fn callbacks(ops: &[Op]) -> String {
     let list = ops.iter().map(|op| format!("        {}::callback(),\n", op.path));
     let list = list.collect::<String>();
-    let modules = native
-        .iter()
-        .map(|(module, _)| format!("    callbacks.extend(crate::{module}::native());\n"));
-    let modules = modules.collect::<String>();
     format!(
-        "pub(crate) fn callbacks() -> Vec<v8::FunctionCallback> {{\n    let mut callbacks = vec![\n{list}    ];{modules}\n    callbacks\n}}\n"
+        "pub(crate) fn callbacks() -> Vec<v8::FunctionCallback> {{\n    vec![\n{list}    ]\n}}\n"
     )
-}
-
-fn native(root: &Path, path: &Path) -> io::Result<Option<(String, Vec<String>)>> {
-    let text = fs::read_to_string(path)?;
-    let Some((_, list)) = text.split_once("\ncrate::ops::native! {\n") else { return Ok(None) };
-    let lines = list.lines().take_while(|line| *line != "}");
-    let signatures = lines.filter_map(|line| line.trim().strip_prefix('"'));
-    let name = |signature: &str| {
-        let (name, _) =
-            signature.split_once('(').ok_or_else(|| io::Error::other("no signature"))?;
-        Ok(name.to_owned())
-    };
-    let names = signatures.map(name).collect::<io::Result<Vec<_>>>()?;
-    let module = path.with_extension("");
-    let module = module.strip_prefix(root).expect("it lies below the root").to_string_lossy();
-    Ok(Some((module.replace('/', "::"), names)))
 }

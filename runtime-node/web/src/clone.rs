@@ -1,18 +1,12 @@
 //! The native half of `clone.js`: the kind of an object to be cloned, determined by its internal
 //! slots, and an array's properties that are not indices.
 
-crate::ops::native! {
-    "cloneKind(value: unknown): number" => kind,
-    "cloneNames(array: object): string[] | undefined" => names,
-}
+use tenon_op::op;
 
-/// `cloneKind(object)`: returns the kind's number in `clone.js`.
-pub(crate) fn kind(
-    _: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    result.set_uint32(Kind::of(args.get(0)) as u32);
+/// Returns the number of an object's kind in `clone.js`.
+#[op]
+pub(crate) fn clone_kind(value: v8::Local<'_, v8::Value>) -> u32 {
+    Kind::of(value) as u32
 }
 
 /// The kinds, in the order of their numbers.
@@ -80,22 +74,19 @@ impl Kind {
     }
 }
 
-/// `cloneNames(array)`: returns the names of its enumerable properties that are not indices, or
-/// undefined if there are none.
-pub(crate) fn names(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(array) = args.get(0).try_cast::<v8::Object>() else { return };
+/// Returns the names of an array's enumerable properties that are not indices; `undefined` if there
+/// are none.
+#[op]
+pub(crate) fn clone_names<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    array: v8::Local<'s, v8::Object>,
+) -> Option<Names<'s>> {
     let which = v8::GetPropertyNamesArgsBuilder::new()
         .mode(v8::KeyCollectionMode::OwnOnly)
         .property_filter(v8::PropertyFilter::ONLY_ENUMERABLE | v8::PropertyFilter::SKIP_SYMBOLS)
         .index_filter(v8::IndexFilter::SkipIndices)
         .build();
-    if let Some(names) = array.get_own_property_names(scope, which)
-        && names.length() > 0
-    {
-        result.set(names.into());
-    }
+    array.get_own_property_names(scope, which).filter(|names| names.length() > 0)
 }
+
+type Names<'s> = v8::Local<'s, v8::Array>;

@@ -11,102 +11,81 @@ use std::collections::HashMap;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use tenon_engine::bytes;
 use tenon_engine::slot::slot;
+use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 
-crate::ops::native! {
-    "utf8Length(text: string): number" => utf8_length,
-    "utf8Write(text: string, into: View): number" => utf8_write,
-    "encodingName(label: string): string | undefined" => encoding_name,
-    "decode(bytes: View, encoding: string, fatal: boolean, ignoreBOM: boolean): string | null" => decode,
-    "decoderOpen(encoding: string, fatal: boolean, ignoreBOM: boolean): number | undefined" => decoder_open,
-    "decoderPush(decoder: number, bytes: View | undefined, last: boolean): string | null" => decoder_push,
-    "decoderClose(decoder: number): void" => decoder_close,
-}
+use crate::ops::{Argument, Arguments, Nullable, View};
 
 /// The most streaming decoders that an isolate may have open: V8 does not count their memory.
 const DECODERS: usize = 1024;
 
-/// `utf8Length(string)`: returns the length of its UTF-8 form, in bytes.
+/// Returns the length of a text's UTF-8 form, in bytes.
+#[op]
 pub(crate) fn utf8_length(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    if let Ok(string) = args.get(0).try_cast::<v8::String>() {
-        result.set_double(string.utf8_length(scope) as f64);
-    }
+    text: v8::Local<'_, v8::String>,
+) -> usize {
+    text.utf8_length(scope)
 }
 
-/// `utf8Write(string, view)`: returns code units read · 2³² + bytes written. Writes whole
-/// characters only; a lone surrogate is written as U+FFFD.
+/// Writes a text's UTF-8 form to `into`, in whole characters; a lone surrogate is written as U+FFFD.
+/// Returns code units read · 2³² + bytes written.
+#[op]
 pub(crate) fn utf8_write(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let (Ok(string), Ok(view)) =
-        (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
-    else {
-        return;
-    };
+    text: v8::Local<'_, v8::String>,
+    into: View<'_>,
+) -> f64 {
     // A code unit becomes three bytes at most.
-    let mut utf8 = vec![0; view.byte_length().min(string.length().saturating_mul(3))];
+    let mut utf8 = vec![0; into.byte_length().min(text.length().saturating_mul(3))];
     let mut read = 0;
-    let written = string.write_utf8_v2(
-        scope,
-        &mut utf8,
-        v8::WriteFlags::kReplaceInvalidUtf8,
-        Some(&mut read),
-    );
-    bytes::cells(view, |cells| {
+    let written =
+        text.write_utf8_v2(scope, &mut utf8, v8::WriteFlags::kReplaceInvalidUtf8, Some(&mut read));
+    bytes::cells(into, |cells| {
         cells.iter().zip(&utf8[..written]).for_each(|(cell, byte)| cell.set(*byte))
     });
-    result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written as f64);
+    read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written as f64
 }
 
-/// `encodingName(label)`: returns the encoding's name in lower case, or undefined.
-pub(crate) fn encoding_name(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let label = args.get(0).to_rust_string_lossy(scope);
-    let Some(encoding) = Encoding::for_label_no_replacement(label.as_bytes()) else { return };
-    if let Some(name) = v8::String::new(scope, &encoding.name().to_ascii_lowercase()) {
-        result.set(name.into());
-    }
+/// Returns the name of the encoding with this label, in lower case; `undefined` if there is none.
+#[op]
+pub(crate) fn encoding_name(label: String) -> Option<String> {
+    let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
+    Some(encoding.name().to_ascii_lowercase())
 }
 
-/// `decode(view, encoding, fatal, ignoreBOM)`: returns a string, or null if the bytes are malformed
-/// and `fatal` is set.
-pub(crate) fn decode(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
-    let Some(encoding) = encoding(scope, args.get(1)) else { return };
-    let (fatal, keep_bom) = (args.get(2).is_true(), args.get(3).is_true());
-    let string = bytes::read(view, |bytes| match text(encoding, bytes, fatal, keep_bom) {
-        None => Ok(()),
-        Some(text) => Err(v8::String::new(scope, &text)),
+/// Decodes bytes. Returns null if they are malformed and `fatal` is set.
+#[op]
+pub(crate) fn decode<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bytes: View<'s>,
+    encoding: Named,
+    fatal: bool,
+    ignore_bom: bool,
+) -> Nullable<Option<v8::Local<'s, v8::String>>> {
+    let string = bytes::read(bytes, |bytes| {
+        let text = text(encoding.0, bytes, fatal, ignore_bom)?;
+        Some(v8::String::new(scope, &text))
     });
-    match string {
-        Ok(()) => result.set_null(),
-        Err(Some(string)) => result.set(string.into()),
-        Err(None) => {}
-    }
+    Nullable(string)
 }
 
-/// Returns the encoding with a name that `encodingName` returned.
-fn encoding(
-    scope: &mut v8::PinScope<'_, '_>,
-    name: v8::Local<'_, v8::Value>,
-) -> Option<&'static Encoding> {
-    let name = name.try_cast::<v8::String>().ok()?;
-    let view = v8::ValueView::new(scope, name);
-    match view.as_str()? {
-        "utf-8" => Some(UTF_8),
-        name => Encoding::for_label(name.as_bytes()),
+/// The encoding with a name that `encoding_name` returned.
+pub(crate) struct Named(&'static Encoding);
+
+impl<'s> Argument<'s> for Named {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let name: v8::Local<'_, v8::String> = arguments.take(scope)?;
+        let view = v8::ValueView::new(scope, name);
+        let encoding = match view.as_str() {
+            Some("utf-8") => Some(UTF_8),
+            name => Encoding::for_label(name.unwrap_or_default().as_bytes()),
+        };
+        let unknown = || Thrown::range_error("There is no encoding of this name");
+        encoding.map(Self).ok_or_else(unknown)
     }
 }
 
@@ -172,59 +151,49 @@ impl StreamDecoder {
     }
 }
 
-/// `decoderOpen(encoding, fatal, ignoreBOM)`: returns the decoder's number, or undefined if too
-/// many are open.
+/// Opens a streaming decoder. Returns its number; `undefined` if too many are open.
+#[op]
 pub(crate) fn decoder_open(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(encoding) = encoding(scope, args.get(0)) else { return };
-    let decoder = StreamDecoder::new(encoding, args.get(1).is_true(), args.get(2).is_true());
+    encoding: Named,
+    fatal: bool,
+    ignore_bom: bool,
+) -> Option<u32> {
     let decoders = slot::<Decoders>(scope);
     if decoders.open.len() >= DECODERS {
-        return;
+        return None;
     }
     decoders.last += 1;
-    decoders.open.insert(decoders.last, decoder);
-    result.set_uint32(decoders.last);
+    decoders.open.insert(decoders.last, StreamDecoder::new(encoding.0, fatal, ignore_bom));
+    Some(decoders.last)
 }
 
-/// `decoderPush(number, view | undefined, last)`: returns a string, or null if the bytes are
-/// malformed and that is fatal. The decoder is closed by the last bytes and by malformed ones.
+/// Decodes the next bytes. Returns their text, or null if they are malformed and that is fatal. The
+/// decoder is closed by the last bytes and by malformed ones.
+#[op]
 pub(crate) fn decoder_push(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(number) = args.get(0).uint32_value(scope) else { return };
-    let view = args.get(1).try_cast::<v8::ArrayBufferView>().ok();
-    let last = args.get(2).is_true();
-    let Some(decoders) = scope.get_slot_mut::<Decoders>() else { return };
-    let Some(decoder) = decoders.open.get_mut(&number) else { return };
-    let text = match view {
-        Some(view) => bytes::read(view, |bytes| decoder.push(bytes, last)),
-        None => decoder.push(&[], last),
+    decoder: u32,
+    bytes: Option<View<'_>>,
+    last: bool,
+) -> Option<Nullable<String>> {
+    let decoders = scope.get_slot_mut::<Decoders>()?;
+    let open = decoders.open.get_mut(&decoder)?;
+    let text = match bytes {
+        Some(view) => bytes::read(view, |bytes| open.push(bytes, last)),
+        None => open.push(&[], last),
     };
     if last || text.is_none() {
-        decoders.open.remove(&number);
+        decoders.open.remove(&decoder);
     }
-    match text.map(|text| v8::String::new(scope, &text)) {
-        None => result.set_null(),
-        Some(Some(string)) => result.set(string.into()),
-        Some(None) => {}
-    }
+    Some(Nullable(text))
 }
 
-/// `decoderClose(number)`: drops the decoder.
-pub(crate) fn decoder_close(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _result: v8::ReturnValue<'_>,
-) {
-    let Some(number) = args.get(0).uint32_value(scope) else { return };
+/// Drops a decoder.
+#[op]
+pub(crate) fn decoder_close(scope: &mut v8::PinScope<'_, '_>, decoder: u32) {
     if let Some(decoders) = scope.get_slot_mut::<Decoders>() {
-        decoders.open.remove(&number);
+        decoders.open.remove(&decoder);
     }
 }
 

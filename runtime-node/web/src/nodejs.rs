@@ -6,51 +6,35 @@ pub(crate) mod hash;
 
 use tenon_engine::snapshot;
 use tenon_engine::state::State;
+use tenon_op::op;
 use tenon_proto::revision::ByKind;
 
-crate::ops::native! {
-    "isKind(value: unknown, kind: string): boolean" => is_kind,
-    "lateScript(name: string): (internal: object) => void" => late_script,
-    "environment(): string[]" => environment,
+use crate::ops::Made;
+
+/// Returns the value of a script that is not part of the snapshot.
+#[op]
+pub(crate) fn late_script<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    name: String,
+) -> Made<LateScript<'s>> {
+    Made(snapshot::late(scope, &name))
 }
 
-/// `lateScript(name)`: returns the value of a script that is not part of the snapshot.
-pub(crate) fn late_script(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let name = args.get(0).to_rust_string_lossy(scope);
-    if let Some(function) = snapshot::late(scope, &name) {
-        result.set(function);
-    }
-}
+type LateScript<'s> = v8::Local<'s, v8::Value>;
 
-/// `environment()`: returns the variables and secrets for `process.env`, as name, value, name,
-/// value, ….
-pub(crate) fn environment(
-    scope: &mut v8::PinScope<'_, '_>,
-    _args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
+/// Returns the variables and secrets for `process.env`, as name, value, name, value, …
+#[op]
+pub(crate) fn environment(scope: &mut v8::PinScope<'_, '_>) -> Vec<String> {
     let state = State::of(scope);
     let ByKind { vars, secrets, services: _ } = ByKind::of(&state.revision.bindings);
     let pairs = vars.into_iter().chain(secrets);
-    let strings =
-        pairs.flat_map(|(name, value)| [name, value]).map(|text| v8::String::new(scope, text));
-    let strings = strings.map(|string| string.map(v8::Local::from)).collect::<Option<Vec<_>>>();
-    if let Some(strings) = strings {
-        result.set(v8::Array::new_with_elements(scope, &strings).into());
-    }
+    pairs.flat_map(|(name, value)| [name.to_owned(), value.to_owned()]).collect()
 }
 
-/// `isKind(value, kind)`: returns whether the predicate of that name in `util.types` holds.
-pub(crate) fn is_kind(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    result.set_bool(is(args.get(0), &args.get(1).to_rust_string_lossy(scope)));
+/// Returns whether the predicate of this name in `util.types` holds.
+#[op]
+pub(crate) fn is_kind(value: v8::Local<'_, v8::Value>, kind: String) -> bool {
+    is(value, &kind)
 }
 
 fn is(value: v8::Local<'_, v8::Value>, kind: &str) -> bool {

@@ -18,7 +18,7 @@ use tenon_engine::callbacks::{Callback, contain};
 use tenon_engine::thrown::Thrown;
 
 pub(crate) use argument::{Argument, Arguments};
-pub(crate) use result::{Nullable, Promised, Returned, ToValue, record};
+pub(crate) use result::{Answer, Made, Nullable, Promised, Returned, ToValue, record};
 
 /// A view of an array buffer: a typed array or a `DataView`.
 pub(crate) type View<'s> = v8::Local<'s, v8::ArrayBufferView>;
@@ -41,45 +41,4 @@ pub(crate) fn call<'s, 'i, R: Returned<'s>>(
             Err(thrown) => thrown.throw(scope),
         }
     });
-}
-
-// Transitional: until every module has been converted.
-macro_rules! native {
-    ($($signature:literal => $function:path),+ $(,)?) => {
-        pub(crate) fn native() -> Vec<v8::FunctionCallback> {
-            use v8::MapFnTo as _;
-            vec![$({
-                fn op<'s>(
-                    scope: &mut v8::PinScope<'s, '_>,
-                    args: v8::FunctionCallbackArguments<'s>,
-                    result: v8::ReturnValue<'s>,
-                ) {
-                    use tenon_engine::callbacks::{Callback, contain};
-                    let _ = contain(scope, Callback::Operation, |scope| $function(scope, args, result));
-                }
-                op.map_fn_to()
-            }),+]
-        }
-    };
-}
-pub(crate) use native;
-
-pub(crate) fn invocation(
-    scope: &v8::PinScope<'_, '_>,
-    value: v8::Local<'_, v8::Value>,
-) -> tenon_engine::ids::InvocationId {
-    tenon_engine::ids::InvocationId::from_number(value.number_value(scope).unwrap_or_default())
-}
-
-pub(crate) fn stream(
-    scope: &v8::PinScope<'_, '_>,
-    owner: v8::Local<'_, v8::Value>,
-    number: v8::Local<'_, v8::Value>,
-) -> (tenon_engine::ids::InvocationId, tenon_engine::streams::StreamId) {
-    (
-        invocation(scope, owner),
-        tenon_engine::streams::StreamId::from_number(
-            number.number_value(scope).unwrap_or_default(),
-        ),
-    )
 }

@@ -15,139 +15,139 @@ use tenon_engine::heap::Counted;
 use tenon_engine::slot::slot;
 use tenon_engine::state::State;
 use tenon_engine::string::array_of;
-use tenon_engine::thrown::out_of_memory;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_engine::wasm::check::MODULE;
 use tenon_engine::wasm::compiled::Compiled;
 use tenon_engine::wasm::opened::{Opened, Preparing};
-use tenon_engine::wasm::{Text, admit as admit_module, code_space};
+use tenon_engine::wasm::{Text, admit, code_space};
+use tenon_op::op;
 
-crate::ops::native! {
-    "wasmFits(bytes: number): boolean" => fits,
-    "wasmOpen(bytes: View): number | string" => open,
-    "wasmStep(module: number): true | string | undefined" => step,
-    "wasmAdmit(module: number): true | string" => admit,
-    "wasmCompile(module: number): object" => compile,
-    "wasmBytes(module: number): Uint8Array" => bytes,
-    "wasmKeep(module: number): ArrayBuffer" => keep,
-    "wasmClose(module: number): void" => close,
+use crate::ops::{Made, Returned, View};
+
+fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mut Preparing> {
+    slot::<Opened>(scope).get_mut(module)
 }
 
-fn opened<'a>(
-    scope: &'a mut v8::PinScope<'_, '_>,
-    args: &v8::FunctionCallbackArguments<'_>,
-) -> Option<&'a mut Preparing> {
-    let number = args.get(0).uint32_value(scope)?;
-    slot::<Opened>(scope).get_mut(number)
+/// A value, or the text of why there is none.
+pub(crate) enum OrRefusal<T> {
+    Value(T),
+    Refused(String),
 }
 
-/// `wasmFits(n)`: returns whether a Worker may have this many bytes.
-pub(crate) fn fits(
+impl<'s, T: Returned<'s>> Returned<'s> for OrRefusal<T> {
+    fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+        match self {
+            Self::Value(value) => value.set(scope, result),
+            Self::Refused(why) => why.set(scope, result),
+        }
+    }
+}
+
+/// Is true in JavaScript.
+pub(crate) struct True;
+
+impl<'s> Returned<'s> for True {
+    fn set(self, _: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+        result.set_bool(true);
+    }
+}
+
+/// Returns whether a Worker may have this many bytes.
+#[op]
+pub(crate) fn wasm_fits(scope: &mut v8::PinScope<'_, '_>, bytes: usize) -> bool {
+    bytes <= State::of(scope).buffers.limit()
+}
+
+/// Returns a number for a copy of a module's bytes, or a text if they are too many.
+#[op]
+pub(crate) fn wasm_open(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    // The conversion from floating point saturates.
-    let bytes = args.get(0).number_value(scope).unwrap_or_default() as usize;
-    result.set_bool(bytes <= State::of(scope).buffers.limit());
-}
-
-/// `wasmOpen(view)`: returns a number for a copy of the view's bytes, or a text if they are too
-/// many.
-pub(crate) fn open(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
-    let length = view.byte_length();
+    bytes: View<'_>,
+) -> Result<OrRefusal<u32>, Thrown> {
+    let length = bytes.byte_length();
     if length > MODULE {
-        say(
-            scope,
-            &mut result,
-            &format!("the module has {length} bytes; at most {MODULE} are supported"),
-        );
-        return;
+        let why = format!("the module has {length} bytes; at most {MODULE} are supported");
+        return Ok(OrRefusal::Refused(why));
     }
     let counted = make_room(scope, length)
-        .and_then(|budget| budget.count(contents::read(view, <[u8]>::to_vec)));
-    match counted {
-        Some(counted) => result.set_uint32(slot::<Opened>(scope).add(Text::Copied(counted))),
-        None => out_of_memory().throw(scope),
-    }
+        .and_then(|budget| budget.count(contents::read(bytes, <[u8]>::to_vec)));
+    let text = Text::Copied(counted.ok_or_else(out_of_memory)?);
+    Ok(OrRefusal::Value(slot::<Opened>(scope).add(text)))
 }
 
-/// `wasmStep(n)`: validates the next part. Returns true if the module is valid, undefined if there
-/// is more to validate, or a text if the module is refused.
-pub(crate) fn step(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(module) = opened(scope, &args) else { return };
-    let Some(check) = module.check.as_mut() else { return };
-    match check.step(module.text.as_ref()) {
-        Ok(None) => {}
-        Ok(Some(facts)) => {
-            module.facts = facts;
-            result.set_bool(true);
+/// Validates the next part of a module. Returns true if the module is valid, `undefined` if there is
+/// more to validate, or a text if the module is refused.
+#[op]
+pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option<OrRefusal<True>> {
+    let module = opened(scope, module)?;
+    match module.check.as_mut()?.step(module.text.as_ref()) {
+        Ok(facts) => {
+            module.facts = facts?;
+            Some(OrRefusal::Value(True))
         }
-        Err(refused) => say(scope, &mut result, &refused.to_string()),
+        Err(refused) => Some(OrRefusal::Refused(refused.to_string())),
     }
 }
 
-/// `wasmAdmit(n)`: returns true if the valid module may be compiled, or a text if not.
-pub(crate) fn admit(
+/// Returns true if the valid module may be compiled, or a text if not.
+///
+/// # Errors
+/// Returns the exception for the lack of memory.
+#[op]
+pub(crate) fn wasm_admit(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(module) = opened(scope, &args) else { return };
-    let facts = module.facts;
-    let Some(check) = module.check.take() else { return };
-    match admit_module(scope, check, &facts) {
-        Ok(Some(code)) => {
-            opened(scope, &args).expect("nothing has closed it").code = Some(code);
-            result.set_bool(true);
+    module: u32,
+) -> Result<Option<OrRefusal<True>>, Thrown> {
+    let valid = opened(scope, module).and_then(|valid| Some((valid.facts, valid.check.take()?)));
+    let Some((facts, check)) = valid else { return Ok(None) };
+    match admit(scope, check, &facts) {
+        Ok(code) => {
+            let code = code.ok_or_else(out_of_memory)?;
+            opened(scope, module).expect("nothing has closed it").code = Some(code);
+            Ok(Some(OrRefusal::Value(True)))
         }
-        Ok(None) => out_of_memory().throw(scope),
-        Err(refused) => say(scope, &mut result, &refused.to_string()),
+        Err(refused) => Ok(Some(OrRefusal::Refused(refused.to_string()))),
     }
 }
 
-/// `wasmCompile(n)`: returns V8's module object, or throws.
-pub(crate) fn compile(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(module) = opened(scope, &args) else { return };
+/// Compiles a module. Returns V8's object of it, or throws.
+#[op]
+pub(crate) fn wasm_compile<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    module: u32,
+) -> Made<v8::Local<'s, v8::WasmModuleObject>> {
+    Made(compile(scope, module))
+}
+
+fn compile<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    module: u32,
+) -> Option<v8::Local<'s, v8::WasmModuleObject>> {
+    let module = opened(scope, module)?;
     let (text, facts) = (std::mem::take(&mut module.text), module.facts);
-    let made = code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()));
-    let Some(object) = made else { return };
+    let object =
+        code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()))?;
     if let Text::Revision(_) = text
         && let Some(compiled) = scope.get_slot::<Compiled>()
     {
         compiled.add(object.get_compiled_module(), facts);
     }
-    result.set(object.into());
+    Some(object)
 }
 
-/// `wasmBytes(n)`: returns the copy as a `Uint8Array`.
-pub(crate) fn bytes(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(module) = opened(scope, &args) else { return };
+/// Returns the bytes of a module.
+///
+/// # Errors
+/// Returns the exception for the lack of memory.
+#[op]
+pub(crate) fn wasm_bytes<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    module: u32,
+) -> Result<Made<v8::Local<'s, v8::Uint8Array>>, Thrown> {
+    let Some(module) = opened(scope, module) else { return Ok(Made(None)) };
     let text = std::mem::take(&mut module.text);
-    match counted(scope, text) {
-        Some(counted) => {
-            if let Some(array) = array_of(scope, counted) {
-                result.set(array.into());
-            }
-        }
-        None => out_of_memory().throw(scope),
-    }
+    let counted = counted(scope, text).ok_or_else(out_of_memory)?;
+    Ok(Made(array_of(scope, counted)))
 }
 
 fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
@@ -157,31 +157,21 @@ fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
     }
 }
 
-/// `wasmKeep(n)`: returns an array buffer that accounts for V8's memory for the module, and must
-/// live as long.
-pub(crate) fn keep(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(code) = opened(scope, &args).and_then(|module| module.code.take()) else { return };
-    result.set(
-        v8::ArrayBuffer::with_backing_store(scope, &code.into_backing_store().make_shared()).into(),
-    );
+/// Returns an array buffer that accounts for V8's memory for a module, and must live as long.
+#[op]
+pub(crate) fn wasm_keep<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    module: u32,
+) -> Made<v8::Local<'s, v8::ArrayBuffer>> {
+    let code = opened(scope, module).and_then(|module| module.code.take());
+    Made(code.map(|code| {
+        let store = code.into_backing_store().make_shared();
+        v8::ArrayBuffer::with_backing_store(scope, &store)
+    }))
 }
 
-/// `wasmClose(n)`: drops the module.
-pub(crate) fn close(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
-    let number = args.get(0).uint32_value(scope).unwrap_or_default();
-    slot::<Opened>(scope).close(number);
-}
-
-fn say(scope: &mut v8::PinScope<'_, '_>, result: &mut v8::ReturnValue<'_>, text: &str) {
-    if let Some(text) = v8::String::new(scope, text) {
-        result.set(text.into());
-    }
+/// Drops a module.
+#[op]
+pub(crate) fn wasm_close(scope: &mut v8::PinScope<'_, '_>, module: u32) {
+    slot::<Opened>(scope).close(module);
 }

@@ -15,23 +15,27 @@ use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
 use tenon_engine::string::to_bytes;
 use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::delivery::headers_of;
-use crate::ops::invocation;
+use crate::ops::{Argument, Arguments};
 use crate::websocket::sockets::line::{Line, MESSAGE, Message, Said};
 use crate::websocket::sockets::splice::Refused;
 use crate::websocket::sockets::{SocketId, Sockets, attend, splice};
 
-crate::ops::native! {
-    "socketServe(invocation: number, headers: string[]): number" => serve,
-    "socketSplice(invocation: number, headers: string[], owner: number, socket: number): number" => splice,
-    "socketAccept(owner: number, socket: number, callback: Heard): boolean" => accept,
-    "socketSend(owner: number, socket: number, data: string | View): number" => send,
-    "socketClose(owner: number, socket: number, code: number, reason: string): void" => close,
-    "socketBuffered(owner: number, socket: number): number" => buffered,
-    "socketDrop(owner: number, socket: number): void" => forget,
+/// The callback of a socket, and the data that it sends: a string or a view.
+type Heard<'s> = v8::Local<'s, v8::Function>;
+type SocketData<'s> = v8::Local<'s, v8::Value>;
+
+impl<'s> Argument<'s> for SocketId {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        arguments.take(scope).map(Self::from_number)
+    }
 }
 
 /// The results of `socketSend`, as `websocket.js` numbers them.
@@ -42,152 +46,134 @@ const FULL: u32 = 2;
 /// The longest reason of a Close frame, in bytes of UTF-8 (RFC 6455 §5.5); JavaScript enforces it.
 const REASON: usize = 123;
 
-fn socket(
-    scope: &v8::PinScope<'_, '_>,
-    owner: v8::Local<'_, v8::Value>,
-    number: v8::Local<'_, v8::Value>,
-) -> (InvocationId, SocketId) {
-    (
-        invocation(scope, owner),
-        SocketId::from_number(number.number_value(scope).unwrap_or_default()),
-    )
-}
-
 fn line(
     scope: &v8::PinScope<'_, '_>,
-    args: &v8::FunctionCallbackArguments<'_>,
+    owner: InvocationId,
+    socket: SocketId,
 ) -> Option<std::rc::Rc<Line>> {
-    let (owner, number) = socket(scope, args.get(0), args.get(1));
     let state = State::of(scope);
     let invocations = state.invocations.borrow();
-    invocations.get(owner)?.attached::<Sockets>()?.line(number).cloned()
+    invocations.get(owner)?.attached::<Sockets>()?.line(socket).cloned()
 }
 
-/// `socketServe(id, headers)`: returns the number of the socket that answers the request, or 0 if
-/// the client's handshake is invalid and it is told so. Throws if the socket cannot be created.
-pub(crate) fn serve(
+/// Answers the request of `invocation` with a new socket. Returns the socket's number, or 0 if the
+/// client's handshake is invalid and it is told so.
+///
+/// # Errors
+/// Returns a `TypeError` if the socket cannot be created.
+#[op]
+pub(crate) fn socket_serve(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let id = invocation(scope, args.get(0));
-    let served = match headers_of(scope, args.get(1)) {
-        Ok((headers, size)) => splice::serve(scope, id, headers, size),
-        Err(refused) => return Thrown::type_error(refused.to_string()).throw(scope),
-    };
-    match served {
-        Ok(number) => rv.set_double(number.to_number()),
-        Err(refused) => refuse(scope, id, refused, rv),
-    }
+    invocation: InvocationId,
+    headers: v8::Local<'_, v8::Array>,
+) -> Result<f64, Thrown> {
+    let served = headers_of(scope, headers)
+        .map_err(|refused| Thrown::type_error(refused.to_string()))
+        .map(|(headers, size)| splice::serve(scope, invocation, headers, size))?;
+    served.map(SocketId::to_number).or_else(|refused| refuse(scope, invocation, refused))
 }
 
-/// `socketSplice(id, headers, owner, number)`: answers the request with that socket, and returns 1;
-/// fails as `socketServe` does.
-pub(crate) fn splice(
+/// Answers the request of `invocation` with a socket of `owner`. Returns 1, or 0 as `socket_serve`
+/// does.
+///
+/// # Errors
+/// Returns a `TypeError` if the socket cannot be spliced.
+#[op]
+pub(crate) fn socket_splice(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let id = invocation(scope, args.get(0));
-    let head = match headers_of(scope, args.get(1)) {
-        Ok(head) => head,
-        Err(refused) => return Thrown::type_error(refused.to_string()).throw(scope),
-    };
-    let spliced = socket(scope, args.get(2), args.get(3));
-    match splice::splice(scope, id, head, spliced) {
-        Ok(()) => rv.set_double(1.0),
-        Err(refused) => refuse(scope, id, refused, rv),
-    }
+    invocation: InvocationId,
+    headers: v8::Local<'_, v8::Array>,
+    (owner, socket): (InvocationId, SocketId),
+) -> Result<f64, Thrown> {
+    let head =
+        headers_of(scope, headers).map_err(|refused| Thrown::type_error(refused.to_string()))?;
+    let spliced = splice::splice(scope, invocation, head, (owner, socket));
+    spliced.map(|()| 1.0).or_else(|refused| refuse(scope, invocation, refused))
 }
 
+/// Answers a malformed handshake and returns 0.
 fn refuse(
     scope: &mut v8::PinScope<'_, '_>,
-    id: InvocationId,
+    invocation: InvocationId,
     refused: Refused,
-    mut rv: v8::ReturnValue<'_>,
-) {
+) -> Result<f64, Thrown> {
     match refused {
         Refused::Malformed(failure) => {
-            State::of(scope).answer(id, Err(failure));
-            rv.set_double(0.0);
+            State::of(scope).answer(invocation, Err(failure));
+            Ok(0.0)
         }
-        other => Thrown::type_error(other.to_string()).throw(scope),
+        other => Err(Thrown::type_error(other.to_string())),
     }
 }
 
-/// `socketAccept(owner, number, callback)`: returns whether the callback will be called from now
-/// on.
-pub(crate) fn accept(
+/// Accepts a socket. Returns whether the callback will be called from now on.
+#[op]
+pub(crate) fn socket_accept(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let (owner, number) = socket(scope, args.get(0), args.get(1));
-    let Ok(callback) = args.get(2).try_cast::<v8::Function>() else { return };
-    let accepted = attend::accept(scope, owner, number, callback);
-    rv.set_bool(accepted.is_some());
+    (owner, socket): (InvocationId, SocketId),
+    callback: Heard<'_>,
+) -> bool {
+    attend::accept(scope, owner, socket, callback).is_some()
 }
 
-/// `socketSend(owner, number, data)`: sends a string or a view; returns the message's fate.
-pub(crate) fn send(
+/// Sends a string or a view. Returns the message's fate.
+#[op]
+pub(crate) fn socket_send(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let Some(line) = line(scope, &args) else { return rv.set_uint32(GONE) };
-    let data = args.get(2);
+    (owner, socket): (InvocationId, SocketId),
+    data: SocketData<'_>,
+) -> u32 {
+    let Some(line) = line(scope, owner, socket) else { return GONE };
     let kind = if data.is_string() { Data::Text } else { Data::Binary };
     let charge = make_room(scope, MESSAGE).and_then(|buffers| buffers.charge(MESSAGE));
     match charge.and_then(|charge| Some((charge, to_bytes(scope, data)?))) {
         Some((_charge, bytes)) => {
             line.say(Said::Message(Message { kind, bytes, _charge }));
-            rv.set_uint32(SAID);
+            SAID
         }
         None => {
             line.overflow();
-            rv.set_uint32(FULL);
+            FULL
         }
     }
 }
 
-/// `socketClose(owner, number, code, reason)`: closes the socket; a code of 0 means none.
-pub(crate) fn close(
+/// Closes a socket; a code of 0 means none.
+#[op]
+pub(crate) fn socket_close(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
+    (owner, socket): (InvocationId, SocketId),
+    code: u32,
+    reason: Option<String>,
 ) {
-    let Some(line) = line(scope, &args) else { return };
-    let code = args.get(2).uint32_value(scope).unwrap_or_default() as u16;
-    let reason =
-        args.get(3).try_cast::<v8::String>().ok().map(|reason| reason.to_rust_string_lossy(scope));
+    let Some(line) = line(scope, owner, socket) else { return };
+    let code = code as u16;
     let reason = reason.filter(|reason| reason.len() <= REASON).unwrap_or_default();
     let frame =
         (code != 0).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
     line.say(Said::Close(frame));
 }
 
-/// `socketBuffered(owner, number)`: returns the number of unsent bytes, or -1 if the socket has
-/// ended.
-pub(crate) fn buffered(
+/// Returns the number of a socket's unsent bytes, or -1 if the socket has ended.
+#[op]
+pub(crate) fn socket_buffered(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    rv.set_double(line(scope, &args).map_or(-1.0, |line| line.buffered() as f64));
+    (owner, socket): (InvocationId, SocketId),
+) -> f64 {
+    line(scope, owner, socket).map_or(-1.0, |line| line.buffered() as f64)
 }
 
-/// `socketDrop(owner, number)`: drops the socket.
-pub(crate) fn forget(
+/// Drops a socket.
+#[op]
+pub(crate) fn socket_drop(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
+    (owner, socket): (InvocationId, SocketId),
 ) {
-    let (owner, number) = socket(scope, args.get(0), args.get(1));
     // Dropped after the borrow has ended, because its destructor may borrow again.
     let dropped = State::of(scope)
         .invocations
         .borrow_mut()
         .get_mut(owner)
-        .and_then(|held| held.attached_mut::<Sockets>()?.remove(number));
+        .and_then(|held| held.attached_mut::<Sockets>()?.remove(socket));
     drop(dropped);
 }

@@ -63,8 +63,13 @@ const records = [];
 const TYPES = {
   "()": "void", bool: "boolean", String: "string", "&str": "string", "&'static str": "string",
   i32: "number", u32: "number", f64: "number", usize: "number",
-  InvocationId: "number", OperationId: "number", StreamId: "number",
+  InvocationId: "number", OperationId: "number", StreamId: "number", SocketId: "number",
   Method: "string", Url: "string", HeaderMap: "string[]", HeaderList: "string[]", RedirectMode: "string",
+  Content: "string | View | null", Curve: "string", Crypted: "ArrayBuffer | Ticket", Data: "View", Encoding: "number",
+  Hash: "string", Input: "string | (string | undefined)[]", KeyRef: "Handle", LateScript: "(internal: object) => void",
+  LengthOrHash: "number | string", Named: "string", Names: "string[]", Ordering: "-1 | 0 | 1",
+  PromiseState: "'pending' | 'fulfilled' | 'rejected'", SecretSource: "View | Handle", SocketData: "string | View",
+  True: "true", "v8::WasmModuleObject": "object",
   "v8::Value": "any", "v8::Object": "object", "v8::Function": "Function", "v8::String": "string",
   "v8::Array": "any[]", "v8::Promise": "Promise<any>", "v8::ArrayBufferView": "View",
   "v8::ArrayBuffer": "ArrayBuffer", "v8::Uint8Array": "Uint8Array<ArrayBuffer>", "v8::Uint32Array": "Uint32Array",
@@ -75,6 +80,8 @@ const GENERIC = {
   Promised: (type) => `Promise<${type}>`,
   Vec: (type) => `(${type})[]`,
   Local: (type) => type,
+  Made: (type) => type,
+  OrRefusal: (type) => `${type} | string`,
   Result: (type) => type,
 };
 
@@ -120,9 +127,6 @@ function parameters(rust) {
 
 function declareOps(path) {
   const text = read(join(ROOT, SOURCES, path));
-  // Transitional.
-  const list_ = text.split("\ncrate::ops::native! {\n")[1]?.split("\n}")[0];
-  for (const [, one] of list_?.matchAll(/^    "((?:[^"\\]|\\\n)+)" =>/gm) ?? []) made.Ops.push(`    ${one.replace(/\\\n\s*/g, "")};`);
   const functions = /^#\[op\]\n(?:#\[.*\]\n)*(?:pub(?:\(\w+\))? )?fn (\w+)(?:<.*>)?\(([^]*?)\)(?: -> ([^]*?))? \{$/gm;
   for (const [, name, list, returned = "()"] of text.matchAll(functions)) {
     const all = split(list).filter((one) => !/^_?scope: /.test(one)).flatMap(parameters);

@@ -117,8 +117,6 @@ declare global {
   type Body = string | View | null | undefined;
   // A response, or a failure, or null after an abort.
   type Outcome = Fetched | Failed | null;
-  // Whether there are expressions; then for each component its text, expression and groups' names.
-  type Pattern = any[];
   // The kind of an event of a socket, and its values.
   type Heard = (kind: number, first: any, second: any, third: any) => void;
 

@@ -274,7 +274,7 @@
         case "date": return NumberIsNaN(DatePrototypeGetTime(value)) ? "Invalid Date" : DatePrototypeToISOString(value);
         case "regexp": return `/${RegExpPrototypeGetSource(value)}/${flagsOf(value)}`;
         case "promise": {
-          const { 0: state, 1: result } = internal.ops.promiseDetails(value);
+          const { state, result } = internal.ops.promiseDetails(value);
           const part = state === "pending" ? "<pending>"
             : `${state === "rejected" ? "<rejected> " : ""}${this.show(result, depth + 1)}`;
           return titled(name ?? "Promise", "{", [part], "}", depth);

@@ -1,24 +1,18 @@
 //! The native half of `inspect.js`: properties of an object that only V8 can read without running
 //! the object's code.
 
-crate::ops::native! {
-    "kindOf(value: unknown): string" => kind_of,
-    "promiseDetails(promise: object): \
-     [state: 'pending' | 'fulfilled' | 'rejected', result: unknown]" => promise_details,
-    "whereThrown(error: unknown): [message: string, file: string, line: number, column: number]" => where_thrown,
-}
+use tenon_engine::string::from_name;
+use tenon_op::{Record, op};
 
-/// `kindOf(value)`: returns the object's kind, by its internal slots.
-pub(crate) fn kind_of(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let kind = kind(args.get(0)).as_bytes();
-    if let Some(kind) = v8::String::new_from_one_byte(scope, kind, v8::NewStringType::Internalized)
-    {
-        result.set(kind.into());
-    }
+use crate::ops::Made;
+
+/// Returns an object's kind, by its internal slots.
+#[op]
+pub(crate) fn kind_of<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    value: v8::Local<'s, v8::Value>,
+) -> Made<v8::Local<'s, v8::String>> {
+    Made(from_name(scope, kind(value)))
 }
 
 fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {
@@ -47,42 +41,61 @@ fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {
     }
 }
 
-/// `promiseDetails(promise)`: returns ["pending" | "fulfilled" | "rejected", its result].
-pub(crate) fn promise_details(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(promise) = args.get(0).try_cast::<v8::Promise>() else { return };
-    let (state, value) = match promise.state() {
-        v8::PromiseState::Pending => ("pending", v8::undefined(scope).into()),
-        v8::PromiseState::Fulfilled => ("fulfilled", promise.result(scope)),
-        v8::PromiseState::Rejected => ("rejected", promise.result(scope)),
-    };
-    if let Some(state) = v8::String::new(scope, state) {
-        result.set(v8::Array::new_with_elements(scope, &[state.into(), value]).into());
+/// The state of a promise.
+#[derive(Record)]
+pub(crate) struct PromiseDetails<'s> {
+    state: PromiseState,
+    /// Undefined while the promise is pending.
+    result: v8::Local<'s, v8::Value>,
+}
+
+/// One of `pending`, `fulfilled` and `rejected`.
+type PromiseState = &'static str;
+
+/// Returns the state of a promise.
+#[op]
+pub(crate) fn promise_details<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    promise: v8::Local<'s, v8::Promise>,
+) -> PromiseDetails<'s> {
+    match promise.state() {
+        v8::PromiseState::Pending => {
+            PromiseDetails { state: "pending", result: v8::undefined(scope).into() }
+        }
+        v8::PromiseState::Fulfilled => {
+            PromiseDetails { state: "fulfilled", result: promise.result(scope) }
+        }
+        v8::PromiseState::Rejected => {
+            PromiseDetails { state: "rejected", result: promise.result(scope) }
+        }
     }
 }
 
-/// `whereThrown(error)`: returns [its message, the file, the line and the column of its origin, as
-/// far as V8 knows them]. Reading them may run the Worker's code.
-pub(crate) fn where_thrown(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
+/// The origin of an error, as far as V8 knows it.
+#[derive(Record)]
+pub(crate) struct Origin<'s> {
+    message: v8::Local<'s, v8::String>,
+    /// Empty if V8 does not know it.
+    file: v8::Local<'s, v8::String>,
+    /// 0 if V8 does not know it; the first is 1.
+    line: usize,
+    column: usize,
+}
+
+/// Returns the origin of an error. Reading it may run the Worker's code.
+#[op]
+pub(crate) fn where_thrown<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    error: v8::Local<'s, v8::Value>,
+) -> Origin<'s> {
     v8::tc_scope!(let scope, scope);
-    let message = v8::Exception::create_message(scope, args.get(0));
-    let file = message.get_script_resource_name(scope).filter(|name| name.is_string());
-    let file = file.unwrap_or_else(|| v8::String::empty(scope).into());
-    let line = message.get_line_number(scope).unwrap_or_default();
-    // V8 returns -1 if it does not know the column.
-    let column = message.get_start_column().checked_add(1).unwrap_or_default();
-    let parts = [
-        message.get(scope).into(),
-        file,
-        v8::Number::new(scope, line as f64).into(),
-        v8::Number::new(scope, column as f64).into(),
-    ];
-    result.set(v8::Array::new_with_elements(scope, &parts).into());
+    let message = v8::Exception::create_message(scope, error);
+    let file = message.get_script_resource_name(scope).and_then(|name| name.try_cast().ok());
+    Origin {
+        message: message.get(scope),
+        file: file.unwrap_or_else(|| v8::String::empty(scope)),
+        line: message.get_line_number(scope).unwrap_or_default(),
+        // V8 returns -1 if it does not know the column.
+        column: usize::try_from(message.get_start_column() + 1).unwrap_or_default(),
+    }
 }

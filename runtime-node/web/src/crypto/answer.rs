@@ -14,6 +14,7 @@ use tenon_engine::state::State;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 
 use super::keys::{self, Key};
+use crate::ops::Answer;
 
 /// The most bytes that are hashed, encrypted or decrypted at once. Measured without a processor's
 /// instructions for hashes: 64 KiB take 16 µs with AES-GCM, 80 µs with SHA-1, 190 µs with SHA-512
@@ -55,31 +56,26 @@ pub(crate) enum Output {
     Secret(Key),
 }
 
-/// Returns to JavaScript the result of `work`, or a promise of it.
+/// Returns the result of `work`, or a promise of it.
 ///
 /// # Arguments
 /// * `work` - receives its time slice if it runs on another thread; it may then return `None` when
 ///   the slice is over, to be called again.
-pub(crate) fn answer(
-    scope: &mut v8::PinScope<'_, '_>,
-    mut rv: v8::ReturnValue<'_>,
+///
+/// # Errors
+/// Returns the exception of work that is done at once, and of work that cannot begin.
+pub(crate) fn answer<'s, T>(
+    scope: &mut v8::PinScope<'s, '_>,
     effort: Effort,
     mut work: impl FnMut(Option<&Slice<'_>>) -> Option<Result<Output, Thrown>> + Send + 'static,
-) {
+) -> Result<Answer<'s, T>, Thrown> {
     match effort {
         Effort::Little => {
             let outcome = work(None).unwrap_or_else(|| Err(failed()));
-            match outcome.and_then(|output| value(scope, output)) {
-                Ok(value) => rv.set(value),
-                Err(thrown) => thrown.throw(scope),
-            }
+            outcome.and_then(|output| value(scope, output)).map(Answer::now)
         }
         Effort::Much { lane, at_least } => {
-            if let Err(thrown) =
-                elsewhere(scope, rv, lane, at_least, move |slice| work(Some(slice)))
-            {
-                thrown.throw(scope);
-            }
+            elsewhere(scope, lane, at_least, move |slice| work(Some(slice))).map(Answer::later)
         }
     }
 }
@@ -89,13 +85,12 @@ pub(crate) fn failed() -> Thrown {
     Thrown::dom("OperationError", "The operation failed")
 }
 
-fn elsewhere(
-    scope: &mut v8::PinScope<'_, '_>,
-    mut rv: v8::ReturnValue<'_>,
+fn elsewhere<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
     lane: Lane,
     at_least: Duration,
     work: impl FnMut(&Slice<'_>) -> Option<Result<Output, Thrown>> + Send + 'static,
-) -> Result<(), Thrown> {
+) -> Result<Option<v8::Local<'s, v8::Promise>>, Thrown> {
     let state = State::of(scope);
     let invocation = state.current(scope);
     let left = invocation
@@ -132,8 +127,7 @@ fn elsewhere(
             ))
         })
     };
-    promise(scope, work, value).into_iter().for_each(|promise| rv.set(promise.into()));
-    Ok(())
+    Ok(promise(scope, work, value))
 }
 
 /// The remaining CPU time of each invocation that has operations in flight.

@@ -2,15 +2,16 @@
 //! thread works.
 
 use std::ops::Deref;
-use std::sync::Arc;
 
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
-use tenon_engine::thrown::out_of_memory;
+use tenon_engine::thrown::{Thrown, out_of_memory};
 
+use super::answer::failed;
 use super::hash::Hash;
-use super::keys::{self, Key};
+use super::keys::{self, Handle, KeyRef};
+use crate::ops::{Argument, Arguments, View};
 
 /// The largest copy, in bytes, that is not charged, because it is dropped soon.
 const SMALL: usize = 64 << 10;
@@ -37,46 +38,42 @@ impl Deref for Data {
     }
 }
 
-/// Copies the bytes that a view shows; a value that is not a view counts as empty. Returns `None`
-/// if there is not enough memory, after throwing.
-pub(crate) fn bytes(
-    scope: &mut v8::PinScope<'_, '_>,
-    value: v8::Local<'_, v8::Value>,
-) -> Option<Data> {
-    let Ok(view) = value.try_cast::<v8::ArrayBufferView>() else { return Some(Data::default()) };
-    let len = view.byte_length();
-    let charge = if len > SMALL {
-        let charge = make_room(scope, len).and_then(|buffers| buffers.charge(len));
-        if charge.is_none() {
-            out_of_memory().throw(scope);
-            return None;
-        }
-        charge
-    } else {
-        None
-    };
-    Some(Data { bytes: contents::read(view, <[u8]>::to_vec), _charge: charge })
+/// Copies the bytes that a view shows. An exception says that there is not enough memory.
+impl<'s> Argument<'s> for Data {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let view: View<'_> = arguments.take(scope)?;
+        let len = view.byte_length();
+        let charge = if len > SMALL {
+            let charge = make_room(scope, len).and_then(|buffers| buffers.charge(len));
+            Some(charge.ok_or_else(out_of_memory)?)
+        } else {
+            None
+        };
+        Ok(Self { bytes: contents::read(view, <[u8]>::to_vec), _charge: charge })
+    }
 }
 
-/// Returns a hash by its name. The built-in JavaScript always passes a valid one.
-pub(crate) fn hash(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Hash> {
-    Hash::named(&name(scope, value))
+/// The name of a hash. The built-in JavaScript always passes a valid one.
+impl<'s> Argument<'s> for Hash {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let name: String = arguments.take(scope)?;
+        Self::named(&name).ok_or_else(failed)
+    }
 }
 
-/// Returns a short name.
-pub(crate) fn name(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> String {
-    value.try_cast::<v8::String>().map(|name| name.to_rust_string_lossy(scope)).unwrap_or_default()
-}
-
-/// Returns a number whose range JavaScript has checked; 0 if it is omitted.
-pub(crate) fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> u32 {
-    value.uint32_value(scope).unwrap_or_default()
-}
-
-/// Returns the key of a handle.
-pub(crate) fn key(
-    scope: &mut v8::PinScope<'_, '_>,
-    value: v8::Local<'_, v8::Value>,
-) -> Option<Arc<Key>> {
-    keys::find(scope, value.try_cast::<v8::ArrayBuffer>().ok()?)
+/// The handle of a key.
+impl<'s> Argument<'s> for KeyRef {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let handle: Handle<'_> = arguments.take(scope)?;
+        keys::find(scope, handle).ok_or_else(failed)
+    }
 }

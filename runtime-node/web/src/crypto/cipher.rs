@@ -1,7 +1,6 @@
-//! `cryptoCrypt(scheme, encrypt, handle, data, secret, …)`: encrypts or decrypts `data`, and
-//! returns the result; with `secret`, a ticket for it.
+//! Encryption and decryption.
 //!
-//! | scheme | further arguments |
+//! | scheme | `first`, `second` and `third` of the operation |
 //! | --- | --- |
 //! | `AES-GCM` | nonce, additional data, length of the tag in bits |
 //! | `AES-CBC` | initialization vector |
@@ -18,18 +17,15 @@ use aws_lc_rs::cipher::{
 };
 use tenon_engine::offload::Lane;
 use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 use zeroize::Zeroizing;
 
-use super::answer::{Effort, Output, answer};
-use super::arguments::{Data, bytes, hash, key, name, number};
+use super::answer::{Effort, Output, answer, failed};
+use super::arguments::Data;
 use super::hash::Hash;
-use super::keys::{Key, Secret};
+use super::keys::{Key, KeyRef, Secret};
 use super::lc;
-
-crate::ops::native! {
-    "cryptoCrypt(scheme: string, encrypt: boolean, key: Handle, data: View, secret: boolean, \
-     first?: View, second?: View, third?: number | string): Answer<ArrayBuffer | Ticket>" => crypt,
-}
+use crate::ops::Answer;
 
 const BLOCK: usize = 16;
 
@@ -42,15 +38,38 @@ enum Cipher {
     Oaep { hash: Hash, label: Data },
 }
 
-pub(crate) fn crypt(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let (encrypt, secret) = (args.get(1).is_true(), args.get(4).is_true());
-    let Some(key) = key(scope, args.get(2)) else { return };
-    let Some(mut data) = bytes(scope, args.get(3)) else { return };
-    let Some(cipher) = cipher(scope, &args) else { return };
+/// The result of an operation: bytes, or a ticket for them.
+pub(crate) enum Crypted {}
+
+/// The length of a tag or of a counter in bits, or the name of a hash.
+type LengthOrHash<'s> = v8::Local<'s, v8::Value>;
+
+/// Encrypts or decrypts `data`. Returns the result; with `secret`, a ticket for it.
+#[op]
+pub(crate) fn crypto_crypt<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    scheme: String,
+    encrypt: bool,
+    key: KeyRef,
+    mut data: Data,
+    secret: bool,
+    first: Option<Data>,
+    second: Option<Data>,
+    third: Option<LengthOrHash<'s>>,
+) -> Result<Answer<'s, Crypted>, Thrown> {
+    let (first, second) = (first.unwrap_or_default(), second.unwrap_or_default());
+    let number = third.and_then(|third| third.uint32_value(scope)).unwrap_or_default();
+    let cipher = match scheme.as_str() {
+        "AES-GCM" => Cipher::Gcm { nonce: first, more: second, tag: number as usize / 8 },
+        "AES-CBC" => Cipher::Cbc { iv: block(&first)? },
+        "AES-CTR" => Cipher::Ctr { counter: u128::from_be_bytes(block(&first)?), bits: number },
+        "AES-KW" => Cipher::KeyWrap,
+        _ => {
+            let name = third.and_then(|third| third.try_cast::<v8::String>().ok());
+            let hash = name.and_then(|name| Hash::named(&name.to_rust_string_lossy(scope)));
+            Cipher::Oaep { hash: hash.ok_or_else(failed)?, label: first }
+        }
+    };
     let effort = match (&*key, &cipher) {
         (Key::Rsa(rsa), _) if rsa.is_private => {
             Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO }
@@ -58,7 +77,7 @@ pub(crate) fn crypt(
         (_, Cipher::Gcm { more, .. }) => Effort::of_bytes(data.len() + more.len()),
         _ => Effort::of_bytes(data.len()),
     };
-    answer(scope, result, effort, move |_| {
+    answer(scope, effort, move |_| {
         let done = cipher.run(encrypt, &key, &mut data);
         let output = |bytes| {
             if secret {
@@ -68,30 +87,11 @@ pub(crate) fn crypt(
             }
         };
         Some(done.map(output))
-    });
+    })
 }
 
-/// Returns the cipher that the arguments describe. Returns `None` if there is not enough memory,
-/// after throwing.
-fn cipher(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: &v8::FunctionCallbackArguments<'_>,
-) -> Option<Cipher> {
-    let scheme = name(scope, args.get(0));
-    let first = bytes(scope, args.get(5))?;
-    Some(match scheme.as_str() {
-        "AES-GCM" => {
-            let tag = number(scope, args.get(7)) as usize / 8;
-            Cipher::Gcm { nonce: first, more: bytes(scope, args.get(6))?, tag }
-        }
-        "AES-CBC" => Cipher::Cbc { iv: (*first).try_into().ok()? },
-        "AES-CTR" => {
-            let counter = u128::from_be_bytes((*first).try_into().ok()?);
-            Cipher::Ctr { counter, bits: number(scope, args.get(7)) }
-        }
-        "AES-KW" => Cipher::KeyWrap,
-        _ => Cipher::Oaep { hash: hash(scope, args.get(7))?, label: first },
-    })
+fn block(bytes: &[u8]) -> Result<[u8; BLOCK], Thrown> {
+    bytes.try_into().map_err(|_| failed())
 }
 
 impl Cipher {
@@ -123,7 +123,7 @@ impl Cipher {
                     "The data was not encrypted for this key"
                 })
             }),
-            _ => Err(super::answer::failed()),
+            _ => Err(failed()),
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Derivation of secrets, each returned as a ticket: `cryptoHkdf(handle, hash, salt, info, bits)`
-//! (RFC 5869), `cryptoPbkdf2(handle, hash, salt, iterations, bits)` (RFC 8018 §5.2),
-//! `cryptoAgree(private, public, bits?)` (ECDH and X25519).
+//! Derivation of secrets, each returned as a ticket: HKDF (RFC 5869), PBKDF2 (RFC 8018 §5.2), ECDH
+//! and X25519.
 
 use std::time::Duration;
 
@@ -8,41 +7,38 @@ use aws_lc_rs::hkdf;
 use tenon_engine::collection::make_room;
 use tenon_engine::offload::{Lane, Slice};
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_op::op;
 use zeroize::Zeroizing;
 
 use super::answer::{Effort, Output, answer, failed};
-use super::arguments::{bytes, hash, key, number};
+use super::arguments::Data;
 use super::hash::Hash;
-use super::keys::{Key, Secret};
+use super::keys::{Key, KeyRef, Secret, Ticket};
 use super::lc::Mac;
+use crate::ops::Answer;
 
-crate::ops::native! {
-    "cryptoHkdf(key: Handle, hash: string, salt: View, info: View, bits: number): Answer<Ticket>" => hkdf,
-    "cryptoPbkdf2(key: Handle, hash: string, salt: View, iterations: number, bits: number): Answer<Ticket>" => pbkdf2,
-    "cryptoAgree(ours: Handle, theirs: Handle, bits: number | undefined): Answer<Ticket>" => agree,
-}
-
-pub(crate) fn hkdf(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let Some(key) = key(scope, args.get(0)) else { return };
-    let Some(hash) = hash(scope, args.get(1)) else { return };
-    let Some(salt) = bytes(scope, args.get(2)) else { return };
-    let Some(info) = bytes(scope, args.get(3)) else { return };
-    let len = number(scope, args.get(4)) as usize / 8;
+/// Derives so many bits by HKDF.
+#[op]
+pub(crate) fn crypto_hkdf<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    key: KeyRef,
+    hash: Hash,
+    salt: Data,
+    info: Data,
+    bits: usize,
+) -> Result<Answer<'s, Ticket>, Thrown> {
+    let len = bits / 8;
     // Each block hashes the info again.
     let blocks = len.div_ceil(hash.len());
     if blocks > 255 {
         let most = 255 * hash.len() * 8;
         let limit = format!("HKDF with this hash derives at most {most} bits, not {}", len * 8);
-        return Thrown::dom("OperationError", limit).throw(scope);
+        return Err(Thrown::dom("OperationError", limit));
     }
     let effort = Effort::of_bytes(
         salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len),
     );
-    answer(scope, result, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)));
+    answer(scope, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)))
 }
 
 fn expand(
@@ -77,25 +73,26 @@ impl hkdf::KeyType for Length {
     }
 }
 
-pub(crate) fn pbkdf2(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let Some(key) = key(scope, args.get(0)) else { return };
-    let Some(hash) = hash(scope, args.get(1)) else { return };
-    let Some(salt) = bytes(scope, args.get(2)) else { return };
-    let (iterations, len) = (number(scope, args.get(3)), number(scope, args.get(4)) as usize / 8);
-    let Some(password) = key.secret() else { return };
-    let Some(room) = make_room(scope, len).and_then(|buffers| buffers.charge(len)) else {
-        return out_of_memory().throw(scope);
-    };
+/// Derives so many bits by PBKDF2.
+#[op]
+pub(crate) fn crypto_pbkdf2<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    key: KeyRef,
+    hash: Hash,
+    salt: Data,
+    iterations: u32,
+    bits: usize,
+) -> Result<Answer<'s, Ticket>, Thrown> {
+    let len = bits / 8;
+    let password = key.secret().ok_or_else(failed)?;
+    let room = make_room(scope, len).and_then(|buffers| buffers.charge(len));
+    let room = room.ok_or_else(out_of_memory)?;
     let at_least = Pbkdf2::at_least(hash, iterations, len);
     let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
     let effort = if little { Effort::Little } else { Effort::Much { lane: Lane::Parts, at_least } };
-    let Some(mac) = Mac::new(hash, password) else { return failed().throw(scope) };
+    let mac = Mac::new(hash, password).ok_or_else(failed)?;
     let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
-    answer(scope, result, effort, move |slice| {
+    answer(scope, effort, move |slice| {
         let _charged = &room;
         match work.go_on(slice) {
             Some(true) => {
@@ -104,7 +101,7 @@ pub(crate) fn pbkdf2(
             Some(false) => None,
             None => Some(Err(failed())),
         }
-    });
+    })
 }
 
 /// The most bytes of salt and password that are hashed at once, however few the iterations.
@@ -187,16 +184,15 @@ impl Pbkdf2 {
     }
 }
 
-pub(crate) fn agree(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let (Some(private), Some(public)) = (key(scope, args.get(0)), key(scope, args.get(1))) else {
-        return;
-    };
-    let bits = (!args.get(2).is_undefined()).then(|| number(scope, args.get(2)) as usize);
-    answer(scope, result, Effort::Little, move |_| Some(shared(&private, &public, bits)));
+/// Derives the secret that a private and a public key share, or so many bits of it.
+#[op]
+pub(crate) fn crypto_agree<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    private: KeyRef,
+    public: KeyRef,
+    bits: Option<usize>,
+) -> Result<Answer<'s, Ticket>, Thrown> {
+    answer(scope, Effort::Little, move |_| Some(shared(&private, &public, bits)))
 }
 
 fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Thrown> {

@@ -1,36 +1,36 @@
-//! `cryptoDigest(hash, data)`: digests, and hashing in steps.
+//! Digests, and hashing in steps.
 
 use aws_lc_rs::digest::Context;
 use tenon_engine::offload::Slice;
+use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 
 use super::answer::{Effort, Output, answer};
-use super::arguments::{bytes, hash};
-
-crate::ops::native! {
-    "cryptoDigest(hash: string, data: View): Answer<ArrayBuffer>" => digest,
-}
+use super::arguments::Data;
+use super::hash::Hash;
+use crate::ops::Answer;
 
 /// The amount of data hashed between two checks of the slice, in bytes: less than a millisecond of
 /// work.
 const STEP: usize = 256 << 10;
 
-pub(crate) fn digest(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let Some(hash) = hash(scope, args.get(0)) else { return };
-    let Some(data) = bytes(scope, args.get(1)) else { return };
+/// Returns the digest of data.
+#[op]
+pub(crate) fn crypto_digest<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    hash: Hash,
+    data: Data,
+) -> Result<Answer<'s, v8::ArrayBuffer>, Thrown> {
     let effort = Effort::of_bytes(data.len());
     let (mut context, mut steps) = (Some(Context::new(hash.algorithm())), Steps::default());
-    answer(scope, result, effort, move |slice| {
+    answer(scope, effort, move |slice| {
         if !steps
             .go_on(&data, slice, |part| context.iter_mut().for_each(|context| context.update(part)))
         {
             return None;
         }
         context.take().map(|context| Ok(Output::Bytes(context.finish().as_ref().to_vec())))
-    });
+    })
 }
 
 /// The number of bytes hashed so far.

@@ -1,11 +1,11 @@
 //! Keys, and the handles by which JavaScript refers to them.
 //!
 //! ```text
-//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► Handle { number } ─► table ─► Key
+//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► HandleMemory { number } ─► table ─► Key
 //! ```
 //!
 //! A handle is an array buffer whose memory is the key's number in the isolate's table. The
-//! memory's owner, a `Handle`, removes the key from the table when it is dropped. V8's garbage
+//! memory's owner, a `HandleMemory`, removes the key from the table when it is dropped. V8's garbage
 //! collector therefore decides when a key is freed, on any of its threads, and the isolate's end is
 //! one more collection. The key's material is never in V8's heap, is charged to the Worker's
 //! memory, and is overwritten when it is freed.
@@ -100,20 +100,30 @@ struct Keys {
     tickets: FxHashMap<u64, (Key, Charge)>,
 }
 
+/// A handle.
+pub(crate) type Handle<'s> = v8::Local<'s, v8::ArrayBuffer>;
+
+/// The key of a handle.
+pub(crate) type KeyRef = Arc<Key>;
+
+/// A number that [`take`] exchanges once for a handle. A promise can be resolved with it, whereas a
+/// handle would be exposed to the Worker.
+pub(crate) type Ticket = f64;
+
 /// The owner of a handle's memory.
-struct Handle {
+struct HandleMemory {
     number: [u8; 8],
     table: Arc<Table>,
     _charge: Charge,
 }
 
-impl AsMut<[u8]> for Handle {
+impl AsMut<[u8]> for HandleMemory {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut self.number
     }
 }
 
-impl Drop for Handle {
+impl Drop for HandleMemory {
     fn drop(&mut self) {
         let key = lock(&self.table).remove(&u64::from_ne_bytes(self.number));
         // Drops the key after the lock is released: the last user overwrites it, which no other
@@ -137,33 +147,26 @@ fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown>
 ///
 /// # Errors
 /// Fails if there is not enough memory.
-pub(crate) fn hold<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    key: Key,
-) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
+pub(crate) fn hold<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Result<Handle<'s>, Thrown> {
     let charge = charge(scope, &key)?;
     Ok(held(scope, key, charge))
 }
 
-fn held<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    key: Key,
-    charge: Charge,
-) -> v8::Local<'s, v8::ArrayBuffer> {
+fn held<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> Handle<'s> {
     let keys = slot::<Keys>(scope);
     keys.last += 1;
-    let handle =
-        Handle { number: keys.last.to_ne_bytes(), table: Arc::clone(&keys.table), _charge: charge };
+    let handle = HandleMemory {
+        number: keys.last.to_ne_bytes(),
+        table: Arc::clone(&keys.table),
+        _charge: charge,
+    };
     lock(&keys.table).insert(keys.last, Arc::new(key));
     let store = v8::ArrayBuffer::new_backing_store_from_bytes(Box::new(handle));
     v8::ArrayBuffer::with_backing_store(scope, &store.make_shared())
 }
 
 /// Returns the key of a handle.
-pub(crate) fn find(
-    scope: &mut v8::PinScope<'_, '_>,
-    handle: v8::Local<'_, v8::ArrayBuffer>,
-) -> Option<Arc<Key>> {
+pub(crate) fn find(scope: &mut v8::PinScope<'_, '_>, handle: Handle<'_>) -> Option<KeyRef> {
     let store = handle.get_backing_store();
     let mut number = [0; 8];
     for (byte, cell) in number.iter_mut().zip(store.get(..8)?) {
@@ -172,9 +175,11 @@ pub(crate) fn find(
     lock(&slot::<Keys>(scope).table).get(&u64::from_ne_bytes(number)).cloned()
 }
 
-/// Stores a key and returns a number that [`take`] exchanges once for a handle. A promise can be
-/// resolved with the number, whereas a handle would be exposed to the Worker.
-pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, Thrown> {
+/// Stores a key and returns a ticket for its handle.
+///
+/// # Errors
+/// Fails if there is not enough memory.
+pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<Ticket, Thrown> {
     let charge = charge(scope, &key)?;
     let keys = slot::<Keys>(scope);
     keys.last += 1;
@@ -183,10 +188,7 @@ pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, 
 }
 
 /// Returns the handle for a ticket.
-pub(crate) fn take<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    ticket: f64,
-) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
+pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: Ticket) -> Option<Handle<'s>> {
     let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
     Some(held(scope, key, charge))
 }

@@ -1,40 +1,26 @@
 //! The native half of `crypto.js`: randomness from the operating system.
 
 use tenon_engine::bytes;
+use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 
-crate::ops::native! {
-    "randomFill(view: View): void" => random_fill,
-    "randomUuid(): string" => random_uuid,
-}
+use crate::ops::View;
 
-/// `randomFill(view)`: fills the view with random bytes.
-pub(crate) fn random_fill(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _result: v8::ReturnValue<'_>,
-) {
-    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
+/// Fills a view with random bytes.
+#[op]
+pub(crate) fn random_fill(view: View<'_>) -> Result<(), Thrown> {
     let mut random = vec![0; view.byte_length()];
-    if fill(scope, &mut random).is_some() {
-        bytes::cells(view, |cells| {
-            cells.iter().zip(random).for_each(|(cell, byte)| cell.set(byte))
-        });
-    }
+    fill(&mut random)?;
+    bytes::cells(view, |cells| cells.iter().zip(random).for_each(|(cell, byte)| cell.set(byte)));
+    Ok(())
 }
 
-/// `randomUuid()`: returns a version 4 UUID (RFC 9562 §5.4).
-pub(crate) fn random_uuid(
-    scope: &mut v8::PinScope<'_, '_>,
-    _args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
+/// Returns a version 4 UUID (RFC 9562 §5.4).
+#[op]
+pub(crate) fn random_uuid() -> Result<String, Thrown> {
     let mut random = [0; 16];
-    if fill(scope, &mut random).is_none() {
-        return;
-    }
-    if let Some(uuid) = v8::String::new(scope, &uuid(random)) {
-        result.set(uuid.into());
-    }
+    fill(&mut random)?;
+    Ok(uuid(random))
 }
 
 fn uuid(mut random: [u8; 16]) -> String {
@@ -44,15 +30,10 @@ fn uuid(mut random: [u8; 16]) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Fills the slice. Throws if the operating system has no randomness.
-fn fill(scope: &mut v8::PinScope<'_, '_>, random: &mut [u8]) -> Option<()> {
-    if getrandom::fill(random).is_ok() {
-        return Some(());
-    }
-    let message = v8::String::new(scope, "no randomness to be had")?;
-    let error = v8::Exception::error(scope, message);
-    scope.throw_exception(error);
-    None
+/// Fills the slice, unless the operating system has no randomness.
+fn fill(random: &mut [u8]) -> Result<(), Thrown> {
+    let none = "The operating system has no randomness";
+    getrandom::fill(random).map_err(|_| Thrown::dom("OperationError", none))
 }
 
 #[cfg(test)]

@@ -1,27 +1,20 @@
-//! `cryptoSign(scheme, handle, data, hash, salt)` returns a signature, and `cryptoVerify(scheme,
-//! handle, signature, data, hash, salt)` whether a signature is valid: HMAC (RFC 2104), RSA with
-//! PKCS #1 v1.5 and with PSS (RFC 8017), ECDSA and Ed25519.
+//! Signatures: HMAC (RFC 2104), RSA with PKCS #1 v1.5 and with PSS (RFC 8017), ECDSA and Ed25519.
 
 use std::ffi::c_int;
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
 use tenon_engine::offload::Lane;
 use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 
 use super::answer::{Effort, Output, answer, failed};
-use super::arguments::{Data, bytes, hash, key, name, number};
+use super::arguments::Data;
 use super::digest::Steps;
 use super::hash::Hash;
-use super::keys::Key;
-
-crate::ops::native! {
-    "cryptoSign(scheme: string, key: Handle, data: View, hash?: string, salt?: number): Answer<ArrayBuffer>" => sign,
-    "cryptoVerify(scheme: string, key: Handle, signature: View, data: View, hash?: string, \
-     salt?: number): Answer<boolean>" => verify,
-}
+use super::keys::{Key, KeyRef};
+use crate::ops::Answer;
 
 /// A signature scheme with its parameters.
 #[derive(Clone, Copy)]
@@ -127,50 +120,49 @@ impl Hasher {
     }
 }
 
-pub(crate) fn sign(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let (hash, salt) = (hash(scope, args.get(3)), number(scope, args.get(4)));
-    let scheme = Scheme::named(&name(scope, args.get(0)), hash, salt);
-    let Some(key) = key(scope, args.get(1)) else { return };
-    let Some(data) = bytes(scope, args.get(2)) else { return };
-    with_digest(scope, result, scheme, key, data, |scheme, key, digest| {
+/// Signs data by a scheme. Returns the signature.
+#[op]
+pub(crate) fn crypto_sign<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    scheme: String,
+    key: KeyRef,
+    data: Data,
+    hash: Option<Hash>,
+    salt: Option<u32>,
+) -> Result<Answer<'s, v8::ArrayBuffer>, Thrown> {
+    let scheme = Scheme::named(&scheme, hash, salt.unwrap_or_default())?;
+    with_digest(scope, scheme, key, data, |scheme, key, digest| {
         scheme.sign(key, digest).map(Output::Bytes).ok_or_else(failed)
-    });
+    })
 }
 
-pub(crate) fn verify(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let (hash, salt) = (hash(scope, args.get(4)), number(scope, args.get(5)));
-    let scheme = Scheme::named(&name(scope, args.get(0)), hash, salt);
-    let Some(key) = key(scope, args.get(1)) else { return };
-    let Some(signature) = bytes(scope, args.get(2)) else { return };
-    let Some(data) = bytes(scope, args.get(3)) else { return };
-    with_digest(scope, result, scheme, key, data, move |scheme, key, digest| {
+/// Returns whether a signature of data is valid.
+#[op]
+pub(crate) fn crypto_verify<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    scheme: String,
+    key: KeyRef,
+    signature: Data,
+    data: Data,
+    hash: Option<Hash>,
+    salt: Option<u32>,
+) -> Result<Answer<'s, bool>, Thrown> {
+    let scheme = Scheme::named(&scheme, hash, salt.unwrap_or_default())?;
+    with_digest(scope, scheme, key, data, move |scheme, key, digest| {
         Ok(Output::Truth(scheme.verify(key, digest, &signature)))
-    });
+    })
 }
 
-/// Hashes the data, and returns to JavaScript the result of `finish`.
-fn with_digest(
-    scope: &mut v8::PinScope<'_, '_>,
-    result: v8::ReturnValue<'_>,
-    scheme: Result<Scheme, Thrown>,
-    key: Arc<Key>,
+/// Hashes the data, and returns the result of `finish`.
+fn with_digest<'s, T>(
+    scope: &mut v8::PinScope<'s, '_>,
+    scheme: Scheme,
+    key: KeyRef,
     data: Data,
     finish: impl FnOnce(Scheme, &Key, &[u8]) -> Result<Output, Thrown> + Send + 'static,
-) {
-    let scheme = match scheme {
-        Ok(scheme) => scheme,
-        Err(thrown) => return thrown.throw(scope),
-    };
+) -> Result<Answer<'s, T>, Thrown> {
     let (mut hasher, mut steps, mut finish) = (None, Steps::default(), Some(finish));
-    answer(scope, result, scheme.effort(&key, &data), move |slice| {
+    answer(scope, scheme.effort(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
         if !matches!(hashing, Hasher::None)
             && !steps.go_on(&data, slice, |part| hashing.update(part))
@@ -179,5 +171,5 @@ fn with_digest(
         }
         let (hasher, finish) = (hasher.take()?, finish.take()?);
         Some(hasher.with_digest(&data, |digest| finish(scheme, &key, digest)))
-    });
+    })
 }

@@ -19,7 +19,7 @@
 //   ops.waitUntil(id), ops.waitOver(id)                 adds or removes a promise that keeps the
 //                                                       invocation alive
 //   ops.requestHeaders(id)                              reads the headers on demand
-//   ops.evaluateModule(specifier, referrer, attributes) [promise of its evaluation, its namespace]
+//   ops.evaluateModule(specifier, referrer, attributes) {evaluation: a promise, namespace}
 //
 // `id` names the invocation. All of this runs in turns of that invocation, or of others whose
 // promises it awaits.
@@ -153,8 +153,8 @@
     // Evaluation must not start while another module is being evaluated.
     await undefined;
     const module = ops.evaluateModule(specifier, referrer, attributes);
-    await module[0];
-    return module[1];
+    await module.evaluation;
+    return module.namespace;
   };
 
   function respondStream(id, status, headers, stream) {

@@ -2,31 +2,22 @@
 
 use tenon_engine::source_maps;
 use tenon_engine::string::beginning;
-
-crate::ops::native! {
-    "sourceFrame(frame: string): string" => source_frame,
-}
+use tenon_op::op;
 
 /// The longest frame that is mapped, in characters. A longer one has a generated function name, and
 /// is shown as it is.
 const LONGEST: usize = 4096;
 
-/// `sourceFrame(frame)`: returns a frame in V8's format, with the position in the author's file.
+/// Returns a frame in V8's format, with the position in the author's file.
+#[op]
 pub(crate) fn source_frame<'s>(
     scope: &mut v8::PinScope<'s, '_>,
-    args: v8::FunctionCallbackArguments<'s>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let frame = args.get(0);
-    rv.set(frame);
-    let Ok(text) = frame.try_cast::<v8::String>() else { return };
-    if text.length() > LONGEST {
-        return;
+    frame: v8::Local<'s, v8::String>,
+) -> v8::Local<'s, v8::String> {
+    if frame.length() > LONGEST {
+        return frame;
     }
-    let text = beginning(scope, text, 3 * LONGEST);
-    let mapped =
-        source_maps::frame(scope, &text).and_then(|mapped| v8::String::new(scope, &mapped));
-    if let Some(mapped) = mapped {
-        rv.set(mapped.into());
-    }
+    let text = beginning(scope, frame, 3 * LONGEST);
+    let mapped = source_maps::frame(scope, &text);
+    mapped.and_then(|mapped| v8::String::new(scope, &mapped)).unwrap_or(frame)
 }

@@ -4,45 +4,26 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use tenon_engine::string::{from_octets, to_octets};
+use tenon_op::op;
 
-crate::ops::native! {
-    "base64Encode(text: string): string | undefined" => encode,
-    "base64Decode(text: string): string | undefined" => decode,
+/// Returns the base64 of the bytes of a string's characters; `undefined` if a character is not a byte.
+#[op]
+pub(crate) fn base64_encode<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    text: v8::Local<'s, v8::String>,
+) -> Option<v8::Local<'s, v8::String>> {
+    let bytes = text.contains_only_onebyte().then(|| to_octets(scope, text))?;
+    from_octets(scope, STANDARD.encode(bytes).as_bytes())
 }
 
-/// `base64Encode(string)`: returns the base64 of its characters' bytes, or undefined if a character
-/// is not a byte.
-pub(crate) fn encode(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(string) = args.get(0).try_cast::<v8::String>() else { return };
-    if !string.contains_only_onebyte() {
-        return;
-    }
-    let mut bytes = vec![0; string.length()];
-    string.write_one_byte_v2(scope, 0, &mut bytes, v8::WriteFlags::empty());
-    let encoded = STANDARD.encode(bytes);
-    if let Some(encoded) =
-        v8::String::new_from_one_byte(scope, encoded.as_bytes(), v8::NewStringType::Normal)
-    {
-        result.set(encoded.into());
-    }
-}
-
-/// `base64Decode(string)`: returns a binary string, or undefined if the input is not base64.
-pub(crate) fn decode(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Some(bytes) = forgiving(args.get(0).to_rust_string_lossy(scope).into_bytes()) else {
-        return;
-    };
-    if let Some(string) = v8::String::new_from_one_byte(scope, &bytes, v8::NewStringType::Normal) {
-        result.set(string.into());
-    }
+/// Returns a binary string; `undefined` if the text is not base64.
+#[op]
+pub(crate) fn base64_decode<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    text: String,
+) -> Option<v8::Local<'s, v8::String>> {
+    from_octets(scope, &forgiving(text.into_bytes())?)
 }
 
 /// Implements forgiving-base64 decode (Infra §7): whitespace is allowed anywhere, padding is either

@@ -107,7 +107,7 @@
       if (announcing) return false;
       announcing = true;
       try {
-        const { 0: message, 1: filename, 2: lineno, 3: colno } = ops.whereThrown(error);
+        const { message, file: filename, line: lineno, column: colno } = ops.whereThrown(error);
         const options = { __proto__: null, cancelable: true, error, message, filename, lineno, colno };
         return !deliverToScope(new ErrorEvent("error", options));
       } finally {

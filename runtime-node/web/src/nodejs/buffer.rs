@@ -10,18 +10,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use memchr::memmem;
 use tenon_engine::bytes;
+use tenon_engine::thrown::Thrown;
+use tenon_op::op;
 
-crate::ops::native! {
-    "bytesCompare(a: View, b: View): -1 | 0 | 1" => compare,
-    "bytesSame(a: View, b: View): boolean" => same,
-    "bytesFindLast(bytes: View, needle: View): number" => find_last,
-    "bytesToText(bytes: View, encoding: number): string" => to_text,
-    "textToBytes(text: string, into: View, encoding: number, last: boolean): number" => to_bytes,
-}
+use crate::ops::{Argument, Arguments, Made, View};
 
 /// A text encoding of Node.js.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
+pub(crate) enum Encoding {
     /// The lowest seven bits of each character when decoding; the lowest eight when encoding.
     Ascii,
     /// The lowest eight bits of each character.
@@ -35,26 +31,33 @@ enum Encoding {
 
 impl Encoding {
     /// Returns the encoding with this number in `node-buffer-text.js`.
-    fn numbered(number: u32) -> Option<Self> {
+    fn from_number(number: u32) -> Option<Self> {
         [Self::Ascii, Self::Latin1, Self::Utf16, Self::Hex, Self::Base64, Self::Base64Url]
             .get(number as usize)
             .copied()
     }
 }
 
-/// `bytesToText(view, encoding)`: returns a string.
-pub(crate) fn to_text(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
-    let Some(encoding) = args.get(1).uint32_value(scope).and_then(Encoding::numbered) else {
-        return;
-    };
+impl<'s> Argument<'s> for Encoding {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let encoding = arguments.take(scope).map(Self::from_number)?;
+        encoding.ok_or_else(|| Thrown::range_error("There is no encoding of this number"))
+    }
+}
+
+/// Decodes bytes.
+#[op]
+pub(crate) fn bytes_to_text<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bytes: View<'s>,
+    encoding: Encoding,
+) -> Made<v8::Local<'s, v8::String>> {
     let octets =
         |octets: &[u8]| v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal);
-    let string = bytes::read(view, |bytes| match encoding {
+    let text = bytes::read(bytes, |bytes| match encoding {
         Encoding::Latin1 => octets(bytes),
         Encoding::Ascii => octets(&bytes.iter().map(|byte| byte & 0x7F).collect::<Vec<_>>()),
         Encoding::Utf16 => {
@@ -66,44 +69,36 @@ pub(crate) fn to_text(
         Encoding::Base64 => octets(STANDARD.encode(bytes).as_bytes()),
         Encoding::Base64Url => octets(URL_SAFE_NO_PAD.encode(bytes).as_bytes()),
     });
-    if let Some(string) = string {
-        result.set(string.into());
-    }
+    Made(text)
 }
 
-/// `textToBytes(string, view, encoding, last)`: returns code units read · 2³² + bytes written.
+/// Encodes text. Returns code units read · 2³² + bytes written.
 ///
 /// An invalid character ends hexadecimal text, and is skipped in base64, which ends at `=`. If more
 /// base64 follows (not `last`), only whole groups are read.
-pub(crate) fn to_bytes(
+#[op]
+pub(crate) fn text_to_bytes(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let (Ok(string), Ok(view)) =
-        (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
-    else {
-        return;
-    };
-    let Some(encoding) = args.get(2).uint32_value(scope).and_then(Encoding::numbered) else {
-        return;
-    };
-    let last = args.get(3).is_true();
-    let room = view.byte_length();
+    text: v8::Local<'_, v8::String>,
+    into: View<'_>,
+    encoding: Encoding,
+    last: bool,
+) -> f64 {
+    let room = into.byte_length();
     let (read, written) = match encoding {
         Encoding::Ascii | Encoding::Latin1 => {
-            let mut octets = vec![0; string.length().min(room)];
-            write_octets(scope, string, &mut octets);
+            let mut octets = vec![0; text.length().min(room)];
+            write_octets(scope, text, &mut octets);
             (octets.len(), octets)
         }
         Encoding::Utf16 => {
-            let mut units = vec![0; string.length().min(room / 2)];
-            string.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
+            let mut units = vec![0; text.length().min(room / 2)];
+            text.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
             (units.len(), units.into_iter().flat_map(u16::to_le_bytes).collect())
         }
         Encoding::Hex | Encoding::Base64 | Encoding::Base64Url => {
-            let mut units = vec![0; string.length()];
-            string.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
+            let mut units = vec![0; text.length()];
+            text.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
             if encoding == Encoding::Hex {
                 from_hex(&units, room)
             } else {
@@ -111,8 +106,8 @@ pub(crate) fn to_bytes(
             }
         }
     };
-    bytes::cells(view, |cells| cells.iter().zip(&written).for_each(|(cell, byte)| cell.set(*byte)));
-    result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written.len() as f64);
+    bytes::cells(into, |cells| cells.iter().zip(&written).for_each(|(cell, byte)| cell.set(*byte)));
+    read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written.len() as f64
 }
 
 /// Writes the lowest eight bits of each code unit.
@@ -190,41 +185,24 @@ fn finish(bytes: &mut Vec<u8>, group: u32, count: usize, room: usize) {
     }
 }
 
-/// `bytesCompare(a, b)`: returns -1, 0 or 1.
-pub(crate) fn compare(
-    _scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let (Ok(a), Ok(b)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
-    let ordering = bytes::read(a, |a: &[u8]| bytes::read(b, |b| a.cmp(b)));
-    result.set_int32(match ordering {
-        Ordering::Less => -1,
-        Ordering::Equal => 0,
-        Ordering::Greater => 1,
-    });
+/// Compares bytes lexicographically.
+#[op]
+pub(crate) fn bytes_compare(a: View<'_>, b: View<'_>) -> Ordering {
+    bytes::read(a, |a: &[u8]| bytes::read(b, |b| a.cmp(b)))
 }
 
-/// `bytesSame(a, b)`: returns whether they are equal, in constant time for inputs of equal length.
-pub(crate) fn same(
-    _scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let (Ok(a), Ok(b)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
+/// Returns whether the bytes are equal, in constant time for inputs of equal length.
+#[op]
+pub(crate) fn bytes_same(a: View<'_>, b: View<'_>) -> bool {
     let same = |a: &[u8], b: &[u8]| aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok();
-    result.set_bool(bytes::read(a, |a| bytes::read(b, |b| same(a, b))));
+    bytes::read(a, |a| bytes::read(b, |b| same(a, b)))
 }
 
-/// `bytesFindLast(view, needle)`: returns the index of the last `needle` in `view`, or -1.
-pub(crate) fn find_last(
-    _scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let (Ok(view), Ok(needle)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
-    let found = bytes::read(needle, |needle| bytes::read(view, |all| memmem::rfind(all, needle)));
-    result.set_double(found.map_or(-1.0, |found| found as f64));
+/// Returns the index of the last `needle` in `bytes`, or -1.
+#[op]
+pub(crate) fn bytes_find_last(bytes: View<'_>, needle: View<'_>) -> f64 {
+    let found = bytes::read(needle, |needle| bytes::read(bytes, |all| memmem::rfind(all, needle)));
+    found.map_or(-1.0, |found| found as f64)
 }
 
 #[cfg(test)]

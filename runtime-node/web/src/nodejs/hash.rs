@@ -16,15 +16,9 @@ use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::slot::slot;
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_op::op;
 
-crate::ops::native! {
-    "hashOpen(name: string, key: View | undefined): number | undefined" => open,
-    "hashCopy(hasher: number): number" => copy,
-    "hashUpdate(hasher: number, bytes: View): void" => update,
-    "hashFinish(hasher: number, into: View): number" => finish,
-    "hashClose(hasher: number): void" => close,
-    "hashIterate(hasher: number, last: View, sum: View, iterations: number): void" => iterate,
-}
+use crate::ops::View;
 
 /// The memory charged for a hasher, in bytes: an HMAC's three states of SHA-3, which are the
 /// largest, and its map entry.
@@ -183,119 +177,90 @@ impl Hashers {
     }
 }
 
-fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> u32 {
-    value.uint32_value(scope).unwrap_or_default()
-}
-
-/// Stores a hasher and returns its number, if there is enough memory for it.
-fn keep(scope: &mut v8::PinScope<'_, '_>, mut result: v8::ReturnValue<'_>, hasher: Option<Hasher>) {
+/// Stores a hasher and returns its number.
+///
+/// # Errors
+/// Returns the exception for the lack of memory.
+fn keep(scope: &mut v8::PinScope<'_, '_>, hasher: Option<Hasher>) -> Result<u32, Thrown> {
     let charge = make_room(scope, HASHER).and_then(|buffers| buffers.charge(HASHER));
-    match hasher.zip(charge) {
-        Some((hasher, charge)) => result.set_uint32(slot::<Hashers>(scope).add(hasher, charge)),
-        None => out_of_memory().throw(scope),
-    }
+    let (hasher, charge) = hasher.zip(charge).ok_or_else(out_of_memory)?;
+    Ok(slot::<Hashers>(scope).add(hasher, charge))
 }
 
-/// `hashOpen(name, key)`: returns the hasher's number, or undefined if there is no such function. A
-/// view as the key makes it an HMAC.
-pub(crate) fn open(
+/// Creates a hasher, or with a key an HMAC. Returns its number; `undefined` if there is no function
+/// of this name.
+#[op]
+pub(crate) fn hash_open(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let name = args
-        .get(0)
-        .to_rust_string_lossy(scope)
-        .to_ascii_lowercase()
-        .replace("rsa-", "")
-        .replace('-', "");
-    let Some(function) = function(&name) else { return };
-    let hasher = match args.get(1).try_cast::<v8::ArrayBufferView>() {
-        Ok(key) => bytes::read(key, |key| Hasher::keyed(function, key)),
-        Err(_) => Hasher::plain(function),
+    name: String,
+    key: Option<View<'_>>,
+) -> Option<Result<u32, Thrown>> {
+    let function = function(&name.to_ascii_lowercase().replace("rsa-", "").replace('-', ""))?;
+    let hasher = match key {
+        Some(key) => bytes::read(key, |key| Hasher::keyed(function, key)),
+        None => Hasher::plain(function),
     };
-    keep(scope, result, hasher);
+    Some(keep(scope, hasher))
 }
 
-/// `hashCopy(number)`: returns the number of a copy in the same state.
-pub(crate) fn copy(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let number = number(scope, args.get(0));
-    let copy = slot::<Hashers>(scope).open.get(&number).and_then(|(hasher, _)| hasher.copy());
-    keep(scope, result, copy);
+/// Returns the number of a copy in the same state.
+#[op]
+pub(crate) fn hash_copy(scope: &mut v8::PinScope<'_, '_>, hasher: u32) -> Result<u32, Thrown> {
+    let copy = slot::<Hashers>(scope).open.get(&hasher).and_then(|(hasher, _)| hasher.copy());
+    keep(scope, copy)
 }
 
-/// `hashUpdate(number, view)`: feeds the bytes to the hasher.
-pub(crate) fn update(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
-    let number = number(scope, args.get(0));
-    let Ok(view) = args.get(1).try_cast() else { return };
-    if let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) {
-        bytes::read(view, |data| hasher.update(data));
+/// Feeds bytes to a hasher.
+#[op]
+pub(crate) fn hash_update(scope: &mut v8::PinScope<'_, '_>, hasher: u32, bytes: View<'_>) {
+    if let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&hasher) {
+        bytes::read(bytes, |data| hasher.update(data));
     }
 }
 
-/// `hashFinish(number, view)`: writes the result into the view, returns its length in bytes, and
-/// drops the hasher.
-pub(crate) fn finish(
+/// Writes a hasher's result into the view, returns its length in bytes, and drops the hasher.
+#[op]
+pub(crate) fn hash_finish(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let number = number(scope, args.get(0));
-    let Ok(view) = args.get(1).try_cast() else { return };
-    if let Some((mut hasher, _)) = slot::<Hashers>(scope).open.remove(&number) {
-        let digest = hasher.finish();
-        bytes::cells(view, |cells| {
-            cells.iter().zip(&digest).for_each(|(cell, byte)| cell.set(*byte))
-        });
-        result.set_uint32(digest.len() as u32);
-    }
+    hasher: u32,
+    into: View<'_>,
+) -> Option<usize> {
+    let (mut hasher, _) = slot::<Hashers>(scope).open.remove(&hasher)?;
+    let digest = hasher.finish();
+    bytes::cells(into, |cells| cells.iter().zip(&digest).for_each(|(cell, byte)| cell.set(*byte)));
+    Some(digest.len())
 }
 
-/// `hashClose(number)`: drops the hasher.
-pub(crate) fn close(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
-    let number = number(scope, args.get(0));
-    drop(slot::<Hashers>(scope).open.remove(&number));
+/// Drops a hasher.
+#[op]
+pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
+    drop(slot::<Hashers>(scope).open.remove(&hasher));
 }
 
-/// `hashIterate(number, last, sum, iterations)`: performs this many iterations of PBKDF2 (RFC 8018
-/// §5.2) with the HMAC of that number. Each replaces `last` by its HMAC, and adds it to `sum`.
-pub(crate) fn iterate(
+/// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each replaces `last` by its HMAC, and
+/// adds it to `sum`.
+#[op]
+pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
-    let (number, iterations) = (number(scope, args.get(0)), number(scope, args.get(3)));
-    let (Ok(last_view), Ok(sum_view)) = (args.get(1).try_cast(), args.get(2).try_cast()) else {
-        return;
-    };
-    let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) else { return };
-    let mut last = bytes::read(last_view, <[u8]>::to_vec);
-    let mut sum = bytes::read(sum_view, <[u8]>::to_vec);
+    hasher: u32,
+    last: View<'_>,
+    sum: View<'_>,
+    iterations: u32,
+) -> Result<(), Thrown> {
+    let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&hasher) else { return Ok(()) };
+    let (mut block, mut total) =
+        (bytes::read(last, <[u8]>::to_vec), bytes::read(sum, <[u8]>::to_vec));
     for _ in 0..iterations {
-        let Some(next) = hasher.again(&last) else {
-            Thrown::type_error("PBKDF2 needs an HMAC").throw(scope);
-            return;
-        };
-        last = next;
-        sum.iter_mut().zip(&last).for_each(|(sum, last)| *sum ^= last);
+        let next = hasher.again(&block);
+        block = next.ok_or_else(|| Thrown::type_error("PBKDF2 needs an HMAC"))?;
+        total.iter_mut().zip(&block).for_each(|(total, byte)| *total ^= byte);
     }
-    for (view, bytes) in [(last_view, last), (sum_view, sum)] {
+    for (view, bytes) in [(last, block), (sum, total)] {
         bytes::cells(view, |cells| {
             cells.iter().zip(&bytes).for_each(|(cell, byte)| cell.set(*byte))
         });
     }
+    Ok(())
 }
 
 #[cfg(test)]

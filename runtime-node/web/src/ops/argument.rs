@@ -21,6 +21,11 @@ impl<'s> Arguments<'s> {
         self.all.get(self.next - 1)
     }
 
+    /// Returns what [`Self::next`] will return.
+    pub(crate) fn peek(&self) -> v8::Local<'s, v8::Value> {
+        self.all.get(self.next)
+    }
+
     /// Takes as many arguments as `A` consists of.
     ///
     /// # Errors
@@ -73,7 +78,7 @@ impl<'s, A: Argument<'s>> Argument<'s> for Option<A> {
         scope: &mut v8::PinScope<'s, '_>,
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
-        if arguments.all.get(arguments.next).is_null_or_undefined() {
+        if arguments.peek().is_null_or_undefined() {
             arguments.next += 1;
             return Ok(None);
         }

@@ -1,5 +1,6 @@
 //! What operations return.
 
+use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use tenon_engine::ids::{InvocationId, OperationId};
@@ -22,6 +23,9 @@ pub(crate) trait ToValue<'s> {
 /// A value or `null`. `Option` stands for a value or `undefined`.
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
+/// A value that V8 makes; `None` if that has thrown.
+pub(crate) struct Made<T>(pub(crate) Option<T>);
+
 /// A promise of a `T`; `None` if V8 could not make one.
 pub(crate) struct Promised<'s, T>(Option<v8::Local<'s, v8::Promise>>, PhantomData<T>);
 
@@ -31,9 +35,32 @@ impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
     }
 }
 
+/// A `T`, or a promise of one.
+pub(crate) struct Answer<'s, T>(Option<v8::Local<'s, v8::Value>>, PhantomData<T>);
+
+impl<'s, T> Answer<'s, T> {
+    pub(crate) fn now(value: v8::Local<'s, v8::Value>) -> Self {
+        Self(Some(value), PhantomData)
+    }
+
+    /// # Arguments
+    /// * `promise` - `None` if V8 could not make it.
+    pub(crate) fn later(promise: Option<v8::Local<'s, v8::Promise>>) -> Self {
+        Self(promise.map(Into::into), PhantomData)
+    }
+}
+
 impl Returned<'_> for () {
     #[inline]
     fn set(self, _: &mut v8::PinScope<'_, '_>, _: &mut v8::ReturnValue<'_>) {}
+}
+
+/// -1, 0 or 1.
+impl Returned<'_> for Ordering {
+    #[inline]
+    fn set(self, _: &mut v8::PinScope<'_, '_>, result: &mut v8::ReturnValue<'_>) {
+        result.set_int32(self as i32);
+    }
 }
 
 /// Throws the exception of an error.
@@ -54,6 +81,13 @@ impl<'s, R: Returned<'s>> Returned<'s> for Option<R> {
         if let Some(returned) = self {
             returned.set(scope, result);
         }
+    }
+}
+
+impl<'s, R: Returned<'s>> Returned<'s> for Made<R> {
+    #[inline]
+    fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
+        self.0.set(scope, result);
     }
 }
 
@@ -118,7 +152,7 @@ macro_rules! values {
         }
     )+};
 }
-values!([] String, [] &str, [T] v8::Local<'s, T>, [T] Vec<T>, [T] Promised<'s, T>);
+values!([] String, [] &str, [T] v8::Local<'s, T>, [T] Vec<T>, [T] Promised<'s, T>, [T] Answer<'s, T>);
 
 impl<'s> ToValue<'s> for String {
     fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
@@ -146,6 +180,13 @@ impl<'s, T> ToValue<'s> for Promised<'s, T> {
     #[inline]
     fn to_value(self, _: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
         self.0.map(Into::into)
+    }
+}
+
+impl<'s, T> ToValue<'s> for Answer<'s, T> {
+    #[inline]
+    fn to_value(self, _: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        self.0
     }
 }
 

@@ -22,13 +22,9 @@ use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::slot::slot;
+use tenon_op::op;
 
-crate::ops::native! {
-    "codecOpen(format: string, decompress: boolean): number" => open,
-    "codecPush(codec: number, bytes: View, from: number, last: boolean): number" => push,
-    "codecTake(into: View): void" => take,
-    "codecClose(codec: number): void" => close,
-}
+use crate::ops::View;
 
 /// The most bytes that a push reads. The worst case for deflate at its default level takes about 20
 /// ns per byte.
@@ -251,48 +247,40 @@ fn brotli_window(first: u8) -> u32 {
     }
 }
 
-/// `codecOpen(format, decompress)`: returns the codec's number, or 0 if there is not enough memory.
-pub(crate) fn open(
+/// Opens a codec of a format. Returns its number, or 0 if there is not enough memory.
+#[op]
+pub(crate) fn codec_open(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let format = args.get(0).to_rust_string_lossy(scope);
-    result.set_uint32(0);
-    let Some(codec) = Codec::new(&format, args.get(1).is_true()) else { return };
+    format: String,
+    decompress: bool,
+) -> u32 {
+    let Some(codec) = Codec::new(&format, decompress) else { return 0 };
     let memory = codec.memory();
     let Some(charge) = make_room(scope, memory).and_then(|budget| budget.charge(memory)) else {
-        return;
+        return 0;
     };
     let codecs = slot::<Codecs>(scope);
     codecs.last += 1;
     codecs.open.insert(codecs.last, Open { codec, _charge: charge, window: None });
-    result.set_uint32(codecs.last);
+    codecs.last
 }
 
-/// `codecPush(number, view, from, last)`: returns progress + 8 · (bytes read + 2²⁰ · bytes
-/// produced). The output waits for `codecTake`.
-///
-/// With `last`, these bytes end the stream.
-pub(crate) fn push(
+/// Feeds a codec with the bytes after the first `from`; with `last`, these end the stream. Returns
+/// progress + 8 · (bytes read + 2²⁰ · bytes produced). The output waits for `codec_take`.
+#[op]
+pub(crate) fn codec_push(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let number = args.get(0).uint32_value(scope).unwrap_or_default();
-    let Ok(view) = args.get(1).try_cast::<v8::ArrayBufferView>() else { return };
-    let from = args
-        .get(2)
-        .integer_value(scope)
-        .and_then(|from| usize::try_from(from).ok())
-        .unwrap_or(usize::MAX);
-    let last = args.get(3).is_true();
+    codec: u32,
+    bytes: View<'_>,
+    from: usize,
+    last: bool,
+) -> Option<f64> {
     let codecs = slot::<Codecs>(scope);
-    let Some(mut open) = codecs.open.remove(&number) else { return };
+    let mut open = codecs.open.remove(&codec)?;
     let mut made = std::mem::take(&mut codecs.made);
     made.clear();
     made.reserve_exact(OUTPUT);
-    let (taken, progress) = bytes::read(view, |bytes| {
+    let (taken, progress) = bytes::read(bytes, |bytes| {
         let input = bytes.get(from..).unwrap_or_default();
         let input = &input[..input.len().min(INPUT)];
         if open.reserve(scope, input) {
@@ -302,32 +290,24 @@ pub(crate) fn push(
         }
     });
     let numbers = taken as f64 + f64::from(1 << 20) * made.len() as f64;
-    result.set_double(f64::from(progress as u8) + 8.0 * numbers);
     let codecs = slot::<Codecs>(scope);
     codecs.made = made;
-    codecs.open.insert(number, open);
+    codecs.open.insert(codec, open);
+    Some(f64::from(progress as u8) + 8.0 * numbers)
 }
 
-/// `codecTake(view)`: copies the output of the latest push into a view of that length.
-pub(crate) fn take(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _result: v8::ReturnValue<'_>,
-) {
-    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
+/// Copies the output of the latest push into a view of that length.
+#[op]
+pub(crate) fn codec_take(scope: &mut v8::PinScope<'_, '_>, into: View<'_>) {
     let made = &slot::<Codecs>(scope).made;
-    bytes::cells(view, |cells| cells.iter().zip(made).for_each(|(cell, byte)| cell.set(*byte)));
+    bytes::cells(into, |cells| cells.iter().zip(made).for_each(|(cell, byte)| cell.set(*byte)));
 }
 
-/// `codecClose(number)`: drops the codec.
-pub(crate) fn close(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _result: v8::ReturnValue<'_>,
-) {
-    let Some(number) = args.get(0).uint32_value(scope) else { return };
+/// Drops a codec.
+#[op]
+pub(crate) fn codec_close(scope: &mut v8::PinScope<'_, '_>, codec: u32) {
     if let Some(codecs) = scope.get_slot_mut::<Codecs>() {
-        codecs.open.remove(&number);
+        codecs.open.remove(&codec);
     }
 }
 

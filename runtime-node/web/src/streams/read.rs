@@ -28,15 +28,10 @@ use tenon_engine::state::State;
 use tenon_engine::streams::{Incoming, StreamId};
 use tenon_engine::string::array_of;
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_op::op;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::ops::stream as stream_of;
-
-crate::ops::native! {
-    "streamRead(owner: number, stream: number): Promise<Uint8Array>" => read,
-    "streamPull(owner: number, stream: number): Answer<Uint8Array | null>" => pull,
-    "streamCancel(owner: number, stream: number): void" => cancel,
-}
+use crate::ops::{Answer, Nullable, Promised};
 
 /// A body that is being collected.
 struct Reading {
@@ -58,21 +53,32 @@ enum Halt {
     },
 }
 
-/// `streamRead(owner, number)`: returns a promise of a `Uint8Array`.
-pub(crate) fn read(
+/// Collects the rest of a stream. Returns a promise of its bytes.
+#[op]
+pub(crate) fn stream_read<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    (owner, stream): (InvocationId, StreamId),
+) -> Promised<'s, v8::Uint8Array> {
+    let resolver = v8::PromiseResolver::new(scope);
+    let promise = resolver.map(|resolver| {
+        collect(scope, owner, stream, resolver);
+        resolver.get_promise(scope)
+    });
+    promise.into()
+}
+
+fn collect(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
+    owner: InvocationId,
+    stream: StreamId,
+    resolver: v8::Local<'_, v8::PromiseResolver>,
 ) {
-    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
     let state = State::of(scope);
-    let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
-    rv.set(resolver.get_promise(scope).into());
-    let limit = match number {
+    let limit = match stream {
         StreamId::REQUEST => state.revision.limits.request_body_mib as usize * (1 << 20),
         _ => usize::MAX,
     };
-    let parts = match state.take_stream(owner, number).map(Body::from) {
+    let parts = match state.take_stream(owner, stream).map(Body::from) {
         None => return reject(scope, resolver, USED),
         Some(Body::Full(bytes)) => {
             let body = if bytes.len() > limit {
@@ -189,31 +195,29 @@ fn blame(state: &State, id: InvocationId, broken: Broken) {
     }
 }
 
-/// `streamPull(owner, number)`: returns a `Uint8Array`, or null at the end; a promise of these if
-/// nothing has arrived yet. Throws if the stream is broken.
-pub(crate) fn pull(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
-    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
-    let Some(mut incoming) = State::of(scope).take_stream(owner, number) else {
-        return Thrown::type_error(USED).throw(scope);
-    };
+/// Reads the next piece of a stream. Returns its bytes, or null at the end; a promise of these if
+/// nothing has arrived yet.
+///
+/// # Errors
+/// Returns the exception for a stream that is broken, and for one that is not there.
+#[op]
+pub(crate) fn stream_pull<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    (owner, stream): (InvocationId, StreamId),
+) -> Result<Answer<'s, Nullable<v8::Uint8Array>>, Thrown> {
+    let taken = State::of(scope).take_stream(owner, stream);
+    let mut incoming = taken.ok_or_else(|| Thrown::type_error(USED))?;
     match incoming.pull().now_or_never() {
-        Some(pulled) => match pulled_value(scope, (owner, number), incoming, pulled) {
-            Ok(value) => rv.set(value),
-            Err(thrown) => thrown.throw(scope),
-        },
+        Some(pulled) => pulled_value(scope, (owner, stream), incoming, pulled).map(Answer::now),
         None => {
             let work = async move {
                 let pulled = incoming.pull().await;
                 Ok((incoming, pulled))
             };
             let promise = promise(scope, work, move |scope, (incoming, pulled)| {
-                pulled_value(scope, (owner, number), incoming, pulled)
+                pulled_value(scope, (owner, stream), incoming, pulled)
             });
-            promise.into_iter().for_each(|promise| rv.set(promise.into()));
+            Ok(Answer::later(promise))
         }
     }
 }
@@ -241,14 +245,13 @@ fn pulled_value<'s>(
     }
 }
 
-/// `streamCancel(owner, number)`: cancels the stream.
-pub(crate) fn cancel(
+/// Cancels a stream.
+#[op]
+pub(crate) fn stream_cancel(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
+    (owner, stream): (InvocationId, StreamId),
 ) {
-    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
     // Dropped after the borrow has ended, because its destructor may borrow again.
-    let cancelled = State::of(scope).take_stream(owner, number);
+    let cancelled = State::of(scope).take_stream(owner, stream);
     drop(cancelled);
 }

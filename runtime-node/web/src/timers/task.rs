@@ -1,28 +1,20 @@
-//! `taskStart(callback)`: runs a callback in a turn of its own.
+//! Callbacks that run in a turn of their own.
 
 use futures::FutureExt as _;
 use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
+use tenon_op::op;
 
-crate::ops::native! {
-    "taskStart(callback: () => void): boolean" => start,
-}
-
-/// Returns whether the callback will run: not if there is no current invocation, if that has too
-/// many operations in flight, or if the isolate has not enough memory. Callbacks run in the order
-/// in which they were started.
-pub(crate) fn start(
+/// Calls `callback` in a turn of its own. Returns whether it will: not if there is no current
+/// invocation, if that has too many operations in flight, or if the isolate has not enough memory.
+/// Callbacks run in the order in which they were started.
+#[op]
+pub(crate) fn task_start(
     scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut rv: v8::ReturnValue<'_>,
-) {
+    callback: v8::Local<'_, v8::Function>,
+) -> bool {
     let state = State::of(scope);
-    rv.set_bool(false);
-    let (Ok(callback), Some(invocation)) =
-        (args.get(0).try_cast::<v8::Function>(), state.current(scope))
-    else {
-        return;
-    };
+    let Some(invocation) = state.current(scope) else { return false };
     let callback = v8::Global::new(scope, callback);
     let begun = state.operate(scope, invocation, |_, charge| {
         let settle: Settle = Box::new(move |scope| {
@@ -33,5 +25,5 @@ pub(crate) fn start(
         });
         futures::future::ready(settle).boxed_local()
     });
-    rv.set_bool(begun.is_some());
+    begun.is_some()
 }

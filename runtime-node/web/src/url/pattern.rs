@@ -10,16 +10,14 @@ use std::panic::{self, AssertUnwindSafe};
 
 use regex::bytes::{Regex, RegexBuilder};
 use tenon_engine::thrown::Thrown;
+use tenon_op::{Record, op};
 use url::Url;
 use urlpattern::component::Component;
 use urlpattern::quirks::{self, MatchInput, StringOrInit};
 use urlpattern::regexp::RegExp;
 use urlpattern::{RegexSyntax, UrlPattern, UrlPatternInit, UrlPatternOptions};
 
-crate::ops::native! {
-    "urlPattern(input: string | string[], base: string | undefined, ignoreCase: boolean): Pattern" => pattern,
-    "urlPatternInput(input: string | string[], base: string | undefined): string[] | null" => input,
-}
+use crate::ops::{Argument, Arguments, Nullable};
 
 /// The components of an init and of a pattern, in the order of `urlpattern.js`; an init also has a
 /// base URL.
@@ -76,25 +74,13 @@ impl RegExp for Expression {
 }
 
 /// A pattern's or an input's source.
-enum Input {
+pub(crate) enum Input {
     Text(String),
     /// The components, with the base URL last.
     Init(Box<[Option<String>; COMPONENTS + 1]>),
 }
 
 impl Input {
-    /// Converts a string, or an array of strings and undefined.
-    fn from_value(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Self {
-        let Ok(list) = value.try_cast::<v8::Array>() else {
-            return Self::Text(value.to_rust_string_lossy(scope));
-        };
-        let part = |index: usize| {
-            let part = list.get_index(scope, index as u32)?.try_cast::<v8::String>().ok()?;
-            Some(part.to_rust_string_lossy(scope))
-        };
-        Self::Init(Box::new(std::array::from_fn(part)))
-    }
-
     fn longest(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -135,6 +121,24 @@ impl Input {
     }
 }
 
+/// A string, or an array of strings and `undefined`.
+impl<'s> Argument<'s> for Input {
+    fn take(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &mut Arguments<'s>,
+    ) -> Result<Self, Thrown> {
+        let value: v8::Local<'_, v8::Value> = arguments.take(scope)?;
+        let Ok(list) = value.try_cast::<v8::Array>() else {
+            return Ok(Self::Text(value.to_rust_string_lossy(scope)));
+        };
+        let part = |index: usize| {
+            let part = list.get_index(scope, index as u32)?.try_cast::<v8::String>().ok()?;
+            Some(part.to_rust_string_lossy(scope))
+        };
+        Ok(Self::Init(Box::new(std::array::from_fn(part))))
+    }
+}
+
 /// Runs the parser. It is intricate and its input comes from a tenant: a panic makes the input
 /// invalid.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
@@ -165,44 +169,47 @@ fn parse(
     })
 }
 
-/// `urlPattern(input, base | undefined, ignoreCase)`: returns [whether it contains an expression
-/// written by its author, then each component's text, expression and array of group names]. Throws
-/// a `TypeError` if the pattern is invalid.
-pub(crate) fn pattern(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let input = Input::from_value(scope, args.get(0));
-    let base =
-        args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
-    match parse(input, base.as_deref(), args.get(2).is_true()) {
-        Ok(pattern) => {
-            if let Some(parts) = shown(scope, &pattern) {
-                result.set(v8::Array::new_with_elements(scope, &parts).into());
-            }
-        }
-        Err(why) => Thrown::type_error(format!("URLPattern: {why}")).throw(scope),
-    }
+/// A pattern that has been parsed.
+#[derive(Record)]
+pub(crate) struct Pattern {
+    /// Whether it contains an expression written by its author.
+    has_reg_exp_groups: bool,
+    /// In the order of `urlpattern.js`.
+    components: Vec<ComponentPattern>,
 }
 
-fn shown<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    pattern: &UrlPattern<Expression>,
-) -> Option<Vec<v8::Local<'s, v8::Value>>> {
+#[derive(Record)]
+pub(crate) struct ComponentPattern {
+    text: String,
+    expression: String,
+    group_names: Vec<String>,
+}
+
+/// Parses a pattern.
+///
+/// # Errors
+/// Returns a `TypeError` if it is invalid.
+#[op]
+pub(crate) fn url_pattern(
+    input: Input,
+    base: Option<String>,
+    ignore_case: bool,
+) -> Result<Pattern, Thrown> {
+    let pattern = parse(input, base.as_deref(), ignore_case).map_err(invalid)?;
+    let has_reg_exp_groups = pattern.has_regexp_groups();
     let UrlPattern { protocol, username, password, hostname, port, pathname, search, hash } =
         pattern;
-    let mut parts = vec![v8::Boolean::new(scope, pattern.has_regexp_groups()).into()];
-    for component in [protocol, username, password, hostname, port, pathname, search, hash] {
+    let components = [protocol, username, password, hostname, port, pathname, search, hash];
+    let components = components.into_iter().map(|component| {
         let Component { pattern_string, regexp, group_name_list, .. } = component;
-        let expression = regexp.as_ref().map_or("", |regexp| regexp.pattern_string());
-        parts.push(v8::String::new(scope, pattern_string)?.into());
-        parts.push(v8::String::new(scope, expression)?.into());
-        let names: Option<Vec<v8::Local<'_, v8::Value>>> =
-            group_name_list.iter().map(|name| Some(v8::String::new(scope, name)?.into())).collect();
-        parts.push(v8::Array::new_with_elements(scope, &names?).into());
-    }
-    Some(parts)
+        let expression = regexp.map_or_else(|_| String::new(), |expression| expression.text);
+        ComponentPattern { text: pattern_string, expression, group_names: group_name_list }
+    });
+    Ok(Pattern { has_reg_exp_groups, components: components.collect() })
+}
+
+fn invalid(why: String) -> Thrown {
+    Thrown::type_error(format!("URLPattern: {why}"))
 }
 
 fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, String> {
@@ -213,30 +220,21 @@ fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, St
     })
 }
 
-/// `urlPatternInput(input, base | undefined)`: returns the input's eight components, or null if it
-/// cannot match. Throws a `TypeError` for a base URL beside an init.
-pub(crate) fn input(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let input = Input::from_value(scope, args.get(0));
-    let base =
-        args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
-    match components(input, base.as_deref()) {
-        Ok(None) => result.set_null(),
-        Ok(Some(input)) => {
-            let MatchInput { protocol, username, password, hostname, port, pathname, search, hash } =
-                input;
-            let parts = [protocol, username, password, hostname, port, pathname, search, hash];
-            let strings: Option<Vec<v8::Local<'_, v8::Value>>> =
-                parts.iter().map(|part| Some(v8::String::new(scope, part)?.into())).collect();
-            if let Some(strings) = strings {
-                result.set(v8::Array::new_with_elements(scope, &strings).into());
-            }
-        }
-        Err(why) => Thrown::type_error(format!("URLPattern: {why}")).throw(scope),
-    }
+/// Returns the eight components of an input; null if it cannot match.
+///
+/// # Errors
+/// Returns a `TypeError` for a base URL beside an init.
+#[op]
+pub(crate) fn url_pattern_input(
+    input: Input,
+    base: Option<String>,
+) -> Result<Nullable<Vec<String>>, Thrown> {
+    let input = components(input, base.as_deref()).map_err(invalid)?;
+    Ok(Nullable(input.map(|input| {
+        let MatchInput { protocol, username, password, hostname, port, pathname, search, hash } =
+            input;
+        vec![protocol, username, password, hostname, port, pathname, search, hash]
+    })))
 }
 
 #[cfg(test)]

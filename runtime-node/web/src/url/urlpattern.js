@@ -64,15 +64,16 @@
         const { ignoreCase } = dictionary(isBase || arguments.length > 2 ? options : baseURL, "URLPattern");
         const ignores = !!ignoreCase;
         const found = ops.urlPattern(parts, base, ignores);
-        this.#hasRegExpGroups = found[0];
+        this.#hasRegExpGroups = found.hasRegExpGroups;
         for (let i = 0; i < COMPONENTS.length; i++) {
+          const component = found.components[i];
           let expression;
           try {
-            expression = new RegExp(found[3 * i + 2], ignores && i >= PATHNAME ? "vi" : "v");
+            expression = new RegExp(component.expression, ignores && i >= PATHNAME ? "vi" : "v");
           } catch (error) {
             throw new TypeError(`URLPattern: the ${COMPONENTS[i]} has an expression that is none`, { __proto__: null, cause: error });
           }
-          ArrayPrototypePush(this.#components, { __proto__: null, pattern: found[3 * i + 1], expression, names: found[3 * i + 3] });
+          ArrayPrototypePush(this.#components, { __proto__: null, pattern: component.text, expression, names: component.groupNames });
         }
       }
 

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use tenon_engine::offload::Lane;
 use tenon_engine::thrown::Thrown;
+use tenon_op::op;
+use zeroize::Zeroizing;
 
 use super::RsaKey;
 use crate::crypto::answer::{Effort, Output, answer};
-use crate::crypto::arguments::{bytes, number};
-use crate::crypto::keys::{self, Key};
+use crate::crypto::arguments::Data;
+use crate::crypto::keys::{self, Handle, Key, Ticket};
 use crate::crypto::lc::{Rsa, RsaPrivate};
-
-crate::ops::native! {
-    "rsaGenerate(bits: number, exponent: View): Answer<Ticket>" => generate,
-    "rsaImport(n: View, e: View, d?: View, p?: View, q?: View, dp?: View, dq?: View, qi?: View): Handle" => import,
-}
+use crate::ops::Answer;
 
 /// Lengths of generated moduli, in bits, in steps of [`STEP`]. The time grows with about the fourth
 /// power of the length.
@@ -30,24 +28,20 @@ const EXPONENTS: [&[u8]; 2] = [&[3], &[1, 0, 1]];
 /// long, and some fifty times.
 const QUICKEST: Duration = Duration::from_millis(10);
 
-/// `rsaGenerate(bits, exponent)`: returns a promise of a ticket for a private key.
-pub(crate) fn generate(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    result: v8::ReturnValue<'_>,
-) {
-    let bits = number(scope, args.get(0));
-    let Some(exponent) = bytes(scope, args.get(1)) else { return };
-    let exponent = match check(bits, &exponent) {
-        Ok(exponent) => exponent,
-        Err(thrown) => return thrown.throw(scope),
-    };
+/// Makes a private key. Returns a promise of a ticket for it.
+#[op]
+pub(crate) fn rsa_generate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bits: u32,
+    exponent: Data,
+) -> Result<Answer<'s, Ticket>, Thrown> {
+    let exponent = check(bits, &exponent)?;
     let effort = Effort::Much { lane: Lane::Whole, at_least: QUICKEST };
-    answer(scope, result, effort, move |slice| {
+    answer(scope, effort, move |slice| {
         let mut go_on = || slice.is_none_or(|slice| slice.is_worth_it());
         let rsa = Rsa::generate(bits, exponent, &mut go_on)?;
         Some(Ok(Output::Secret(Key::Rsa(RsaKey { rsa, is_private: true }))))
-    });
+    })
 }
 
 /// Returns the exponent, if such a key can be generated.
@@ -66,24 +60,26 @@ fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     })
 }
 
-/// `rsaImport(n, e, d?, p, q, dp, dq, qi)`: returns a handle; private with `d`.
-pub(crate) fn import(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let mut numbers = Vec::with_capacity(8);
-    for at in 0..8 {
-        let Some(number) = bytes(scope, args.get(at)) else { return };
-        numbers.push(zeroize::Zeroizing::new(number.to_vec()));
-    }
-    let [n, e, d, p, q, dp, dq, qi] = &numbers[..] else { return };
-    let private = (!d.is_empty()).then_some(RsaPrivate { d, p, q, dp, dq, qi });
-    let key = RsaKey::from_parts(n, e, private.as_ref());
-    match key.and_then(|key| keys::hold(scope, Key::Rsa(key))) {
-        Ok(handle) => result.set(handle.into()),
-        Err(thrown) => thrown.throw(scope),
-    }
+/// Makes the key of these numbers; private with `d`.
+#[op]
+pub(crate) fn rsa_import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    n: Data,
+    e: Data,
+    d: Option<Data>,
+    p: Option<Data>,
+    q: Option<Data>,
+    dp: Option<Data>,
+    dq: Option<Data>,
+    qi: Option<Data>,
+) -> Result<Handle<'s>, Thrown> {
+    let [n, e] = [n, e].map(|mut number| Zeroizing::new(number.take()));
+    let [d, p, q, dp, dq, qi] = [d, p, q, dp, dq, qi]
+        .map(|number| Zeroizing::new(number.map(|mut number| number.take()).unwrap_or_default()));
+    let private = RsaPrivate { d: &d, p: &p, q: &q, dp: &dp, dq: &dq, qi: &qi };
+    let private = (!d.is_empty()).then_some(private);
+    let key = RsaKey::from_parts(&n, &e, private.as_ref())?;
+    keys::hold(scope, Key::Rsa(key))
 }
 
 #[cfg(test)]
