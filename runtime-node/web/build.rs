@@ -12,7 +12,7 @@
 //!   for which Workers they run.
 //!
 //! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES` of
-//! them for the library. The generated `ops.rs` lists the operations: the functions with the
+//! them for the library. The generated `ops.rs` lists the ops: the functions with the
 //! attribute `#[op]`.
 
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("ops.rs"), callbacks(&ops))?;
     let names = ops.iter().map(|op| op.name.as_str()).collect::<Vec<_>>();
     if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
-        return Err(format!("two operations have the name {}", twice.1).into());
+        return Err(format!("two ops have the name {}", twice.1).into());
     }
 
     v8::V8::set_flags_from_string(flags::FLAGS);
@@ -143,7 +143,7 @@ fn write(source: &Source, out: &Path) -> io::Result<String> {
     Ok(format!("    v8::String::create_external_onebyte_const(include_bytes!({path:?})),\n"))
 }
 
-/// An operation.
+/// An op.
 #[derive(Clone)]
 struct Op {
     /// Its name in JavaScript.
@@ -152,7 +152,7 @@ struct Op {
     path: String,
 }
 
-/// Returns the operations of a file: the functions below a line `#[op]`.
+/// Returns the ops of a file: the functions below a line `#[op]`.
 fn ops(root: &Path, file: &Path) -> Result<Vec<Op>, Box<dyn Error>> {
     let text = fs::read_to_string(file)?;
     let module = file.with_extension("");
@@ -179,7 +179,7 @@ fn camel(name: &str) -> String {
     })
 }
 
-/// Returns the text of the function that lists the operations for V8.
+/// Returns the text of the function that lists the ops for V8.
 fn callbacks(ops: &[Op]) -> String {
     let list = ops.iter().map(|op| format!("        {}::callback(),\n", op.path));
     let list = list.collect::<String>();

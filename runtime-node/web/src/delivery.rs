@@ -15,7 +15,7 @@ use tenon_op::{Record, op};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
 
-use crate::ops::Made;
+use crate::ops::{Callback, HeaderList, Made};
 
 /// The limit on a response's headers, in bytes as HTTP/2 counts them: as much as the most
 /// permissive of the common proxies accepts, and far below the capacity of a header map.
@@ -23,9 +23,6 @@ const HEADERS: usize = 128 * 1024;
 
 /// The overhead of a header beside its name and its value, in bytes (RFC 9113 §6.5.2).
 const HEADER: usize = 32;
-
-/// Headers: name, value, name, value, …
-type HeaderList<'s> = v8::Local<'s, v8::Array>;
 
 /// The body of a response: a string, a view or null.
 type Content<'s> = v8::Local<'s, v8::Value>;
@@ -185,7 +182,7 @@ pub(crate) fn wait_over(scope: &mut v8::PinScope<'_, '_>, invocation: Invocation
 pub(crate) fn on_caller_left(
     scope: &mut v8::PinScope<'_, '_>,
     invocation: InvocationId,
-    callback: v8::Local<'_, v8::Function>,
+    callback: Callback<'_>,
 ) {
     let callback = v8::Global::new(scope, callback);
     State::of(scope).on_caller_left(invocation, callback);
@@ -209,11 +206,13 @@ pub(crate) fn request_headers<'s>(
     Made(strings.map(|strings| v8::Array::new_with_elements(scope, &strings)))
 }
 
+/// A promise that settles when a module has been evaluated.
+type Evaluation<'s> = v8::Local<'s, v8::Value>;
+
 /// A module that is being evaluated.
 #[derive(Record)]
 pub(crate) struct Evaluated<'s> {
-    /// A promise.
-    evaluation: v8::Local<'s, v8::Value>,
+    evaluation: Evaluation<'s>,
     namespace: v8::Local<'s, v8::Value>,
 }
 

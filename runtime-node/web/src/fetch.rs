@@ -153,7 +153,7 @@ fn respond<'s>(
 
 /// A `data:` URL and what it stands for.
 #[derive(Record)]
-pub(crate) struct Data<'s> {
+pub(crate) struct DataUrlContent<'s> {
     /// The MIME type.
     kind: v8::Local<'s, v8::String>,
     bytes: v8::Local<'s, v8::Uint8Array>,
@@ -166,7 +166,7 @@ pub(crate) struct Data<'s> {
 pub(crate) fn data_url<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     url: v8::Local<'s, v8::String>,
-) -> Result<Nullable<Data<'s>>, Thrown> {
+) -> Result<Nullable<DataUrlContent<'s>>, Thrown> {
     if url.length() > DATA {
         let why =
             format!("A data: URL may have at most {DATA} characters; serve larger data over HTTP");
@@ -182,5 +182,5 @@ pub(crate) fn data_url<'s>(
     let plain = url.split('#').next().unwrap_or_default();
     let url = from_octets(scope, plain.as_bytes()).ok_or_else(out_of_memory)?;
     let bytes = array_of(scope, counted).ok_or_else(out_of_memory)?;
-    Ok(Nullable(Some(Data { kind, bytes, url })))
+    Ok(Nullable(Some(DataUrlContent { kind, bytes, url })))
 }

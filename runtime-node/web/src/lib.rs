@@ -14,7 +14,7 @@
 //! - [`fetch`], [`streams`], [`url`], [`encoding`], [`crypto`], [`cache`], [`clone`], [`console`],
 //!   [`websocket`], [`wasm`]: the standards of those names.
 //! - [`service`]: calls to other Workers; [`nodejs`]: modules of Node.js.
-//! - [`ops`]: how modules list their native functions.
+//! - [`ops`]: the arguments and results of native functions.
 //!
 //! The engine does not know this crate. [`Web`] is what it is given: see
 //! [`tenon_engine::Interfaces`].

@@ -1,12 +1,12 @@
-//! Operations: the native functions behind the built-in JavaScript, `internal.ops`.
+//! Ops: the native functions behind the built-in JavaScript, `internal.ops`.
 //!
-//! An operation is a function with the attribute [`op`](tenon_op::op). JavaScript calls it under its
+//! An op is a function with the attribute [`op`](tenon_op::op). JavaScript calls it under its
 //! name in camel case. Its parameters implement [`Argument`], and its result [`Returned`]; their
 //! types are the only description of the call, from which `types/check.mjs` makes TypeScript's. The
 //! snapshot has a JavaScript function for each, which refers to the native one by its index among
 //! all of them.
 //!
-//! Only the built-in JavaScript calls operations, never a Worker, and tsc checks its calls: they
+//! Only the built-in JavaScript calls ops, never a Worker, and tsc checks its calls: they
 //! trust the range of their arguments as far as memory safety allows. They may run a Worker's code
 //! only where their documentation says so. A panic ends the isolate, because it cannot unwind
 //! through V8.
@@ -14,7 +14,7 @@
 mod argument;
 mod result;
 
-use tenon_engine::callbacks::{Callback, contain};
+use tenon_engine::callbacks::{self, contain};
 use tenon_engine::thrown::Thrown;
 
 pub(crate) use argument::{Argument, Arguments};
@@ -23,20 +23,26 @@ pub(crate) use result::{Answer, Made, Nullable, Promised, Returned, ToValue, rec
 /// A view of an array buffer: a typed array or a `DataView`.
 pub(crate) type View<'s> = v8::Local<'s, v8::ArrayBufferView>;
 
-// `build.rs` generates `callbacks`, which lists the operations of all modules.
+/// Headers: name, value, name, value, …
+pub(crate) type HeaderList<'s> = v8::Local<'s, v8::Array>;
+
+/// A function without arguments, whose result is ignored.
+pub(crate) type Callback<'s> = v8::Local<'s, v8::Function>;
+
+// `build.rs` generates `callbacks`, which lists the ops of all modules.
 include!(concat!(env!("OUT_DIR"), "/ops.rs"));
 
-/// Performs a call of an operation: V8 calls the functions that [`op`](tenon_op::op) makes, and
+/// Performs a call of an op: V8 calls the functions that [`op`](tenon_op::op) makes, and
 /// these call this one.
 #[inline]
 pub(crate) fn call<'s, 'i, R: Returned<'s>>(
     scope: &mut v8::PinScope<'s, 'i>,
     arguments: v8::FunctionCallbackArguments<'s>,
     mut result: v8::ReturnValue<'s>,
-    operation: impl FnOnce(&mut v8::PinScope<'s, 'i>, &mut Arguments<'s>) -> Result<R, Thrown>,
+    op: impl FnOnce(&mut v8::PinScope<'s, 'i>, &mut Arguments<'s>) -> Result<R, Thrown>,
 ) {
-    let _ = contain(scope, Callback::Operation, |scope| {
-        match operation(scope, &mut Arguments::new(arguments)) {
+    let _ = contain(scope, callbacks::Callback::Operation, |scope| {
+        match op(scope, &mut Arguments::new(arguments)) {
             Ok(returned) => returned.set(scope, &mut result),
             Err(thrown) => thrown.throw(scope),
         }

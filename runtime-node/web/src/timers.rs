@@ -15,6 +15,8 @@ use tenon_engine::state::State;
 use tenon_op::op;
 use tokio::time::Sleep;
 
+use crate::ops::Callback;
+
 /// The shortest interval of a repeating timer, which keeps it from monopolising the shard's event
 /// loop.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
@@ -35,7 +37,7 @@ struct Timer {
 #[op]
 pub(crate) fn timer_start(
     scope: &mut v8::PinScope<'_, '_>,
-    callback: v8::Local<'_, v8::Function>,
+    callback: Callback<'_>,
     milliseconds: f64,
     repeat: bool,
 ) -> f64 {

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::delivery::headers_of;
-use crate::ops::{Argument, Arguments};
+use crate::ops::{Argument, Arguments, HeaderList};
 use crate::websocket::sockets::line::{Line, MESSAGE, Message, Said};
 use crate::websocket::sockets::splice::Refused;
 use crate::websocket::sockets::{SocketId, Sockets, attend, splice};
@@ -65,7 +65,7 @@ fn line(
 pub(crate) fn socket_serve(
     scope: &mut v8::PinScope<'_, '_>,
     invocation: InvocationId,
-    headers: v8::Local<'_, v8::Array>,
+    headers: HeaderList<'_>,
 ) -> Result<f64, Thrown> {
     let served = headers_of(scope, headers)
         .map_err(|refused| Thrown::type_error(refused.to_string()))
@@ -82,7 +82,7 @@ pub(crate) fn socket_serve(
 pub(crate) fn socket_splice(
     scope: &mut v8::PinScope<'_, '_>,
     invocation: InvocationId,
-    headers: v8::Local<'_, v8::Array>,
+    headers: HeaderList<'_>,
     (owner, socket): (InvocationId, SocketId),
 ) -> Result<f64, Thrown> {
     let head =

@@ -1,7 +1,7 @@
 // Checks the types of the interfaces' JavaScript: `node runtime-node/web/types/check.mjs`.
 //
 //     ../src/**/*.js   functions of `internal`             ──▶  target/javascript/**/*.js
-//     ../src/**/*.rs   signatures of operations            ──▶  target/javascript/made.d.ts
+//     ../src/**/*.rs   signatures of ops                   ──▶  target/javascript/made.d.ts
 //     internal.d.ts    what cannot be inferred from these  ──▶  tsc
 //
 // What a file puts on `internal` has the type that tsc infers, so that nothing states it twice. For
@@ -62,17 +62,20 @@ const records = [];
 // made from a struct with `#[derive(Record)]`. `Local`s are looked up by what they are of.
 const TYPES = {
   "()": "void", bool: "boolean", String: "string", "&str": "string", "&'static str": "string",
-  i32: "number", u32: "number", f64: "number", usize: "number",
-  InvocationId: "number", OperationId: "number", StreamId: "number", SocketId: "number",
-  Method: "string", Url: "string", HeaderMap: "string[]", HeaderList: "string[]", RedirectMode: "string",
-  Content: "string | View | null", Curve: "string", Crypted: "ArrayBuffer | Ticket", Data: "View", Encoding: "number",
-  Hash: "string", Input: "string | (string | undefined)[]", KeyRef: "Handle", LateScript: "(internal: object) => void",
-  LengthOrHash: "number | string", Named: "string", Names: "string[]", Ordering: "-1 | 0 | 1",
-  PromiseState: "'pending' | 'fulfilled' | 'rejected'", SecretSource: "View | Handle", SocketData: "string | View",
-  True: "true", "v8::WasmModuleObject": "object",
-  "v8::Value": "any", "v8::Object": "object", "v8::Function": "Function", "v8::String": "string",
-  "v8::Array": "any[]", "v8::Promise": "Promise<any>", "v8::ArrayBufferView": "View",
-  "v8::ArrayBuffer": "ArrayBuffer", "v8::Uint8Array": "Uint8Array<ArrayBuffer>", "v8::Uint32Array": "Uint32Array",
+  i32: "number", u32: "number", f64: "number", usize: "number", Ordering: "-1 | 0 | 1",
+
+  "v8::Array": "any[]", "v8::ArrayBuffer": "ArrayBuffer", "v8::ArrayBufferView": "View", "v8::Function": "Function",
+  "v8::Object": "object", "v8::Promise": "Promise<any>", "v8::String": "string", "v8::Value": "any",
+  "v8::Uint8Array": "Uint8Array<ArrayBuffer>", "v8::Uint32Array": "Uint32Array", "v8::WasmModuleObject": "object",
+
+  Callback: "() => void", HeaderList: "string[]", HeaderMap: "string[]",
+  InvocationId: "number", OperationId: "number", SocketId: "number", StreamId: "number",
+  Content: "string | View | null", Evaluation: "Promise<unknown>", LateScript: "(internal: object) => void",
+  Method: "string", RedirectMode: "string", SocketData: "string | View", Url: "string",
+  Crypted: "ArrayBuffer | Ticket", Curve: "string", Data: "View", Hash: "string", KeyRef: "Handle",
+  LengthOrHash: "number | string", SecretSource: "View | Handle",
+  Encoding: "number", Input: "string | (string | undefined)[]", Named: "string", Names: "string[]",
+  PromiseState: "'pending' | 'fulfilled' | 'rejected'", True: "true",
 };
 const GENERIC = {
   Option: (type) => `${type} | undefined`,
@@ -118,7 +121,7 @@ const SEVERAL = {
 
 // Returns the parameters of TypeScript that a Rust parameter stands for.
 function parameters(rust) {
-  const [, pattern, type] = /^(\w+|\([^)]*\)): ([^]*)$/.exec(rust);
+  const [, pattern, type] = /^(?:mut )?(\w+|\([^)]*\)): ([^]*)$/.exec(rust);
   if (SEVERAL[type]) return Object.entries(SEVERAL[type]).map(([name, type]) => ({ name, type }));
   if (!pattern.startsWith("(")) return [{ name: camel(pattern), type: typescript(type) }];
   const types = split(type.slice(1, -1));
@@ -128,7 +131,9 @@ function parameters(rust) {
 function declareOps(path) {
   const text = read(join(ROOT, SOURCES, path));
   const functions = /^#\[op\]\n(?:#\[.*\]\n)*(?:pub(?:\(\w+\))? )?fn (\w+)(?:<.*>)?\(([^]*?)\)(?: -> ([^]*?))? \{$/gm;
-  for (const [, name, list, returned = "()"] of text.matchAll(functions)) {
+  const found = Array.from(text.matchAll(functions));
+  if (found.length !== text.split("\n#[op]\n").length - 1) throw new Error(`${SOURCES}/${path}: an #[op] of an unknown form`);
+  for (const [, name, list, returned = "()"] of found) {
     const all = split(list).filter((one) => !/^_?scope: /.test(one)).flatMap(parameters);
     // Trailing arguments may be left out.
     const required = all.findLastIndex(({ type }) => !type.endsWith(" | undefined"));

@@ -1,4 +1,4 @@
-//! The macros of native functions, the operations that the built-in JavaScript calls.
+//! The macros of ops, the native functions that the built-in JavaScript calls.
 //!
 //! ```text
 //!  internal.ops.timerClear(timer)
@@ -7,16 +7,16 @@
 //!                                             └─► Returned::set
 //! ```
 //!
-//! The traits are those of `tenon_web::ops`, which explains them. The types of an operation stand
-//! once, in its Rust signature: `build.rs` finds the operations by the attribute, and
-//! `types/check.mjs` translates their signatures to TypeScript.
+//! The traits are those of `tenon_web::ops`, which explains them. The types of an op stand once,
+//! in its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
+//! their signatures to TypeScript.
 
 use proc_macro::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Error, Fields, FnArg, ItemFn, Pat, Result, parse_macro_input};
 
-/// Makes a function an operation: JavaScript calls it under its name in camel case.
+/// Makes a function an op: JavaScript calls it under its name in camel case.
 ///
 /// A first parameter `scope` is the scope of the call. Every other parameter implements
 /// `ops::Argument`, and the result `ops::Returned`.
@@ -39,11 +39,11 @@ fn expand(function: &ItemFn) -> Result<proc_macro2::TokenStream> {
         .map(|(position, parameter)| match parameter {
             FnArg::Typed(_) => Ok(format_ident!("argument_{position}")),
             FnArg::Receiver(receiver) => {
-                Err(Error::new(receiver.span(), "an operation is a free function"))
+                Err(Error::new(receiver.span(), "an op is a free function"))
             }
         })
         .collect::<Result<Vec<_>>>()?;
-    let documentation = format!(" The operation [`{name}`](fn@{name}).");
+    let documentation = format!(" The op [`{name}`](fn@{name}).");
     Ok(quote! {
         // JavaScript passes arguments one by one: an object would cost a look-up for each.
         #[allow(clippy::too_many_arguments)]

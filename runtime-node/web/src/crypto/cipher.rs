@@ -1,6 +1,6 @@
 //! Encryption and decryption.
 //!
-//! | scheme | `first`, `second` and `third` of the operation |
+//! | scheme | `first`, `second` and `third` of the op |
 //! | --- | --- |
 //! | `AES-GCM` | nonce, additional data, length of the tag in bits |
 //! | `AES-CBC` | initialization vector |
@@ -38,7 +38,7 @@ enum Cipher {
     Oaep { hash: Hash, label: Data },
 }
 
-/// The result of an operation: bytes, or a ticket for them.
+/// The result: bytes, or a ticket for them.
 pub(crate) enum Crypted {}
 
 /// The length of a tag or of a counter in bits, or the name of a hash.

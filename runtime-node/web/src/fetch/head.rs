@@ -9,15 +9,12 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::Record;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::ops::{Nullable, ToValue as _};
+use crate::ops::{HeaderList, Nullable, ToValue as _};
 use crate::websocket::sockets::Sockets;
 use crate::websocket::sockets::link::Wire;
 
 /// Names the outcome of a request in TypeScript: `Fetched | Failed | null`.
 pub(crate) enum Outcome {}
-
-/// Headers: name, value, name, value, …
-type HeaderList<'s> = v8::Local<'s, v8::Array>;
 
 /// The head of a response.
 #[derive(Record)]

@@ -1,4 +1,4 @@
-//! What operations take.
+//! The arguments of ops.
 
 use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::streams::StreamId;
@@ -155,5 +155,5 @@ ids!(InvocationId, OperationId, StreamId);
 
 fn mistyped(arguments: &Arguments<'_>) -> Thrown {
     let place = arguments.next;
-    Thrown::type_error(format!("Argument {place} of an operation is not of the type that it takes"))
+    Thrown::type_error(format!("Argument {place} of an op does not have the type that it takes"))
 }

@@ -1,4 +1,4 @@
-//! What operations return.
+//! The results of ops.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use tenon_engine::streams::StreamId;
 use tenon_engine::string::from_name;
 use tenon_engine::thrown::Thrown;
 
-/// The result of an operation.
+/// The result of an op.
 pub(crate) trait Returned<'s> {
     /// Returns the result to JavaScript, or throws it.
     fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>);

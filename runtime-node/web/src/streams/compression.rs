@@ -22,6 +22,7 @@ use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::slot::slot;
+use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use crate::ops::View;
@@ -274,9 +275,10 @@ pub(crate) fn codec_push(
     bytes: View<'_>,
     from: usize,
     last: bool,
-) -> Option<f64> {
+) -> Result<f64, Thrown> {
     let codecs = slot::<Codecs>(scope);
-    let mut open = codecs.open.remove(&codec)?;
+    let open = codecs.open.remove(&codec);
+    let mut open = open.ok_or_else(|| Thrown::type_error("The codec has been closed"))?;
     let mut made = std::mem::take(&mut codecs.made);
     made.clear();
     made.reserve_exact(OUTPUT);
@@ -293,7 +295,7 @@ pub(crate) fn codec_push(
     let codecs = slot::<Codecs>(scope);
     codecs.made = made;
     codecs.open.insert(codec, open);
-    Some(f64::from(progress as u8) + 8.0 * numbers)
+    Ok(f64::from(progress as u8) + 8.0 * numbers)
 }
 
 /// Copies the output of the latest push into a view of that length.

@@ -5,14 +5,13 @@ use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
 use tenon_op::op;
 
+use crate::ops::Callback;
+
 /// Calls `callback` in a turn of its own. Returns whether it will: not if there is no current
 /// invocation, if that has too many operations in flight, or if the isolate has not enough memory.
 /// Callbacks run in the order in which they were started.
 #[op]
-pub(crate) fn task_start(
-    scope: &mut v8::PinScope<'_, '_>,
-    callback: v8::Local<'_, v8::Function>,
-) -> bool {
+pub(crate) fn task_start(scope: &mut v8::PinScope<'_, '_>, callback: Callback<'_>) -> bool {
     let state = State::of(scope);
     let Some(invocation) = state.current(scope) else { return false };
     let callback = v8::Global::new(scope, callback);
