@@ -23,7 +23,7 @@ use std::rc::Rc;
 /// The purpose for which V8 calls a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callback {
-    Operation,
+    Op,
     Rejection,
     Message,
     ImportMeta,

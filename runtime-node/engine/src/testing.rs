@@ -121,7 +121,7 @@ fn functions() -> Vec<v8::FunctionCallback> {
         _: v8::FunctionCallbackArguments<'_>,
         _: v8::ReturnValue<'_>,
     ) {
-        let _ = contain(scope, Callback::Operation, |_| ());
+        let _ = contain(scope, Callback::Op, |_| ());
     }
     vec![done.map_fn_to(), fail.map_fn_to(), evaluate_module.map_fn_to(), operate.map_fn_to()]
 }

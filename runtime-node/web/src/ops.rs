@@ -41,7 +41,7 @@ pub(crate) fn call<'s, 'i, R: Returned<'s>>(
     mut result: v8::ReturnValue<'s>,
     op: impl FnOnce(&mut v8::PinScope<'s, 'i>, &mut Arguments<'s>) -> Result<R, Thrown>,
 ) {
-    let _ = contain(scope, callbacks::Callback::Operation, |scope| {
+    let _ = contain(scope, callbacks::Callback::Op, |scope| {
         match op(scope, &mut Arguments::new(arguments)) {
             Ok(returned) => returned.set(scope, &mut result),
             Err(thrown) => thrown.throw(scope),

@@ -55,7 +55,7 @@ fn ends_its_isolate(callback: Callback, code: &str) {
 
 #[test]
 fn a_panic_in_an_operation_ends_its_isolate() {
-    ends_its_isolate(Callback::Operation, "operate()");
+    ends_its_isolate(Callback::Op, "operate()");
 }
 
 #[test]

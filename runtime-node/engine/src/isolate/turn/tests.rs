@@ -78,7 +78,7 @@ fn a_panic_in_a_native_function_does_not_come_back_to_the_worker() {
                 |scope: &mut v8::PinScope<'_, '_>,
                  _: v8::FunctionCallbackArguments<'_>,
                  _: v8::ReturnValue<'_>| {
-                    let _ = contain(scope, Callback::Operation, |_| panic!("a defect of the node"));
+                    let _ = contain(scope, Callback::Op, |_| panic!("a defect of the node"));
                 },
             );
             let panics = panics.build(scope)?;
