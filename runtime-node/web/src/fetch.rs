@@ -148,7 +148,7 @@ fn respond<'s>(
         socket,
     };
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    received.to_value(scope, invocation, headers)
+    received.into_value(scope, invocation, headers)
 }
 
 /// A `data:` URL and what it stands for.

@@ -90,7 +90,7 @@ pub(crate) fn service_send<'s>(
                         body: None,
                         socket,
                     };
-                    received.to_value(scope, invocation, pairs(&headers))
+                    received.into_value(scope, invocation, pairs(&headers))
                 }
                 Some(Err(why)) => head::failure(scope, STAGE, &why.to_string()),
                 None => head::failure(
@@ -110,7 +110,7 @@ pub(crate) fn service_send<'s>(
                 body,
                 socket: None,
             };
-            received.to_value(scope, invocation, pairs(&headers))
+            received.into_value(scope, invocation, pairs(&headers))
         }
     });
     Ok(promise.into())

@@ -96,6 +96,6 @@ pub(crate) fn where_thrown<'s>(
         file: file.unwrap_or_else(|| v8::String::empty(scope)),
         line: message.get_line_number(scope).unwrap_or_default(),
         // V8 returns -1 if it does not know the column.
-        column: usize::try_from(message.get_start_column() + 1).unwrap_or_default(),
+        column: message.get_start_column().checked_add(1).unwrap_or_default(),
     }
 }

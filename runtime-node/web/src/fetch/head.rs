@@ -97,7 +97,7 @@ impl Received<'_> {
     ///
     /// # Errors
     /// Returns the same errors.
-    pub(crate) fn to_value<'s, 'h>(
+    pub(crate) fn into_value<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,
         invocation: InvocationId,
