@@ -3,7 +3,10 @@
 //
 // A stream, a reader or a controller consists of a *record*, which holds its state and is never
 // visible to a Worker, and an object of a public class whose private field refers to the record.
-// The algorithms of the standard are functions and methods of the records; the public classes
+// The abstract operations of the standard are functions and methods of the records, under their
+// names: ReadableStreamClose is `readableStreamClose`, and ReadableByteStreamControllerRespondInternal
+// is `respondInternal` of that controller. Functions with other names have no counterpart, or say
+// which operations they implement. The public classes
 // (`streams-readable-api.js`, `streams-writable-api.js`) convert arguments and check the receiver.
 // A stream that only the runtime uses need not have a public object.
 //

@@ -18,8 +18,10 @@
     "streamsByobApi", ["ReadableByteStreamController", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest"],
     () => {
       const { WRAP } = internal.streamsBase();
-      const { acquire, cancel, release } = internal.streamsReadable();
-      const { readInto } = internal.streamsBytes();
+      const {
+        acquireReadableStreamReader, readableStreamCancel, readableStreamReaderRelease,
+      } = internal.streamsReadable();
+      const { readableStreamBYOBReaderRead } = internal.streamsBytes();
       const { Read, illegal, released, streamOf } = internal.streamsReadableApi();
 
       const CLASSES = {
@@ -97,7 +99,7 @@
           needs(arguments.length, 1, "ReadableStreamBYOBReader");
           const record = streamOf(stream);
           if (record === null) throw new TypeError("ReadableStreamBYOBReader: the argument is not a ReadableStream");
-          this.#reader = acquire(record, true);
+          this.#reader = acquireReadableStreamReader(record, true);
         }
 
         get closed() {
@@ -109,7 +111,7 @@
           const reader = readerOf(this);
           if (reader === null) return illegal("ReadableStreamBYOBReader.cancel");
           if (reader.stream === null) return PromiseReject(released("ReadableStreamBYOBReader.cancel"));
-          return cancel(reader.stream, reason);
+          return readableStreamCancel(reader.stream, reason);
         }
 
         read(view, options = undefined) {
@@ -128,7 +130,7 @@
               throw new RangeError("ReadableStreamBYOBReader.read: the view has no room for min elements");
             }
             if (reader.stream === null) throw released("ReadableStreamBYOBReader.read");
-            readInto(reader, into, min, request);
+            readableStreamBYOBReaderRead(reader, into, min, request);
           } catch (error) {
             return PromiseReject(error);
           }
@@ -137,7 +139,7 @@
 
         releaseLock() {
           const reader = this.#reader;
-          if (reader.stream !== null) release(reader);
+          if (reader.stream !== null) readableStreamReaderRelease(reader);
         }
       }
       expose(ReadableStreamBYOBReader);
@@ -228,7 +230,7 @@
 
         close() {
           const controller = this.#controller;
-          if (!controller.isOpen) throw new TypeError("ReadableByteStreamController.close: the stream is not open any more");
+          if (!controller.canCloseOrEnqueue) throw new TypeError("ReadableByteStreamController.close: the stream is not open any more");
           controller.close();
         }
 
@@ -236,7 +238,7 @@
           const controller = this.#controller;
           needs(arguments.length, 1, "ReadableByteStreamController.enqueue");
           const { buffer, offset, length } = filledParts(chunk, "ReadableByteStreamController.enqueue");
-          if (!controller.isOpen) {
+          if (!controller.canCloseOrEnqueue) {
             throw new TypeError("ReadableByteStreamController.enqueue: the stream is not open any more");
           }
           controller.give(buffer, offset, length);

@@ -14,7 +14,9 @@
   } = internal.primordials;
 
   internal.later("streamsBytes", [], () => {
-    const { CLOSED, Controller, ERRORED, READABLE, Readable, closeStream } = internal.streamsReadable();
+    const {
+      CLOSED, Controller, ERRORED, READABLE, Readable, readableStreamClose,
+    } = internal.streamsReadable();
     const { Queue } = internal.streamsBase();
 
     // The reader of a view: a BYOB reader, which supplied it; a default reader; or one that has
@@ -34,32 +36,32 @@
     }
 
     // A view to be filled: the pull-into descriptor of the standard.
-    class PullInto {
+    class PullIntoDescriptor {
       buffer;
       bufferLength;
       offset;
       length;
-      filled = 0;
+      bytesFilled = 0;
       // The number of bytes after which the view is returned.
-      minimum;
+      minimumFill;
       elementSize;
       View;
       reader;
-      constructor(buffer, offset, length, minimum, elementSize, View, reader) {
+      constructor(buffer, offset, length, minimumFill, elementSize, View, reader) {
         this.buffer = buffer;
         this.bufferLength = ArrayBufferPrototypeGetByteLength(buffer);
         this.offset = offset;
         this.length = length;
-        this.minimum = minimum;
+        this.minimumFill = minimumFill;
         this.elementSize = elementSize;
         this.View = View;
         this.reader = reader;
       }
 
       // Transfers the buffer and returns a view of the part that is filled.
-      view() {
+      convert() {
         const buffer = ArrayBufferPrototypeTransfer(this.buffer);
-        return new this.View(buffer, this.offset, this.filled / this.elementSize);
+        return new this.View(buffer, this.offset, this.bytesFilled / this.elementSize);
       }
     }
 
@@ -69,7 +71,7 @@
 
     class ByteController extends Controller {
       bytes = true;
-      pending = new Queue();
+      pendingPullIntos = new Queue();
       // The record of `byobRequest`; null until first use.
       request = null;
       // The size of the view to offer to the source for a read without one; 0 for none.
@@ -80,26 +82,26 @@
         this.allocate = allocate;
       }
 
-      get firstPending() {
-        return this.pending.first === null ? null : this.pending.first.value;
+      get firstPendingPullInto() {
+        return this.pendingPullIntos.first === null ? null : this.pendingPullIntos.first.value;
       }
 
       // Returns the bytes that the source may fill in place, or null if there are none.
       vacancy() {
-        const first = this.firstPending;
+        const first = this.firstPendingPullInto;
         return first === null ? null
-          : new Uint8Array(first.buffer, first.offset + first.filled, first.length - first.filled);
+          : new Uint8Array(first.buffer, first.offset + first.bytesFilled, first.length - first.bytesFilled);
       }
 
-      invalidate() {
+      invalidateBYOBRequest() {
         if (this.request === null) return;
         this.request.controller = this.request.view = null;
         this.request = null;
       }
 
       reset() {
-        this.invalidate();
-        this.pending.clear();
+        this.invalidateBYOBRequest();
+        this.pendingPullIntos.clear();
         this.queue.clear();
       }
 
@@ -112,31 +114,33 @@
 
       // Enqueues part of a buffer that the stream owns from now on.
       enqueue(buffer, offset, length) {
-        const first = this.firstPending;
+        const first = this.firstPendingPullInto;
         if (first !== null) {
           if (ArrayBufferPrototypeGetDetached(first.buffer)) {
             throw new TypeError("The buffer of the view that is to be filled has been detached");
           }
-          this.invalidate();
+          this.invalidateBYOBRequest();
           first.buffer = ArrayBufferPrototypeTransfer(first.buffer);
-          if (first.reader === NONE) this.keepDetached(first);
+          if (first.reader === NONE) this.enqueueDetachedPullIntoToQueue(first);
         }
         const { reader } = this.stream;
         if (reader === null) {
-          this.push(buffer, offset, length);
+          this.enqueueChunkToQueue(buffer, offset, length);
         } else if (reader.byob) {
-          this.push(buffer, offset, length);
-          this.commitAll(this.fillPending());
+          this.enqueueChunkToQueue(buffer, offset, length);
+          this.commitPullIntoDescriptors(this.processPullIntoDescriptorsUsingQueue());
         } else {
-          while (reader.requests.first !== null && this.queue.total > 0) this.giveFromQueue(reader.requests.shift());
+          while (reader.requests.first !== null && this.queue.total > 0) {
+            this.fillReadRequestFromQueue(reader.requests.shift());
+          }
           if (reader.requests.first === null) {
-            this.push(buffer, offset, length);
+            this.enqueueChunkToQueue(buffer, offset, length);
           } else {
-            if (this.pending.first !== null) this.pending.shift();
+            if (this.pendingPullIntos.first !== null) this.pendingPullIntos.shift();
             reader.requests.shift().chunk(new Uint8Array(buffer, offset, length));
           }
         }
-        this.pullIfNeeded();
+        this.callPullIfNeeded();
       }
 
       close() {
@@ -144,85 +148,85 @@
           this.closing = true;
           return;
         }
-        const first = this.firstPending;
-        if (first !== null && first.filled % first.elementSize !== 0) {
+        const first = this.firstPendingPullInto;
+        if (first !== null && first.bytesFilled % first.elementSize !== 0) {
           const error = new TypeError("The stream was closed in the middle of an element of the view to be filled");
           this.error(error);
           throw error;
         }
-        this.forget();
-        closeStream(this.stream);
+        this.clearAlgorithms();
+        readableStreamClose(this.stream);
       }
 
       // Accepts bytes that the source has written to the first pending view, which must exist.
       respond(written) {
-        const first = this.firstPending;
+        const first = this.firstPendingPullInto;
         if (this.stream.state === CLOSED) {
           if (written !== 0) throw new TypeError("Into the view of a closed stream 0 bytes must be written");
         } else if (written === 0) {
           throw new TypeError("0 bytes have been written, while the stream is not closed: close() it first");
-        } else if (first.filled + written > first.length) {
+        } else if (first.bytesFilled + written > first.length) {
           throw new RangeError(`${written} bytes are more than there was room for`);
         }
         first.buffer = ArrayBufferPrototypeTransfer(first.buffer);
-        this.responded(first, written);
+        this.respondInternal(first, written);
       }
 
       // Like `respond`, with another buffer in place of the one that the source received.
       respondWithNewView({ buffer, offset, length }) {
-        const first = this.firstPending;
+        const first = this.firstPendingPullInto;
         if (this.stream.state === CLOSED) {
           if (length !== 0) throw new TypeError("Into the view of a closed stream 0 bytes must be written");
         } else if (length === 0) {
           throw new TypeError("0 bytes have been written, while the stream is not closed: close() it first");
         }
-        if (first.offset + first.filled !== offset) throw new RangeError("The view begins at another byte");
+        if (first.offset + first.bytesFilled !== offset) throw new RangeError("The view begins at another byte");
         if (first.bufferLength !== ArrayBufferPrototypeGetByteLength(buffer)) {
           throw new RangeError("The view's buffer has another size");
         }
-        if (first.filled + length > first.length) throw new RangeError(`${length} bytes are more than there was room for`);
+        if (first.bytesFilled + length > first.length) throw new RangeError(`${length} bytes are more than there was room for`);
         first.buffer = ArrayBufferPrototypeTransfer(buffer);
-        this.responded(first, length);
+        this.respondInternal(first, length);
       }
 
-      responded(first, written) {
-        this.invalidate();
-        if (this.stream.state === CLOSED) this.respondedClosed(first);
-        else this.respondedReadable(first, written);
-        this.pullIfNeeded();
+      respondInternal(first, written) {
+        this.invalidateBYOBRequest();
+        if (this.stream.state === CLOSED) this.respondInClosedState(first);
+        else this.respondInReadableState(first, written);
+        this.callPullIfNeeded();
       }
 
-      respondedClosed(first) {
-        if (first.reader === NONE) this.pending.shift();
+      respondInClosedState(first) {
+        if (first.reader === NONE) this.pendingPullIntos.shift();
         const { reader } = this.stream;
         if (reader === null || !reader.byob) return;
         const filled = new Queue();
-        for (let i = reader.requests.length; i > 0; i--) filled.push(this.pending.shift(), 0, null);
-        this.commitAll(filled);
+        for (let i = reader.requests.length; i > 0; i--) filled.push(this.pendingPullIntos.shift(), 0, null);
+        this.commitPullIntoDescriptors(filled);
       }
 
-      respondedReadable(first, written) {
-        first.filled += written;
+      respondInReadableState(first, written) {
+        first.bytesFilled += written;
         if (first.reader === NONE) {
-          this.keepDetached(first);
-          this.commitAll(this.fillPending());
+          this.enqueueDetachedPullIntoToQueue(first);
+          this.commitPullIntoDescriptors(this.processPullIntoDescriptorsUsingQueue());
           return;
         }
-        if (first.filled < first.minimum) return;
-        this.pending.shift();
-        const rest = first.filled % first.elementSize;
-        if (rest > 0) this.pushClone(first.buffer, first.offset + first.filled - rest, rest);
-        first.filled -= rest;
-        const filled = this.fillPending();
-        this.commit(first);
-        this.commitAll(filled);
+        if (first.bytesFilled < first.minimumFill) return;
+        this.pendingPullIntos.shift();
+        const rest = first.bytesFilled % first.elementSize;
+        if (rest > 0) this.enqueueClonedChunkToQueue(first.buffer, first.offset + first.bytesFilled - rest, rest);
+        first.bytesFilled -= rest;
+        const filled = this.processPullIntoDescriptorsUsingQueue();
+        this.commitPullIntoDescriptor(first);
+        this.commitPullIntoDescriptors(filled);
       }
 
       // ---- Calls by readers
 
       // Reads without a view.
-      pull(request) {
-        if (this.queue.total > 0) return this.giveFromQueue(request);
+      pullSteps(request) {
+        if (this.queue.total > 0) return this.fillReadRequestFromQueue(request);
         if (this.allocate > 0) {
           let buffer;
           try {
@@ -230,14 +234,15 @@
           } catch (error) {
             return request.error(error);
           }
-          this.pending.push(new PullInto(buffer, 0, this.allocate, 1, 1, Uint8Array, DEFAULT), 0, null);
+          const pending = new PullIntoDescriptor(buffer, 0, this.allocate, 1, 1, Uint8Array, DEFAULT);
+          this.pendingPullIntos.push(pending, 0, null);
         }
         this.stream.reader.requests.push(request, 0, null);
-        this.pullIfNeeded();
+        this.callPullIfNeeded();
       }
 
       // Reads into a view, which `into` describes: {buffer, offset, length, elementSize, View}.
-      pullInto(into, minimum, request) {
+      pullInto(into, minimumFill, request) {
         const { elementSize } = into;
         let buffer;
         try {
@@ -246,14 +251,15 @@
           return request.error(error);
         }
         const { offset, length, View } = into;
-        const pending = new PullInto(buffer, offset, length, minimum * elementSize, elementSize, View, BYOB);
+        const bytes = minimumFill * elementSize;
+        const pending = new PullIntoDescriptor(buffer, offset, length, bytes, elementSize, View, BYOB);
         const { requests } = this.stream.reader;
-        if (this.pending.first === null) {
+        if (this.pendingPullIntos.first === null) {
           if (this.stream.state === CLOSED) return request.close(new View(buffer, offset, 0));
           if (this.queue.total > 0) {
-            if (this.fill(pending)) {
-              const view = pending.view();
-              this.drained();
+            if (this.fillPullIntoDescriptorFromQueue(pending)) {
+              const view = pending.convert();
+              this.handleQueueDrain();
               return request.chunk(view);
             }
             if (this.closing) {
@@ -262,31 +268,31 @@
               return request.error(error);
             }
           }
-          this.pending.push(pending, 0, null);
+          this.pendingPullIntos.push(pending, 0, null);
           requests.push(request, 0, null);
-          this.pullIfNeeded();
+          this.callPullIfNeeded();
         } else {
-          this.pending.push(pending, 0, null);
+          this.pendingPullIntos.push(pending, 0, null);
           requests.push(request, 0, null);
         }
       }
 
       // Releases the reader. The source may still hold the first view, so that one remains.
-      release() {
-        const first = this.firstPending;
+      releaseSteps() {
+        const first = this.firstPendingPullInto;
         if (first === null) return;
         first.reader = NONE;
-        this.pending.clear();
-        this.pending.push(first, 0, null);
+        this.pendingPullIntos.clear();
+        this.pendingPullIntos.push(first, 0, null);
       }
 
       // ---- The queue
 
-      push(buffer, offset, length) {
+      enqueueChunkToQueue(buffer, offset, length) {
         this.queue.push(new Piece(buffer, offset, length), length, null);
       }
 
-      pushClone(buffer, offset, length) {
+      enqueueClonedChunkToQueue(buffer, offset, length) {
         let clone;
         try {
           clone = new Uint8Array(new Uint8Array(buffer, offset, length));
@@ -294,42 +300,42 @@
           this.error(error);
           throw error;
         }
-        this.push(TypedArrayPrototypeGetBuffer(clone), 0, length);
+        this.enqueueChunkToQueue(TypedArrayPrototypeGetBuffer(clone), 0, length);
       }
 
       // Moves the bytes in the view of a released reader to the queue.
-      keepDetached(first) {
-        if (first.filled > 0) this.pushClone(first.buffer, first.offset, first.filled);
-        this.pending.shift();
+      enqueueDetachedPullIntoToQueue(first) {
+        if (first.bytesFilled > 0) this.enqueueClonedChunkToQueue(first.buffer, first.offset, first.bytesFilled);
+        this.pendingPullIntos.shift();
       }
 
-      giveFromQueue(request) {
+      fillReadRequestFromQueue(request) {
         const { buffer, offset, length } = this.queue.shift();
-        this.drained();
+        this.handleQueueDrain();
         request.chunk(new Uint8Array(buffer, offset, length));
       }
 
-      drained() {
+      handleQueueDrain() {
         if (this.queue.total === 0 && this.closing) {
-          this.forget();
-          closeStream(this.stream);
+          this.clearAlgorithms();
+          readableStreamClose(this.stream);
         } else {
-          this.pullIfNeeded();
+          this.callPullIfNeeded();
         }
       }
 
-      // Fills a view from the queue. Returns whether it has its minimum.
-      fill(pending) {
+      // Fills a view from the queue. Returns whether it has its minimumFill.
+      fillPullIntoDescriptorFromQueue(pending) {
         const { queue } = this;
-        const most = pending.filled + MathMin(queue.total, pending.length - pending.filled);
+        const most = pending.bytesFilled + MathMin(queue.total, pending.length - pending.bytesFilled);
         const aligned = most - most % pending.elementSize;
-        const ready = aligned >= pending.minimum;
-        let left = (ready ? aligned : most) - pending.filled;
+        const ready = aligned >= pending.minimumFill;
+        let left = (ready ? aligned : most) - pending.bytesFilled;
         while (left > 0) {
           const entry = queue.first;
           const piece = entry.value;
           const length = MathMin(left, piece.length);
-          copy(pending.buffer, pending.offset + pending.filled, piece.buffer, piece.offset, length);
+          copy(pending.buffer, pending.offset + pending.bytesFilled, piece.buffer, piece.offset, length);
           if (length === piece.length) {
             queue.shift();
           } else {
@@ -337,51 +343,56 @@
             entry.size = piece.length -= length;
             queue.total -= length;
           }
-          pending.filled += length;
+          pending.bytesFilled += length;
           left -= length;
         }
         return ready;
       }
 
       // Takes the pending views that the queue can fill, in order.
-      fillPending() {
+      processPullIntoDescriptorsUsingQueue() {
         const filled = new Queue();
-        while (this.pending.first !== null && this.queue.total > 0 && this.fill(this.firstPending)) {
-          filled.push(this.pending.shift(), 0, null);
+        while (
+          this.pendingPullIntos.first !== null && this.queue.total > 0 &&
+          this.fillPullIntoDescriptorFromQueue(this.firstPendingPullInto)
+        ) {
+          filled.push(this.pendingPullIntos.shift(), 0, null);
         }
         return filled;
       }
 
-      commit(pending) {
+      commitPullIntoDescriptor(pending) {
         const { reader, state } = this.stream;
         // A Worker's getter may have run in between.
         if (state === ERRORED || reader === null || reader.requests.first === null) return;
-        const view = pending.view();
+        const view = pending.convert();
         const request = reader.requests.shift();
         if (state === CLOSED) request.close(view);
         else request.chunk(view);
       }
 
-      commitAll(filled) {
-        for (let entry = filled.first; entry !== null; entry = entry.next) this.commit(entry.value);
+      commitPullIntoDescriptors(filled) {
+        for (let entry = filled.first; entry !== null; entry = entry.next) this.commitPullIntoDescriptor(entry.value);
       }
     }
 
     // Makes a byte stream with built-in algorithms. The stream owns what they enqueue.
-    function make({ start = null, pull = null, cancel = null, highWaterMark = 0, autoAllocateChunkSize = 0 }) {
+    function createReadableByteStream({
+      start = null, pull = null, cancel = null, highWaterMark = 0, autoAllocateChunkSize = 0,
+    }) {
       const stream = new Readable();
       const algorithms = { __proto__: null, pull, cancel };
       new ByteController(stream, algorithms, undefined, highWaterMark, autoAllocateChunkSize).start(start);
       return stream;
     }
 
-    function readInto(reader, into, minimum, request) {
+    function readableStreamBYOBReaderRead(reader, into, minimumFill, request) {
       const { stream } = reader;
       stream.disturbed = true;
       if (stream.state === ERRORED) request.error(stream.error);
-      else stream.controller.pullInto(into, minimum, request);
+      else stream.controller.pullInto(into, minimumFill, request);
     }
 
-    return { __proto__: null, ByteController, READABLE, make, readInto };
+    return { __proto__: null, ByteController, READABLE, createReadableByteStream, readableStreamBYOBReaderRead };
   });
 })

@@ -17,7 +17,7 @@
     const { LATER } = internal.streamsBase();
     const { READABLE } = internal.streamsReadable();
     const { ERRORING } = internal.streamsWritable();
-    const { make } = internal.streamsTransform();
+    const { createTransformStream } = internal.streamsTransform();
     const { wrap: wrapReadable } = internal.streamsReadableApi();
     const { wrap: wrapWritable } = internal.streamsWritableApi();
 
@@ -57,7 +57,7 @@
         if (this.id === 0) throw new RangeError(`${what}: it does not fit into the Worker's memory`);
         forgotten ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
         FinalizationRegistryPrototypeRegister(forgotten, this, this.id, this);
-        this.transform = make({
+        this.transform = createTransformStream({
           __proto__: null,
           transform: (chunk) => this.write(chunk),
           flush: () => this.flush(),

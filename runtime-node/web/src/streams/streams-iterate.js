@@ -12,7 +12,10 @@
 
   internal.later("streamsIterate", [], () => {
     const { completion, react } = internal.streamsBase();
-    const { acquire, cancelStream, make, read, release } = internal.streamsReadable();
+    const {
+      acquireReadableStreamReader, cancelStream, createReadableStream,
+      readableStreamDefaultReaderRead, readableStreamReaderRelease,
+    } = internal.streamsReadable();
 
     // ---- From an iterable
 
@@ -40,7 +43,7 @@
       if (!isObject(iterator)) throw new TypeError("ReadableStream.from: the iterator is not an object");
       const { next } = iterator;
       const source = sync ? new SyncSource(iterator, next) : new AsyncSource(iterator, next);
-      return make({
+      return createReadableStream({
         __proto__: null,
         pull: (controller) => source.pull(controller),
         cancel: (reason) => source.cancel(reason),
@@ -66,7 +69,7 @@
           if (result.done) closeIfOpen(controller);
           else {
             const { value } = result;
-            if (controller.isOpen) controller.enqueue(value);
+            if (controller.canCloseOrEnqueue) controller.enqueue(value);
           }
         }, resolve, reject);
         return promise;
@@ -99,7 +102,7 @@
         const { promise, resolve, reject } = PromiseWithResolvers();
         whenSettled(value, (chunk) => {
           if (done) closeIfOpen(controller);
-          else if (controller.isOpen) controller.enqueue(chunk);
+          else if (controller.canCloseOrEnqueue) controller.enqueue(chunk);
         }, resolve, (reason) => {
           // A value that is a rejected promise ends the iteration.
           if (!done) this.close();
@@ -128,7 +131,7 @@
     }
 
     const closeIfOpen = (controller) => {
-      if (controller.isOpen) controller.close();
+      if (controller.canCloseOrEnqueue) controller.close();
     };
 
     // Awaits `value` and passes it to `then`. Calls `reject` if either fails, otherwise `resolve`.
@@ -187,7 +190,7 @@
       }
 
       close() {
-        release(this.iteration.reader);
+        readableStreamReaderRelease(this.iteration.reader);
         this.end();
       }
 
@@ -197,7 +200,7 @@
       }
 
       error(reason) {
-        release(this.iteration.reader);
+        readableStreamReaderRelease(this.iteration.reader);
         this.fail(reason);
       }
 
@@ -244,7 +247,7 @@
       step() {
         const request = new Next(this);
         if (this.finished) request.end();
-        else read(this.reader, request);
+        else readableStreamDefaultReaderRead(this.reader, request);
         return request;
       }
 
@@ -259,11 +262,11 @@
         this.finished = true;
         const { reader } = this;
         if (this.preventCancel) {
-          release(reader);
+          readableStreamReaderRelease(reader);
           return PromiseResolve(result);
         }
         const cancelled = cancelStream(reader.stream, value);
-        release(reader);
+        readableStreamReaderRelease(reader);
         const { promise, resolve, reject } = PromiseWithResolvers();
         react(cancelled, () => resolve(result), (reason) => reject(reason));
         return promise;
@@ -326,7 +329,7 @@
     ObjectDefineProperty(prototype, SymbolToStringTag, tag);
 
     const iterate = (stream, preventCancel) =>
-      new ReadableStreamAsyncIterator(new Iteration(acquire(stream, false), preventCancel));
+      new ReadableStreamAsyncIterator(new Iteration(acquireReadableStreamReader(stream, false), preventCancel));
 
     return { __proto__: null, from, iterate };
   });

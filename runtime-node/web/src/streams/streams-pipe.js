@@ -53,8 +53,8 @@
       constructor(source, destination) {
         this.source = source;
         this.destination = destination;
-        this.reader = readable.acquire(source, false);
-        this.writer = writable.acquire(destination);
+        this.reader = readable.acquireReadableStreamReader(source, false);
+        this.writer = writable.acquireWritableStreamDefaultWriter(destination);
         this.writer.hasRoom = this.step;
         source.disturbed = true;
       }
@@ -90,7 +90,7 @@
           destination.state === writable.WRITABLE
         ) {
           this.reading = this.within = true;
-          readable.read(this.reader, this);
+          readable.readableStreamDefaultReaderRead(this.reader, this);
           this.within = false;
           this.forward();
         }
@@ -105,7 +105,7 @@
         this.chunkRead = undefined;
         this.hasChunk = false;
         this.unwritten++;
-        if (writable.write(this.writer, chunk, this) !== null) this.resolve();
+        if (writable.writableStreamDefaultWriterWrite(this.writer, chunk, this) !== null) this.resolve();
       }
 
       resolve() {
@@ -125,15 +125,17 @@
         const { destination, source } = this;
 
         const sourceErrored = () => {
-          this.shutdown(preventAbort ? null : () => writable.abort(destination, source.error), true, source.error);
+          const abort = () => writable.writableStreamAbort(destination, source.error);
+          this.shutdown(preventAbort ? null : abort, true, source.error);
         };
         const destinationErrored = () => this.cancelSource(preventCancel, destination.error);
-        const sourceClosed = () => this.shutdown(preventClose ? null : () => this.closeDestination(), false, undefined);
+        const close = () => this.writerCloseWithErrorPropagation();
+        const sourceClosed = () => this.shutdown(preventClose ? null : close, false, undefined);
 
         if (source.state === readable.ERRORED) sourceErrored();
         if (destination.state === writable.ERRORED) destinationErrored();
         if (source.state === readable.CLOSED) sourceClosed();
-        if (destination.isClosing || destination.state === writable.CLOSED) {
+        if (destination.closeQueuedOrInFlight || destination.state === writable.CLOSED) {
           this.cancelSource(preventCancel, new TypeError("The destination of a pipe was closed before its source"));
         }
         if (this.shuttingDown) return;
@@ -147,7 +149,8 @@
         const aborted = () => {
           const reason = abortReason(signal);
           this.shutdown(() => both(
-            preventAbort || destination.state !== writable.WRITABLE ? undefined : writable.abort(destination, reason),
+            preventAbort || destination.state !== writable.WRITABLE ? undefined
+              : writable.writableStreamAbort(destination, reason),
             preventCancel || source.state !== readable.READABLE ? undefined : readable.cancelStream(source, reason),
           ), true, reason);
         };
@@ -159,11 +162,11 @@
         this.shutdown(preventCancel ? null : () => readable.cancelStream(this.source, reason), true, reason);
       }
 
-      closeDestination() {
+      writerCloseWithErrorPropagation() {
         const { destination } = this;
-        if (destination.isClosing || destination.state === writable.CLOSED) return undefined;
+        if (destination.closeQueuedOrInFlight || destination.state === writable.CLOSED) return undefined;
         if (destination.state === writable.ERRORED) return PromiseReject(destination.error);
-        return writable.close(destination);
+        return writable.writableStreamClose(destination);
       }
 
       // Stops reading. Once all chunks read have been written, runs `action`, unless it is null.
@@ -175,7 +178,7 @@
           react(action(), () => this.finish(failed, reason), (error) => this.finish(true, error));
         };
         const { destination } = this;
-        if (destination.state === writable.WRITABLE && !destination.isClosing) {
+        if (destination.state === writable.WRITABLE && !destination.closeQueuedOrInFlight) {
           this.forward();
           if (this.unwritten > 0) {
             this.whenWritten = act;
@@ -186,8 +189,8 @@
       }
 
       finish(failed, reason) {
-        writable.release(this.writer);
-        readable.release(this.reader);
+        writable.writableStreamDefaultWriterRelease(this.writer);
+        readable.readableStreamReaderRelease(this.reader);
         if (this.forgetSignal !== null) this.forgetSignal();
         if (failed) this.capability.reject(reason);
         else this.capability.resolve();
@@ -195,7 +198,7 @@
     }
 
     // Pipes between two streams that are not locked. Returns a promise of undefined.
-    function pipe(source, destination, how) {
+    function readableStreamPipeTo(source, destination, how) {
       const pipe = new Pipe(source, destination);
       if (how.signal !== undefined) pipe.heed(how.signal, how);
       if (!pipe.shuttingDown) pipe.watch(how);
@@ -216,6 +219,6 @@
       return { __proto__: null, preventAbort, preventCancel, preventClose, signal };
     }
 
-    return { __proto__: null, isWritable, pipe, pipeOptions, writableOf };
+    return { __proto__: null, isWritable, pipeOptions, readableStreamPipeTo, writableOf };
   });
 })

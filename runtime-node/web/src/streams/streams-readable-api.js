@@ -14,7 +14,10 @@
     "streamsReadableApi", ["ReadableStream", "ReadableStreamDefaultController", "ReadableStreamDefaultReader"],
     () => {
       const { WRAP, callback, handled, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
-      const { DefaultController, Readable, acquire, cancel, read, release } = internal.streamsReadable();
+      const {
+        acquireReadableStreamReader, DefaultController, Readable, readableStreamCancel,
+        readableStreamDefaultReaderRead, readableStreamReaderRelease,
+      } = internal.streamsReadable();
 
       const illegal = (what) => PromiseReject(new TypeError(`${what} was called on something else`));
       const locked = (what) =>
@@ -86,21 +89,21 @@
           const stream = streamOf(this);
           if (stream === null) return illegal("ReadableStream.cancel");
           if (stream.reader !== null) return PromiseReject(locked("ReadableStream.cancel"));
-          return cancel(stream, reason);
+          return readableStreamCancel(stream, reason);
         }
 
         getReader(options = undefined) {
           const stream = this.#stream;
           const { mode } = dictionary(options, "ReadableStream.getReader");
-          if (mode === undefined) return new ReadableStreamDefaultReader(WRAP, acquire(stream, false));
+          if (mode === undefined) return new ReadableStreamDefaultReader(WRAP, acquireReadableStreamReader(stream, false));
           enumeration(mode, ["byob"], "ReadableStream.getReader");
-          return internal.streamsByobApi().wrapReader(acquire(stream, true));
+          return internal.streamsByobApi().wrapReader(acquireReadableStreamReader(stream, true));
         }
 
         pipeThrough(transform, options = undefined) {
           const source = this.#stream;
           needs(arguments.length, 1, "ReadableStream.pipeThrough");
-          const { isWritable, pipeOptions, pipe, writableOf } = internal.streamsPipe();
+          const { isWritable, pipeOptions, readableStreamPipeTo, writableOf } = internal.streamsPipe();
           const pair = dictionary(transform, "ReadableStream.pipeThrough");
           const { readable } = pair;
           if (streamOf(readable) === null) {
@@ -116,7 +119,7 @@
           if (destination.writer !== null) {
             throw new TypeError("ReadableStream.pipeThrough: the WritableStream is locked to a writer");
           }
-          handled(pipe(source, destination, how));
+          handled(readableStreamPipeTo(source, destination, how));
           return readable;
         }
 
@@ -125,7 +128,7 @@
           if (source === null) return illegal("ReadableStream.pipeTo");
           try {
             needs(arguments.length, 1, "ReadableStream.pipeTo");
-            const { isWritable, pipeOptions, pipe, writableOf } = internal.streamsPipe();
+            const { isWritable, pipeOptions, readableStreamPipeTo, writableOf } = internal.streamsPipe();
             if (!isWritable(destination)) {
               throw new TypeError("ReadableStream.pipeTo: the destination is not a WritableStream");
             }
@@ -135,7 +138,7 @@
             if (sink.writer !== null) {
               throw new TypeError("ReadableStream.pipeTo: the WritableStream is locked to a writer");
             }
-            return pipe(source, sink, how);
+            return readableStreamPipeTo(source, sink, how);
           } catch (error) {
             return PromiseReject(error);
           }
@@ -161,7 +164,8 @@
       const wrap = (stream) => stream.object ?? new ReadableStream(WRAP, stream);
 
       function tee(stream, clone) {
-        return stream.controller.bytes ? internal.streamsTeeBytes().tee(stream) : internal.streamsTee().tee(stream, clone);
+        return stream.controller.bytes ? internal.streamsTeeBytes().readableByteStreamTee(stream)
+          : internal.streamsTee().readableStreamDefaultTee(stream, clone);
       }
 
       function fromSource(source, strategy) {
@@ -213,7 +217,7 @@
           needs(arguments.length, 1, "ReadableStreamDefaultReader");
           const record = streamOf(stream);
           if (record === null) throw new TypeError("ReadableStreamDefaultReader: the argument is not a ReadableStream");
-          this.#reader = acquire(record, false);
+          this.#reader = acquireReadableStreamReader(record, false);
         }
 
         get closed() {
@@ -225,7 +229,7 @@
           const reader = readerOf(this);
           if (reader === null) return illegal("ReadableStreamDefaultReader.cancel");
           if (reader.stream === null) return PromiseReject(released("ReadableStreamDefaultReader.cancel"));
-          return cancel(reader.stream, reason);
+          return readableStreamCancel(reader.stream, reason);
         }
 
         read() {
@@ -233,13 +237,13 @@
           if (reader === null) return illegal("ReadableStreamDefaultReader.read");
           if (reader.stream === null) return PromiseReject(released("ReadableStreamDefaultReader.read"));
           const request = new Read();
-          read(reader, request);
+          readableStreamDefaultReaderRead(reader, request);
           return request.promise;
         }
 
         releaseLock() {
           const reader = this.#reader;
-          if (reader.stream !== null) release(reader);
+          if (reader.stream !== null) readableStreamReaderRelease(reader);
         }
       }
       expose(ReadableStreamDefaultReader);
@@ -264,13 +268,13 @@
 
         close() {
           const controller = this.#controller;
-          if (!controller.isOpen) throw new TypeError("ReadableStreamDefaultController.close: the stream is not open any more");
+          if (!controller.canCloseOrEnqueue) throw new TypeError("ReadableStreamDefaultController.close: the stream is not open any more");
           controller.close();
         }
 
         enqueue(chunk = undefined) {
           const controller = this.#controller;
-          if (!controller.isOpen) {
+          if (!controller.canCloseOrEnqueue) {
             throw new TypeError("ReadableStreamDefaultController.enqueue: the stream is not open any more");
           }
           controller.enqueue(chunk);

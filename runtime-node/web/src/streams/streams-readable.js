@@ -37,7 +37,8 @@
       }
     }
 
-    function acquire(stream, byob) {
+    // Implements AcquireReadableStreamDefaultReader, and AcquireReadableStreamBYOBReader with `byob`.
+    function acquireReadableStreamReader(stream, byob) {
       if (stream.reader !== null) {
         throw new TypeError("The ReadableStream is locked to a reader: release that first, or tee() the stream");
       }
@@ -50,31 +51,34 @@
       return reader;
     }
 
-    function release(reader) {
+    // Implements ReadableStreamDefaultReaderRelease and ReadableStreamBYOBReaderRelease.
+    function readableStreamReaderRelease(reader) {
       const { stream } = reader;
       reader.closed.refuse(new TypeError("The reader has been released"));
-      stream.controller.release();
+      stream.controller.releaseSteps();
       stream.reader = null;
       reader.stream = null;
       if (reader.requests.first !== null) {
-        failRequests(reader, new TypeError("The reader was released before it got what it asked for"));
+        const reason = new TypeError("The reader was released before it got what it asked for");
+        readableStreamDefaultReaderErrorReadRequests(reader, reason);
       }
     }
 
-    function failRequests(reader, reason) {
+    // Implements ReadableStreamBYOBReaderErrorReadIntoRequests too.
+    function readableStreamDefaultReaderErrorReadRequests(reader, reason) {
       for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.error(reason);
     }
 
     // The reader must be a default reader that is not released.
-    function read(reader, request) {
+    function readableStreamDefaultReaderRead(reader, request) {
       const { stream } = reader;
       stream.disturbed = true;
-      if (stream.state === READABLE) stream.controller.pull(request);
+      if (stream.state === READABLE) stream.controller.pullSteps(request);
       else if (stream.state === CLOSED) request.close(undefined);
       else request.error(stream.error);
     }
 
-    function closeStream(stream) {
+    function readableStreamClose(stream) {
       stream.state = CLOSED;
       const { reader } = stream;
       if (reader === null) return;
@@ -83,30 +87,31 @@
       for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.close(undefined);
     }
 
-    function errorStream(stream, reason) {
+    function readableStreamError(stream, reason) {
       stream.state = ERRORED;
       stream.error = reason;
       const { reader } = stream;
       if (reader === null) return;
       reader.closed.reject(reason);
-      failRequests(reader, reason);
+      readableStreamDefaultReaderErrorReadRequests(reader, reason);
     }
 
-    // Returns the result of the source's `cancel`, or undefined.
+    // Implements ReadableStreamCancel without its promise: returns the result of the source's `cancel`,
+    // or undefined.
     function cancelStream(stream, reason) {
       stream.disturbed = true;
       if (stream.state === CLOSED) return undefined;
       if (stream.state === ERRORED) return PromiseReject(stream.error);
-      closeStream(stream);
+      readableStreamClose(stream);
       const { reader } = stream;
       if (reader !== null && reader.byob) {
         for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.close(undefined);
       }
-      return stream.controller.cancel(reason);
+      return stream.controller.cancelSteps(reason);
     }
 
     // Returns a promise of undefined.
-    const cancel = (stream, reason) => completion(cancelStream(stream, reason));
+    const readableStreamCancel = (stream, reason) => completion(cancelStream(stream, reason));
 
     // The common part of both controllers, which pull from the source while the queue is too short.
     class Controller {
@@ -137,7 +142,7 @@
         const started = algorithm === null ? undefined : ReflectApply(algorithm, this.self, [this.handle]);
         react(started, () => {
           this.started = true;
-          this.pullIfNeeded();
+          this.callPullIfNeeded();
         }, this.error);
       }
 
@@ -146,18 +151,18 @@
         return state === READABLE ? this.highWaterMark - this.queue.total : state === CLOSED ? 0 : null;
       }
 
-      get isOpen() {
+      get canCloseOrEnqueue() {
         return !this.closing && this.stream.state === READABLE;
       }
 
-      get wantsMore() {
-        if (!this.started || !this.isOpen) return false;
+      get shouldCallPull() {
+        if (!this.started || !this.canCloseOrEnqueue) return false;
         const { reader } = this.stream;
         return (reader !== null && reader.requests.first !== null) || this.highWaterMark > this.queue.total;
       }
 
-      pullIfNeeded() {
-        if (this.puller === null || !this.wantsMore) return;
+      callPullIfNeeded() {
+        if (this.puller === null || !this.shouldCallPull) return;
         if (this.pulling) {
           this.pullAgain = true;
           return;
@@ -176,20 +181,20 @@
         this.pulling = false;
         if (!this.pullAgain) return;
         this.pullAgain = false;
-        this.pullIfNeeded();
+        this.callPullIfNeeded();
       };
 
       error = (reason) => {
         if (this.stream.state !== READABLE) return;
         this.reset();
-        this.forget();
-        errorStream(this.stream, reason);
+        this.clearAlgorithms();
+        readableStreamError(this.stream, reason);
       };
 
-      cancel(reason) {
+      cancelSteps(reason) {
         this.reset();
         const { canceller, self } = this;
-        this.forget();
+        this.clearAlgorithms();
         return invoke(canceller, self, [reason]);
       }
 
@@ -198,7 +203,7 @@
       }
 
       // Drops references to algorithms that cannot be called again.
-      forget() {
+      clearAlgorithms() {
         this.puller = this.canceller = this.self = null;
       }
     }
@@ -231,44 +236,46 @@
           }
           this.queue.push(chunk, weight, null);
         }
-        this.pullIfNeeded();
+        this.callPullIfNeeded();
       }
 
       // The stream must be open.
       close() {
         this.closing = true;
         if (this.queue.first !== null) return;
-        this.forget();
-        closeStream(this.stream);
+        this.clearAlgorithms();
+        readableStreamClose(this.stream);
       }
 
-      pull(request) {
+      pullSteps(request) {
         const { queue } = this;
         if (queue.first === null) {
           this.stream.reader.requests.push(request, 0, null);
-          this.pullIfNeeded();
+          this.callPullIfNeeded();
           return;
         }
         const chunk = queue.shift();
         if (this.closing && queue.first === null) {
-          this.forget();
-          closeStream(this.stream);
+          this.clearAlgorithms();
+          readableStreamClose(this.stream);
         } else {
-          this.pullIfNeeded();
+          this.callPullIfNeeded();
         }
         request.chunk(chunk);
       }
 
-      release() {}
+      releaseSteps() {}
 
-      forget() {
-        super.forget();
+      clearAlgorithms() {
+        super.clearAlgorithms();
         this.size = null;
       }
     }
 
     // Makes a stream with built-in algorithms, each of which may be omitted.
-    function make({ start = null, pull = null, cancel = null, highWaterMark = 1, size = null }) {
+    function createReadableStream({
+      start = null, pull = null, cancel = null, highWaterMark = 1, size = null,
+    }) {
       const stream = new Readable();
       new DefaultController(stream, { __proto__: null, pull, cancel }, undefined, highWaterMark, size).start(start);
       return stream;
@@ -276,8 +283,9 @@
 
     return {
       __proto__: null,
-      CLOSED, Controller, DefaultController, ERRORED, READABLE, Readable, acquire, cancel, cancelStream, closeStream, make,
-      read, release,
+      CLOSED, Controller, DefaultController, ERRORED, READABLE, Readable,
+      acquireReadableStreamReader, cancelStream, createReadableStream, readableStreamCancel, readableStreamClose,
+      readableStreamDefaultReaderRead, readableStreamReaderRelease,
     };
   });
 })

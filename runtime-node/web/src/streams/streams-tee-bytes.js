@@ -11,8 +11,11 @@
 
   internal.later("streamsTeeBytes", [], () => {
     const { nothing, react, soon } = internal.streamsBase();
-    const { acquire, cancelStream, read, release } = internal.streamsReadable();
-    const { make, readInto } = internal.streamsBytes();
+    const {
+      acquireReadableStreamReader, cancelStream, readableStreamDefaultReaderRead,
+      readableStreamReaderRelease,
+    } = internal.streamsReadable();
+    const { createReadableByteStream, readableStreamBYOBReaderRead } = internal.streamsBytes();
 
     // One of the two streams.
     class Branch {
@@ -25,7 +28,8 @@
       other = null;
       constructor(tee) {
         this.tee = tee;
-        this.stream = make({ __proto__: null, pull: () => tee.pull(this), cancel: (reason) => tee.cancel(this, reason) });
+        const cancel = (reason) => tee.cancel(this, reason);
+        this.stream = createReadableByteStream({ __proto__: null, pull: () => tee.pull(this), cancel });
       }
 
       get controller() {
@@ -33,7 +37,7 @@
       }
 
       enqueue(view) {
-        if (this.controller.isOpen) {
+        if (this.controller.canCloseOrEnqueue) {
           this.controller.enqueue(
             TypedArrayPrototypeGetBuffer(view), TypedArrayPrototypeGetByteOffset(view), TypedArrayPrototypeGetByteLength(view),
           );
@@ -41,12 +45,12 @@
       }
 
       close() {
-        if (this.controller.isOpen) this.controller.close();
+        if (this.controller.canCloseOrEnqueue) this.controller.close();
       }
 
       // Returns a pending view at the end of the stream, which cannot be filled any more.
       respondZero() {
-        if (this.controller.firstPending !== null) this.controller.respond(0);
+        if (this.controller.firstPendingPullInto !== null) this.controller.respond(0);
       }
     }
 
@@ -60,7 +64,7 @@
 
       constructor(stream) {
         this.stream = stream;
-        this.reader = acquire(stream, false);
+        this.reader = acquireReadableStreamReader(stream, false);
         this.first = new Branch(this);
         this.second = new Branch(this);
         this.first.other = this.second;
@@ -86,8 +90,8 @@
       // Switches to the kind of reader that the next read needs.
       readBy(byob) {
         if (this.reader.byob === byob) return;
-        release(this.reader);
-        this.reader = acquire(this.stream, byob);
+        readableStreamReaderRelease(this.reader);
+        this.reader = acquireReadableStreamReader(this.stream, byob);
         this.forwardError();
       }
 
@@ -113,7 +117,7 @@
 
       readDefault() {
         this.readBy(false);
-        read(this.reader, new DefaultRequest(this));
+        readableStreamDefaultReaderRead(this.reader, new DefaultRequest(this));
       }
 
       readView(branch, view) {
@@ -126,7 +130,7 @@
           elementSize: 1,
           View: Uint8Array,
         };
-        readInto(this.reader, into, 1, new ViewRequest(this, branch));
+        readableStreamBYOBReaderRead(this.reader, into, 1, new ViewRequest(this, branch));
       }
 
       fail(error) {
@@ -242,11 +246,11 @@
       }
     }
 
-    function tee(stream) {
+    function readableByteStreamTee(stream) {
       const { first, second } = new Tee(stream);
       return { __proto__: null, first: first.stream, second: second.stream };
     }
 
-    return { __proto__: null, tee };
+    return { __proto__: null, readableByteStreamTee };
   });
 })

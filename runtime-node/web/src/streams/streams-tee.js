@@ -9,7 +9,10 @@
 
   internal.later("streamsTee", [], () => {
     const { nothing, react, soon } = internal.streamsBase();
-    const { acquire, cancelStream, make, read } = internal.streamsReadable();
+    const {
+      acquireReadableStreamReader, cancelStream, createReadableStream,
+      readableStreamDefaultReaderRead,
+    } = internal.streamsReadable();
 
     // Both branches, and the read request of the stream.
     class Tee {
@@ -30,9 +33,9 @@
       constructor(stream, clone) {
         this.stream = stream;
         this.clone = clone;
-        this.reader = acquire(stream, false);
+        this.reader = acquireReadableStreamReader(stream, false);
         const pull = () => this.pull();
-        const branch = (which) => make({ __proto__: null, pull, cancel: (reason) => this.cancel(which, reason) });
+        const branch = (which) => createReadableStream({ __proto__: null, pull, cancel: (reason) => this.cancel(which, reason) });
         this.first = branch(0);
         this.second = branch(1);
         react(this.reader.closed.promise, nothing, (reason) => {
@@ -48,7 +51,7 @@
           return;
         }
         this.reading = true;
-        read(this.reader, this);
+        readableStreamDefaultReaderRead(this.reader, this);
       }
 
       // Delivers the chunk in a microtask: the detection of an error takes one too, and a chunk
@@ -101,11 +104,11 @@
     }
 
     function enqueue({ controller }, chunk) {
-      if (controller.isOpen) controller.enqueue(chunk);
+      if (controller.canCloseOrEnqueue) controller.enqueue(chunk);
     }
 
     function close({ controller }) {
-      if (controller.isOpen) controller.close();
+      if (controller.canCloseOrEnqueue) controller.close();
     }
 
     // Copies bytes, which the chunks of a body are, so that a reader of one branch cannot change
@@ -115,11 +118,11 @@
         ? new Uint8Array(value) : value;
     }
 
-    function tee(stream, clone) {
+    function readableStreamDefaultTee(stream, clone) {
       const { first, second } = new Tee(stream, clone);
       return { __proto__: null, first, second };
     }
 
-    return { __proto__: null, tee };
+    return { __proto__: null, readableStreamDefaultTee };
   });
 })

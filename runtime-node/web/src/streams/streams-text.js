@@ -10,7 +10,7 @@
   const { DOMString, bufferSource, expose, isObject } = internal.webidl;
 
   internal.later("streamsText", ["TextDecoderStream", "TextEncoderStream"], () => {
-    const { make } = internal.streamsTransform();
+    const { createTransformStream } = internal.streamsTransform();
     const { wrap: wrapReadable } = internal.streamsReadableApi();
     const { wrap: wrapWritable } = internal.streamsWritableApi();
     const { TextDecoder, attributesOf, decode } = internal.encoding();
@@ -29,7 +29,7 @@
       constructor() {
         // A high surrogate whose other half may be in the next chunk.
         let half = "";
-        this.#transform = make({
+        this.#transform = createTransformStream({
           __proto__: null,
           transform(chunk, controller) {
             let text = half + DOMString(chunk);
@@ -81,7 +81,7 @@
       constructor(label = "utf-8", options = undefined) {
         const decoder = new TextDecoder(label, options);
         this.#decoder = decoder;
-        this.#transform = make({
+        this.#transform = createTransformStream({
           __proto__: null,
           transform(chunk, controller) {
             const bytes = bufferSource(chunk);

@@ -10,7 +10,7 @@
   internal.later("streamsTransfer", [], () => {
     const { handled } = internal.streamsBase();
     const { Transform } = internal.streamsTransform();
-    const { pipe } = internal.streamsPipe();
+    const { readableStreamPipeTo } = internal.streamsPipe();
 
     const NOTHING = [];
     const cloned = (value) => internal.clones().send(value, NOTHING).value;
@@ -33,11 +33,11 @@
         super(CLONES, undefined, MARKS);
         this.start(null);
       }
-      abort(reason) {
-        return super.abort(reasonOf(reason));
+      sinkAbortAlgorithm(reason) {
+        return super.sinkAbortAlgorithm(reasonOf(reason));
       }
-      cancel(reason) {
-        return super.cancel(reasonOf(reason));
+      sourceCancelAlgorithm(reason) {
+        return super.sourceCancelAlgorithm(reasonOf(reason));
       }
     }
 
@@ -52,13 +52,13 @@
     function readable(stream) {
       refuseLocked(stream.reader !== null, "ReadableStream");
       const crossing = new Crossing();
-      handled(pipe(stream, crossing.writable, HOW));
+      handled(readableStreamPipeTo(stream, crossing.writable, HOW));
       return crossing.readable;
     }
     function writable(stream) {
       refuseLocked(stream.writer !== null, "WritableStream");
       const crossing = new Crossing();
-      handled(pipe(crossing.readable, stream, HOW));
+      handled(readableStreamPipeTo(crossing.readable, stream, HOW));
       return crossing.writable;
     }
     function transform(stream) {

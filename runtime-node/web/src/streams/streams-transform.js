@@ -44,11 +44,15 @@
         this.canceller = cancel;
         const sink = {
           __proto__: null,
-          write: (chunk) => this.write(chunk),
-          close: () => this.close(),
-          abort: (reason) => this.abort(reason),
+          write: (chunk) => this.sinkWriteAlgorithm(chunk),
+          close: () => this.sinkCloseAlgorithm(),
+          abort: (reason) => this.sinkAbortAlgorithm(reason),
         };
-        const source = { __proto__: null, pull: () => this.pull(), cancel: (reason) => this.cancel(reason) };
+        const source = {
+          __proto__: null,
+          pull: () => this.sourcePullAlgorithm(),
+          cancel: (reason) => this.sourceCancelAlgorithm(reason),
+        };
         new writables.Controller(this.writable, sink, undefined, writableMark, writableSize);
         new DefaultController(this.readable, source, undefined, readableMark, readableSize);
       }
@@ -71,25 +75,25 @@
 
       enqueue(chunk) {
         const { controller } = this.readable;
-        if (!controller.isOpen) throw new TypeError("TransformStream: the readable side is not open any more");
+        if (!controller.canCloseOrEnqueue) throw new TypeError("TransformStream: the readable side is not open any more");
         try {
           controller.enqueue(chunk);
         } catch (error) {
-          this.errorWritable(error);
+          this.errorWritableAndUnblockWrite(error);
           throw this.readable.error;
         }
-        if (!controller.wantsMore && !this.backpressure) this.setBackpressure(true);
+        if (!controller.shouldCallPull && !this.backpressure) this.setBackpressure(true);
       }
 
       error(reason) {
         this.readable.controller.error(reason);
-        this.errorWritable(reason);
+        this.errorWritableAndUnblockWrite(reason);
       }
 
       terminate() {
         const { controller } = this.readable;
-        if (controller.isOpen) controller.close();
-        this.errorWritable(new TypeError("The TransformStream has been terminated"));
+        if (controller.canCloseOrEnqueue) controller.close();
+        this.errorWritableAndUnblockWrite(new TypeError("The TransformStream has been terminated"));
       }
 
       // ---- Between the sides
@@ -105,24 +109,24 @@
         }
       }
 
-      errorWritable(reason) {
-        this.forget();
+      errorWritableAndUnblockWrite(reason) {
+        this.clearAlgorithms();
         this.writable.controller.error(reason);
-        this.unblock();
+        this.unblockWrite();
       }
 
       // Resumes a waiting write, so that it sees the failure of the stream.
-      unblock() {
+      unblockWrite() {
         if (this.backpressure) this.setBackpressure(false);
       }
 
-      forget() {
+      clearAlgorithms() {
         this.transformer = this.flusher = this.canceller = this.self = null;
       }
 
       // ---- The writable side
 
-      write(chunk) {
+      sinkWriteAlgorithm(chunk) {
         if (this.backpressure) {
           this.chunk = chunk;
           this.waiting = this.resume;
@@ -143,7 +147,7 @@
         const { transformer } = this;
         let transformed;
         try {
-          // Chunks pass unchanged without a transformer, which `forget` drops as well.
+          // Chunks pass unchanged without a transformer, which `clearAlgorithms` drops as well.
           if (transformer === null) this.enqueue(chunk);
           else transformed = ReflectApply(transformer, this.self, [chunk, this.handle]);
         } catch (error) {
@@ -157,33 +161,34 @@
         this.writable.controller.failed(reason);
       };
 
-      abort(reason) {
+      sinkAbortAlgorithm(reason) {
         return this.finish(this.canceller, [reason], this.readable, () => this.readable.controller.error(reason), (error) => {
           this.readable.controller.error(error);
         });
       }
 
-      close() {
+      sinkCloseAlgorithm() {
         return this.finish(this.flusher, [this.handle], this.readable, () => {
           const { controller } = this.readable;
-          if (controller.isOpen) controller.close();
+          if (controller.canCloseOrEnqueue) controller.close();
         }, (error) => this.readable.controller.error(error));
       }
 
       // ---- The readable side
 
-      pull() {
+      sourcePullAlgorithm() {
         this.pulled = true;
         this.setBackpressure(false);
         return LATER;
       }
 
-      cancel(reason) {
-        const errorWritable = (error) => {
+      sourceCancelAlgorithm(reason) {
+        const errorWritableAndUnblockWrite = (error) => {
           this.writable.controller.error(error);
-          this.unblock();
+          this.unblockWrite();
         };
-        return this.finish(this.canceller, [reason], this.writable, () => errorWritable(reason), errorWritable);
+        const succeeded = () => errorWritableAndUnblockWrite(reason);
+        return this.finish(this.canceller, [reason], this.writable, succeeded, errorWritableAndUnblockWrite);
       }
 
       // Runs the final algorithm, once. Then calls `succeeded()`, unless the other side has failed
@@ -192,7 +197,7 @@
         if (this.finishing !== null) return this.finishing.promise;
         const { promise, resolve, reject } = (this.finishing = PromiseWithResolvers());
         const result = invoke(algorithm, this.self, args);
-        this.forget();
+        this.clearAlgorithms();
         const errored = other === this.readable ? ERRORED : writables.ERRORED;
         react(result, () => {
           if (other.state === errored) return void reject(other.error);
@@ -208,7 +213,10 @@
 
     // Makes a stream with built-in algorithms, each of which may be omitted. An algorithm that
     // returns LATER calls `written()` or `failed(reason)`.
-    function make({ transform = null, flush = null, cancel = null, start = null, writableMark = 1, readableMark = 0 }) {
+    function createTransformStream({
+      transform = null, flush = null, cancel = null, start = null, writableMark = 1,
+      readableMark = 0,
+    }) {
       const algorithms = { __proto__: null, transform, flush, cancel };
       const marks = { __proto__: null, writableMark, writableSize: null, readableMark, readableSize: null };
       const stream = new Transform(algorithms, undefined, marks);
@@ -216,7 +224,7 @@
       return stream;
     }
 
-    return { __proto__: null, Transform, make };
+    return { __proto__: null, Transform, createTransformStream };
   });
 
   internal.later("streamsTransformApi", ["TransformStream", "TransformStreamDefaultController"], () => {

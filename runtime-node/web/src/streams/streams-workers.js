@@ -86,7 +86,7 @@
 
   internal.later("digestStreams", [], () => {
     const { WRAP } = internal.streamsBase();
-    const { make } = internal.streamsWritable();
+    const { createWritableStream } = internal.streamsWritable();
     const { WritableStream } = internal.streamsWritableApi();
     // Bytes per native call, which cannot be terminated.
     const STEP = 2 ** 18;
@@ -114,7 +114,7 @@
           throw new DOMException(message, "NotSupportedError");
         }
         const number = ops.hashOpen(name, undefined);
-        super(WRAP, make({
+        super(WRAP, createWritableStream({
           __proto__: null,
           write: (chunk) => this.#write(number, chunk),
           close: () => this.#close(number),

@@ -11,7 +11,10 @@
     "streamsWritableApi", ["WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter"],
     () => {
       const { WRAP, callback, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
-      const { Controller, WRITABLE, Writable, abort, acquire, close, release, write } = internal.streamsWritable();
+      const {
+        acquireWritableStreamDefaultWriter, Controller, WRITABLE, Writable, writableStreamAbort,
+        writableStreamClose, writableStreamDefaultWriterRelease, writableStreamDefaultWriterWrite,
+      } = internal.streamsWritable();
 
       const illegal = (what) => PromiseReject(new TypeError(`${what} was called on something else`));
       const locked = (what) => new TypeError(`${what}: the WritableStream is locked to a writer: release that first`);
@@ -50,19 +53,19 @@
           const stream = streamOf(this);
           if (stream === null) return illegal("WritableStream.abort");
           if (stream.writer !== null) return PromiseReject(locked("WritableStream.abort"));
-          return abort(stream, reason) ?? PromiseResolve();
+          return writableStreamAbort(stream, reason) ?? PromiseResolve();
         }
 
         close() {
           const stream = streamOf(this);
           if (stream === null) return illegal("WritableStream.close");
           if (stream.writer !== null) return PromiseReject(locked("WritableStream.close"));
-          if (stream.isClosing) return PromiseReject(closing("WritableStream.close"));
-          return close(stream);
+          if (stream.closeQueuedOrInFlight) return PromiseReject(closing("WritableStream.close"));
+          return writableStreamClose(stream);
         }
 
         getWriter() {
-          return new WritableStreamDefaultWriter(WRAP, acquire(this.#stream));
+          return new WritableStreamDefaultWriter(WRAP, acquireWritableStreamDefaultWriter(this.#stream));
         }
       }
       expose(WritableStream);
@@ -102,7 +105,7 @@
           needs(arguments.length, 1, "WritableStreamDefaultWriter");
           const record = streamOf(stream);
           if (record === null) throw new TypeError("WritableStreamDefaultWriter: the argument is not a WritableStream");
-          this.#writer = acquire(record);
+          this.#writer = acquireWritableStreamDefaultWriter(record);
         }
 
         get closed() {
@@ -125,7 +128,7 @@
           const writer = writerOf(this);
           if (writer === null) return illegal("WritableStreamDefaultWriter.abort");
           if (writer.stream === null) return PromiseReject(released("WritableStreamDefaultWriter.abort"));
-          return abort(writer.stream, reason) ?? PromiseResolve();
+          return writableStreamAbort(writer.stream, reason) ?? PromiseResolve();
         }
 
         close() {
@@ -133,13 +136,13 @@
           if (writer === null) return illegal("WritableStreamDefaultWriter.close");
           const { stream } = writer;
           if (stream === null) return PromiseReject(released("WritableStreamDefaultWriter.close"));
-          if (stream.isClosing) return PromiseReject(closing("WritableStreamDefaultWriter.close"));
-          return close(stream);
+          if (stream.closeQueuedOrInFlight) return PromiseReject(closing("WritableStreamDefaultWriter.close"));
+          return writableStreamClose(stream);
         }
 
         releaseLock() {
           const writer = this.#writer;
-          if (writer.stream !== null) release(writer);
+          if (writer.stream !== null) writableStreamDefaultWriterRelease(writer);
         }
 
         write(chunk = undefined) {
@@ -147,7 +150,7 @@
           if (writer === null) return illegal("WritableStreamDefaultWriter.write");
           if (writer.stream === null) return PromiseReject(released("WritableStreamDefaultWriter.write"));
           const request = PromiseWithResolvers();
-          const refused = write(writer, chunk, request);
+          const refused = writableStreamDefaultWriterWrite(writer, chunk, request);
           return refused === null ? request.promise : PromiseReject(refused.reason);
         }
       }

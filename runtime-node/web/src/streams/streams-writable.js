@@ -29,7 +29,7 @@
       abortRequest = null;
       object = null;
 
-      get isClosing() {
+      get closeQueuedOrInFlight() {
         return this.closeRequest !== null || this.inFlightClose !== null;
       }
 
@@ -51,14 +51,14 @@
 
     // ---- Writers
 
-    function acquire(stream) {
+    function acquireWritableStreamDefaultWriter(stream) {
       if (stream.writer !== null) {
         throw new TypeError("The WritableStream is locked to a writer: release that first");
       }
       const writer = (stream.writer = new Writer(stream));
       const { closed, ready } = writer;
       if (stream.state === WRITABLE) {
-        if (stream.isClosing || !stream.backpressure) ready.resolve();
+        if (stream.closeQueuedOrInFlight || !stream.backpressure) ready.resolve();
       } else if (stream.state === ERRORING) {
         ready.reject(stream.error);
       } else if (stream.state === CLOSED) {
@@ -71,7 +71,7 @@
       return writer;
     }
 
-    function release(writer) {
+    function writableStreamDefaultWriterRelease(writer) {
       const released = new TypeError("The writer has been released");
       writer.ready.refuse(released);
       writer.closed.refuse(released);
@@ -80,17 +80,17 @@
     }
 
     // Returns null, or {reason} if the write is rejected.
-    function write(writer, chunk, request) {
+    function writableStreamDefaultWriterWrite(writer, chunk, request) {
       const { stream } = writer;
       const { controller } = stream;
-      const size = controller.sizeOf(chunk);
+      const size = controller.getChunkSize(chunk);
       // The strategy's `size` may have changed any state.
       if (stream !== writer.stream) return { reason: new TypeError("The writer has been released") };
-      if (stream.state === WRITABLE && !stream.isClosing) {
+      if (stream.state === WRITABLE && !stream.closeQueuedOrInFlight) {
         controller.write(chunk, size, request);
         return null;
       }
-      if (stream.state === CLOSED || (stream.isClosing && stream.state !== ERRORED)) {
+      if (stream.state === CLOSED || (stream.closeQueuedOrInFlight && stream.state !== ERRORED)) {
         return { reason: new TypeError("The WritableStream is closed, or about to be") };
       }
       return { reason: stream.error };
@@ -99,7 +99,7 @@
     // ---- The stream
 
     // Returns a promise of undefined. The stream must not be closing.
-    function close(stream) {
+    function writableStreamClose(stream) {
       if (stream.state === CLOSED || stream.state === ERRORED) {
         return PromiseReject(new TypeError("The WritableStream is closed or has failed"));
       }
@@ -110,7 +110,7 @@
     }
 
     // Returns a promise of undefined, or undefined in place of one that is already fulfilled.
-    function abort(stream, reason) {
+    function writableStreamAbort(stream, reason) {
       if (stream.state === CLOSED || stream.state === ERRORED) return undefined;
       stream.controller.signalAbort(reason);
       // Listeners of the signal may have changed any state.
@@ -121,41 +121,41 @@
       stream.abortRequest = {
         __proto__: null, promise, resolve, reject, reason: wasErroring ? undefined : reason, wasErroring,
       };
-      if (!wasErroring) startErroring(stream, reason);
+      if (!wasErroring) writableStreamStartErroring(stream, reason);
       return promise;
     }
 
-    function startErroring(stream, reason) {
+    function writableStreamStartErroring(stream, reason) {
       stream.state = ERRORING;
       stream.error = reason;
       if (stream.writer !== null) stream.writer.ready.refuse(reason);
       if (stream.inFlightWrite === null && stream.inFlightClose === null && stream.controller.started) {
-        finishErroring(stream);
+        writableStreamFinishErroring(stream);
       }
     }
 
-    function finishErroring(stream) {
+    function writableStreamFinishErroring(stream) {
       const { abortRequest, controller, error } = stream;
       stream.state = ERRORED;
       for (let entry = controller.queue.clear(); entry !== null; entry = entry.next) {
         if (entry.request !== null) entry.request.reject(error);
       }
       stream.abortRequest = null;
-      if (abortRequest === null) return rejectClose(stream);
+      if (abortRequest === null) return writableStreamRejectCloseAndClosedPromiseIfNeeded(stream);
       if (abortRequest.wasErroring) {
         abortRequest.reject(error);
-        return rejectClose(stream);
+        return writableStreamRejectCloseAndClosedPromiseIfNeeded(stream);
       }
-      react(controller.abort(abortRequest.reason), () => {
+      react(controller.abortSteps(abortRequest.reason), () => {
         abortRequest.resolve();
-        rejectClose(stream);
+        writableStreamRejectCloseAndClosedPromiseIfNeeded(stream);
       }, (reason) => {
         abortRequest.reject(reason);
-        rejectClose(stream);
+        writableStreamRejectCloseAndClosedPromiseIfNeeded(stream);
       });
     }
 
-    function rejectClose(stream) {
+    function writableStreamRejectCloseAndClosedPromiseIfNeeded(stream) {
       const { closeRequest, writer } = stream;
       if (closeRequest !== null) {
         stream.closeRequest = null;
@@ -165,12 +165,12 @@
     }
 
     // Handles a failed operation of the sink, or of its `start`.
-    function fail(stream, reason) {
-      if (stream.state === WRITABLE) startErroring(stream, reason);
-      else finishErroring(stream);
+    function writableStreamDealWithRejection(stream, reason) {
+      if (stream.state === WRITABLE) writableStreamStartErroring(stream, reason);
+      else writableStreamFinishErroring(stream);
     }
 
-    function setBackpressure(stream, backpressure) {
+    function writableStreamUpdateBackpressure(stream, backpressure) {
       if (backpressure === stream.backpressure) return;
       stream.backpressure = backpressure;
       if (stream.writer === null) return;
@@ -216,14 +216,14 @@
       // Requires `handle`. Throws the exception of `start` to the caller.
       start(algorithm) {
         const { stream } = this;
-        setBackpressure(stream, this.hasBackpressure);
+        writableStreamUpdateBackpressure(stream, this.hasBackpressure);
         const started = algorithm === null ? undefined : ReflectApply(algorithm, this.self, [this.handle]);
         react(started, () => {
           this.started = true;
-          this.advance();
+          this.advanceQueueIfNeeded();
         }, (reason) => {
           this.started = true;
-          fail(stream, reason);
+          writableStreamDealWithRejection(stream, reason);
         });
       }
 
@@ -235,7 +235,7 @@
         return this.highWaterMark <= this.queue.total;
       }
 
-      sizeOf(chunk) {
+      getChunkSize(chunk) {
         const { size } = this;
         if (size === null) return 1;
         try {
@@ -248,34 +248,34 @@
 
       write(chunk, size, request) {
         this.queue.push(chunk, size, request);
-        setBackpressure(this.stream, this.hasBackpressure);
-        this.advance();
+        writableStreamUpdateBackpressure(this.stream, this.hasBackpressure);
+        this.advanceQueueIfNeeded();
       }
 
       close() {
         this.queue.push(CLOSE, 0, null);
-        this.advance();
+        this.advanceQueueIfNeeded();
       }
 
       // Starts the first operation in the queue, unless the sink is busy.
-      advance() {
+      advanceQueueIfNeeded() {
         const { stream } = this;
         if (!this.started || stream.inFlightWrite !== null) return;
-        if (stream.state === ERRORING) return finishErroring(stream);
+        if (stream.state === ERRORING) return writableStreamFinishErroring(stream);
         const { first } = this.queue;
         if (first === null) return;
-        if (first.value === CLOSE) this.closeSink();
-        else this.writeToSink(first);
+        if (first.value === CLOSE) this.processClose();
+        else this.processWrite(first);
       }
 
-      closeSink() {
+      processClose() {
         const { stream } = this;
         stream.inFlightClose = stream.closeRequest;
         stream.closeRequest = null;
         this.queue.shift();
         const { sinkClose, self } = this;
         const closed = invoke(sinkClose, self, []);
-        this.forget();
+        this.clearAlgorithms();
         if (closed !== LATER) react(closed, this.closed, this.failed);
       }
 
@@ -292,7 +292,7 @@
         if (stream.writer !== null) stream.writer.closed.resolve();
       };
 
-      writeToSink(entry) {
+      processWrite(entry) {
         this.stream.inFlightWrite = entry;
         let written;
         if (this.sinkWrite !== null) {
@@ -311,8 +311,10 @@
         stream.inFlightWrite = null;
         if (request !== null) request.resolve();
         queue.shift();
-        if (!stream.isClosing && stream.state === WRITABLE) setBackpressure(stream, this.hasBackpressure);
-        this.advance();
+        if (!stream.closeQueuedOrInFlight && stream.state === WRITABLE) {
+          writableStreamUpdateBackpressure(stream, this.hasBackpressure);
+        }
+        this.advanceQueueIfNeeded();
         const { writer } = stream;
         if (writer !== null && writer.hasRoom !== null) writer.hasRoom();
       };
@@ -321,10 +323,10 @@
       failed = (reason) => {
         const { stream } = this;
         if (stream.inFlightWrite !== null) {
-          if (stream.state === WRITABLE) this.forget();
+          if (stream.state === WRITABLE) this.clearAlgorithms();
           const { request } = stream.inFlightWrite;
           stream.inFlightWrite = null;
-          // The entry of the failed write is the first; `finishErroring` rejects the others.
+          // The entry of the failed write is the first; `writableStreamFinishErroring` rejects the others.
           this.queue.shift();
           if (request !== null) request.reject(reason);
         } else {
@@ -333,20 +335,20 @@
           if (stream.abortRequest !== null) stream.abortRequest.reject(reason);
           stream.abortRequest = null;
         }
-        fail(stream, reason);
+        writableStreamDealWithRejection(stream, reason);
       };
 
-      abort(reason) {
+      abortSteps(reason) {
         const { sinkAbort, self } = this;
-        this.forget();
+        this.clearAlgorithms();
         return invoke(sinkAbort, self, [reason]);
       }
 
       // Has no effect unless the stream is writable.
       error(reason) {
         if (this.stream.state !== WRITABLE) return;
-        this.forget();
-        startErroring(this.stream, reason);
+        this.clearAlgorithms();
+        writableStreamStartErroring(this.stream, reason);
       }
 
       signalAbort(reason) {
@@ -366,13 +368,15 @@
       }
 
       // Drops references to algorithms that cannot be called again.
-      forget() {
+      clearAlgorithms() {
         this.sinkWrite = this.sinkClose = this.sinkAbort = this.self = this.size = null;
       }
     }
 
     // Makes a stream with built-in algorithms, each of which may be omitted.
-    function make({ start = null, write = null, close = null, abort = null, highWaterMark = 1, size = null }) {
+    function createWritableStream({
+      start = null, write = null, close = null, abort = null, highWaterMark = 1, size = null,
+    }) {
       const stream = new Writable();
       const algorithms = { __proto__: null, write, close, abort };
       new Controller(stream, algorithms, undefined, highWaterMark, size).start(start);
@@ -381,7 +385,9 @@
 
     return {
       __proto__: null,
-      CLOSED, Controller, ERRORED, ERRORING, WRITABLE, Writable, abort, acquire, close, make, release, write,
+      CLOSED, Controller, ERRORED, ERRORING, WRITABLE, Writable,
+      acquireWritableStreamDefaultWriter, createWritableStream, writableStreamAbort, writableStreamClose,
+      writableStreamDefaultWriterRelease, writableStreamDefaultWriterWrite,
     };
   });
 })

@@ -49,7 +49,7 @@
     const { streamOf, wrap } = api;
     const writableOf = (stream) => internal.streamsWritableApi().streamOf(stream);
     const throughRecord = (source, { readable: out, writable }) => {
-      base.handled(internal.streamsPipe().pipe(streamOf(source), writable, { __proto__: null }));
+      base.handled(internal.streamsPipe().readableStreamPipeTo(streamOf(source), writable, { __proto__: null }));
       return wrap(out);
     };
 
@@ -77,7 +77,8 @@
       isErrored: (stream) => streamOf(stream).state === readable.ERRORED,
 
       newReadable: (algorithms) =>
-        wrap(algorithms.type === "bytes" ? internal.streamsBytes().make(algorithms) : readable.make(algorithms)),
+        wrap(algorithms.type === "bytes" ? internal.streamsBytes().createReadableByteStream(algorithms)
+          : readable.createReadableStream(algorithms)),
       enqueue(controller, chunk) {
         if (!controller.bytes) return controller.enqueue(chunk);
         controller.enqueue(
@@ -86,12 +87,12 @@
       },
       // Also answers readers that wait with views of their own.
       close(controller) {
-        if (!controller.isOpen) return;
+        if (!controller.canCloseOrEnqueue) return;
         controller.close();
-        if (controller.bytes && !controller.closing && controller.firstPending !== null) controller.respond(0);
+        if (controller.bytes && !controller.closing && controller.firstPendingPullInto !== null) controller.respond(0);
       },
       error: (controller, reason) => controller.error(reason),
-      isOpen: (controller) => controller.isOpen,
+      isOpen: (controller) => controller.canCloseOrEnqueue,
       desiredSize: (controller) => controller.desiredSize,
       vacancy: (controller) => controller.vacancy(),
       filled: (controller, count) => controller.respond(count),
@@ -100,22 +101,22 @@
         const { first, second } = api.tee(streamOf(stream), true);
         return { __proto__: null, first: wrap(first), second: wrap(second) };
       },
-      acquire: (stream) => readable.acquire(streamOf(stream), false),
-      release: readable.release,
+      acquire: (stream) => readable.acquireReadableStreamReader(streamOf(stream), false),
+      release: readable.readableStreamReaderRelease,
       readChunk(reader) {
         const request = new Read();
-        readable.read(reader, request);
+        readable.readableStreamDefaultReaderRead(reader, request);
         return request.capability.promise;
       },
-      read: readable.read,
-      cancel: (stream, reason) => readable.cancel(streamOf(stream), reason),
+      read: readable.readableStreamDefaultReaderRead,
+      cancel: (stream, reason) => readable.readableStreamCancel(streamOf(stream), reason),
 
-      newWritable: (algorithms) => internal.streamsWritableApi().wrap(internal.streamsWritable().make(algorithms)),
-      newTransform: (algorithms) => internal.streamsTransformApi().wrap(internal.streamsTransform().make(algorithms)),
+      newWritable: (algorithms) => internal.streamsWritableApi().wrap(internal.streamsWritable().createWritableStream(algorithms)),
+      newTransform: (algorithms) => internal.streamsTransformApi().wrap(internal.streamsTransform().createTransformStream(algorithms)),
       transformed: (controller, chunk) => controller.enqueue(chunk),
 
       pipe: (source, destination, how = { __proto__: null }) =>
-        internal.streamsPipe().pipe(streamOf(source), writableOf(destination), how),
+        internal.streamsPipe().readableStreamPipeTo(streamOf(source), writableOf(destination), how),
       through: (source, transform) => throughRecord(source, internal.streamsTransformApi().recordOf(transform)),
       decoded: (source) => throughRecord(source, internal.streamsText().newDecoder()),
     };
