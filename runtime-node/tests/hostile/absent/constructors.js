@@ -1,4 +1,4 @@
-// Reaches for the constructors behind functions and iterators, and for what they see.
+// Tries to obtain the constructors behind functions and iterators, and what they can see.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Makes what only the platform makes.
+// Calls constructors that only the platform may call.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

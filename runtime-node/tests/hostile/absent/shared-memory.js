@@ -1,11 +1,11 @@
-// Looks for shared memory in every corner.
+// Tries every way to obtain shared memory.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {
   async fetch(request, env, ctx) {
     const wanted = ['SharedArrayBuffer', 'Atomics', 'ShadowRealm', 'gc', 'Deno', 'process', 'require', 'Worker',
       'importScripts', 'd8', '__dirname', 'internal', 'ops', 'primordials'];
-    // What the platform's own classes may call a method.
+    // The platform's own classes may have a method of this name.
     const globals = [...wanted, 'quit', 'load', 'read', 'print', 'version', 'os'];
     const seen = new Set();
     const walk = (object, path) => {

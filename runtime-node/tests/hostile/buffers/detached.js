@@ -1,4 +1,4 @@
-// Detaches a buffer while a host function asks for the other arguments.
+// Detaches a buffer while a host function converts its other arguments.
 // expect: answer held
 // body: the text
 export default {

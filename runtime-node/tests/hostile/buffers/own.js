@@ -1,4 +1,4 @@
-// A response whose bytes are written to and taken away after it was made.
+// Overwrites and detaches the bytes of a response after creating it.
 // expect: answer first
 export default {
   async fetch(request, env, ctx) {

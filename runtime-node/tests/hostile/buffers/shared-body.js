@@ -1,4 +1,4 @@
-// Two clones of a request, of which one takes the buffer away.
+// Detaches the buffer of one of two clones of a request.
 // expect: answer the text
 // body: the text
 export default {

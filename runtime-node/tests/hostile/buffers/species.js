@@ -1,4 +1,4 @@
-// Typed arrays that make views of other buffers.
+// Uses typed arrays that create views of other buffers.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

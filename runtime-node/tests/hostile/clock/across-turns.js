@@ -1,4 +1,4 @@
-// Every clock counts whole milliseconds from one turn to the next.
+// Checks that every clock advances in whole milliseconds between turns.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

@@ -1,9 +1,9 @@
-// Counts in one turn what passes in another.
+// Counts in one turn how long another takes.
 // expect: answer held
 // limits: cpu_ms=5000
 export default {
   async fetch(request, env, ctx) {
-    // Without shared memory there is nobody who could count meanwhile: nothing else of the isolate runs during a turn.
+    // Without shared memory nothing can count meanwhile: nothing else of the isolate runs during a turn.
     let ticks = 0;
     const timer = setInterval(() => ticks++, 1);
     Promise.resolve().then(() => ticks++);

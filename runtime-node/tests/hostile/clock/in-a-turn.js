@@ -1,4 +1,4 @@
-// Every clock there is, before and after some work.
+// Reads every clock before and after some work.
 // expect: answer held
 // limits: cpu_ms=5000
 export default {

@@ -1,4 +1,5 @@
-// More work at once than a Worker may have waiting: what is over that is refused, and says so.
+// Starts more operations at once than a Worker may have queued: those above the limit are refused
+// with an error.
 // expect: answer held
 // limits: cpu_ms=2000 wall_ms=10000
 const { subtle } = crypto;

@@ -1,4 +1,4 @@
-// Makes keys and lets go of them, far more than there is memory for at once.
+// Creates and drops far more keys than memory can hold at once.
 // expect: answer held
 // limits: cpu_ms=10000 memory_mib=16 wall_ms=30000
 const { subtle } = crypto;

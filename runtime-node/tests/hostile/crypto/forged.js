@@ -1,4 +1,4 @@
-// Keys that are not keys, and keys whose shown parts are changed.
+// Passes objects that are not keys, and keys whose visible properties were changed.
 // expect: answer held
 const { subtle } = crypto;
 const gcm = { name: 'AES-GCM', iv: new Uint8Array(12) };
@@ -22,7 +22,7 @@ export default {
         }
       }
     }
-    // What they show is theirs to change, and changes nothing.
+    // A Worker may change the visible properties; that has no effect.
     key.usages.push('decrypt', 'wrapKey');
     key.algorithm.name = 'AES-KW';
     Object.defineProperty(key, 'extractable', { value: true });

@@ -1,4 +1,5 @@
-// Members of algorithms and of JSON Web Keys that detach the buffers, begin other operations, lie, or throw.
+// Uses members of algorithms and of JSON Web Keys that detach buffers, start other operations, lie,
+// or throw.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

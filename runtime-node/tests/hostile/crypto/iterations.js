@@ -1,4 +1,4 @@
-// Wants passwords hashed so often that it would take hours; each is refused before it begins.
+// Requests password hashes with iterations that would take hours; each is refused before it starts.
 // expect: answer held
 const { subtle } = crypto;
 export default {

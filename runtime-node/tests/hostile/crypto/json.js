@@ -1,4 +1,4 @@
-// Has a key wrapped as JSON, with prototypes that would change what is written and read.
+// Wraps a key as JSON under prototypes that would change what is written and read.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

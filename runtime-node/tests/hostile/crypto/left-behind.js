@@ -1,4 +1,4 @@
-// Answers, and leaves behind work that nobody waits for: its end is the end of the work.
+// Answers while operations are in flight: they end with the invocation.
 // expect: answer held
 // requests: 20
 // limits: cpu_ms=2000

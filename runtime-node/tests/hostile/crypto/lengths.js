@@ -1,4 +1,4 @@
-// Asks for as much as can be asked for.
+// Requests the largest lengths of everything.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

@@ -1,4 +1,4 @@
-// A flood of passwords to hash, each of which alone would be granted.
+// Requests a flood of password hashes, each of which would be granted alone.
 // expect: cpu_limit_exceeded
 // limits: wall_ms=20000
 // requests: 3

@@ -1,4 +1,4 @@
-// A flood of the largest keys that are generated.
+// Generates a flood of the largest keys.
 // expect: cpu_limit_exceeded
 // limits: wall_ms=20000
 // requests: 2

@@ -1,4 +1,4 @@
-// Usages that have no end.
+// Passes endless lists of usages.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

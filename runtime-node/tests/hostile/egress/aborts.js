@@ -1,4 +1,4 @@
-// Gives up what it has just begun, again and again, and all of it at once.
+// Aborts what it has just started, repeatedly and all at once.
 // expect: answer given up
 // limits: cpu_ms=2000
 export default {

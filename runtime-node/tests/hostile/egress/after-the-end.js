@@ -1,4 +1,4 @@
-// Keeps what belongs to one invocation and uses it in the next.
+// Keeps objects of one invocation and uses them in the next.
 // expect: answer first or answer ended
 // requests: 3
 let kept;

@@ -1,4 +1,4 @@
-// Sends a stream without end to where nobody is.
+// Sends an endless stream to an address where nothing listens.
 // expect: answer refused
 // limits: cpu_ms=200
 export default {

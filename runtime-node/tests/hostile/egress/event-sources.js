@@ -1,4 +1,4 @@
-// Opens as many event sources as it can, each of which would connect again for ever.
+// Opens as many event sources as it can, each of which reconnects for ever.
 // expect: answer closed
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Begins a hundred thousand fetches and waits for none.
+// Starts a hundred thousand fetches and awaits none.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer begun
 // limits: cpu_ms=200
 export default {

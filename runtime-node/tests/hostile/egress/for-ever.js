@@ -1,4 +1,4 @@
-// Fetches again whenever it has failed, though it has long had all that it may.
+// Fetches again after every failure, long after it has reached its limit.
 // expect: cpu_limit_exceeded or wall_limit_exceeded
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// Asks for what is inside, in every spelling.
+// Requests internal addresses in every spelling.
 // expect: answer refused
 // limits: cpu_ms=500
 export default {

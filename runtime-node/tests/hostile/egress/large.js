@@ -1,4 +1,4 @@
-// Hands native code the largest URL, method, headers and body that it can make.
+// Passes the largest URL, method, headers and body that it can create to native code.
 // expect: answer refused or memory_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=128
 // beyond: 100

@@ -1,4 +1,4 @@
-// Gets hold of the lists that a request's headers and a response's head are kept in, and puts other things there.
+// Obtains the lists that hold a request's headers and a response's head, and changes them.
 // expect: answer alive
 // limits: cpu_ms=500
 const stolen = { __proto__: null };

@@ -1,4 +1,4 @@
-// Makes JSON of a large array within another, for which V8 makes all of its elements' names at once.
+// Converts a large array within another to JSON; V8 creates the names of all its elements at once.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60000

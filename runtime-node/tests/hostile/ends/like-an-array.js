@@ -1,4 +1,5 @@
-// Makes an array of numbers of what is like an array, of each place of which V8 keeps a handle until it is done.
+// Creates a typed array from an array-like object; V8 keeps a handle for each element until the
+// end.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60000

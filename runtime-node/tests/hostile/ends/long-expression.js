@@ -1,4 +1,4 @@
-// Has V8 parse an expression of which what it makes is a hundred times as large.
+// Makes V8 parse an expression whose tree is a hundred times as large.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60000

@@ -1,4 +1,5 @@
-// Reads several of the longest strings in one turn, and keeps them. V8 lets each pass that is the first since it collected.
+// Reads several of the longest strings in one turn and keeps them. V8 grants each that is the first
+// since a collection.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=128
 // beyond: 60000

@@ -1,4 +1,4 @@
-// Objects that have getters where their lengths are looked for.
+// Passes objects whose lengths are getters.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Has stacks written by a source map without end.
+// Formats stacks by an endless source map.
 // expect: cpu_limit_exceeded
 export default {
   fetch() {

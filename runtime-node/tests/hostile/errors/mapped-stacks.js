@@ -1,4 +1,4 @@
-// Has stacks written by a source map of things that are none, and by functions of its own.
+// Formats stacks by values that are not source maps, and by functions of its own.
 // expect: answer held
 // limits: cpu_ms=2000
 const { prepareStackTrace } = Error;

@@ -1,4 +1,4 @@
-// A stack that takes for ever to write, asked for while it is logged.
+// Logs an error whose stack takes for ever to format.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

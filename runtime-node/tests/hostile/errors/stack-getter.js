@@ -1,4 +1,4 @@
-// Errors whose stack is a getter that runs when it is logged.
+// Logs errors whose stack is a getter.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

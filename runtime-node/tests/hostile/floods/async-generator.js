@@ -1,4 +1,4 @@
-// An async generator without end.
+// Iterates over an endless async generator.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

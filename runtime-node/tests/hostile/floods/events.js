@@ -1,4 +1,4 @@
-// Listeners added while the event is delivered.
+// Adds listeners while the event is delivered.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// A registry whose callback never returns.
+// Registers a finalizer that never returns.
 // expect: answer registered or cpu_limit_exceeded
 // requests: 5
 const registry = new FinalizationRegistry(() => {

@@ -1,4 +1,4 @@
-// A registry whose callbacks keep a shard at work when nobody asks for anything.
+// Registers finalizers that keep a shard busy while it has no requests.
 // expect: answer registered
 // requests: 3
 // limits: cpu_ms=100 memory_mib=32

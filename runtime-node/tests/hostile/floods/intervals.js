@@ -1,4 +1,4 @@
-// As many intervals as there may be, each as short as can be.
+// Starts as many intervals as possible, each as short as possible.
 // expect: cpu_limit_exceeded
 // at once: 3
 export default {

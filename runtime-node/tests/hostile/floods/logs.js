@@ -1,4 +1,4 @@
-// Logs more than anybody reads.
+// Logs far more than its budget.
 // expect: answer said
 // limits: cpu_ms=5000
 // lines: 70

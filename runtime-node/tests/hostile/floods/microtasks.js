@@ -1,4 +1,4 @@
-// Microtasks that beget microtasks.
+// Queues microtasks that queue microtasks.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

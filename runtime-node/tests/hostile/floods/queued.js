@@ -1,4 +1,4 @@
-// The same through queueMicrotask, twice as many each time.
+// Queues microtasks by queueMicrotask, twice as many each time.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 export default {
   async fetch(request, env, ctx) {

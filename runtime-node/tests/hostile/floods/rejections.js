@@ -1,4 +1,4 @@
-// Rejections that nobody handles.
+// Creates rejections without handlers.
 // expect: cpu_limit_exceeded
 // lines: 70
 export default {

@@ -1,4 +1,4 @@
-// A thenable that resolves again and again, with itself and others.
+// Resolves a thenable again and again, with itself and others.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Timers that beget timers.
+// Starts timers that start timers.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 export default {
   async fetch(request, env, ctx) {

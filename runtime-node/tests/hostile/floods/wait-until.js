@@ -1,4 +1,4 @@
-// Keeps itself alive a million times over, and for ever.
+// Extends its invocation a million times, and for ever.
 // expect: answer kept
 // limits: cpu_ms=1000 wall_ms=100
 // logs: wall_limit_exceeded

@@ -1,4 +1,4 @@
-// Makes arrays of numbers of what has no end.
+// Creates typed arrays from endless values.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

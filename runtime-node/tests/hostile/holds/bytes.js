@@ -1,4 +1,4 @@
-// Decodes as many bytes as there may be.
+// Decodes as many bytes as a buffer can hold.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

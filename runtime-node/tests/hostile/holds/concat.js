@@ -1,4 +1,4 @@
-// Appends what says that it has many places.
+// Concatenates an object that claims a huge length.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 100

@@ -1,4 +1,4 @@
-// Looks in an array for a text, of which all elements have the beginning.
+// Searches an array for a string whose prefix all elements share.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

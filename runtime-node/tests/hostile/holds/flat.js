@@ -1,4 +1,4 @@
-// Flattens what is within itself, thirty times over.
+// Flattens an array that contains itself, thirty levels deep.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Reads a body of ten million lists as JSON.
+// Parses a body of ten million arrays as JSON.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Names locales at length.
+// Passes very long locale names.
 // expect: answer refused
 // limits: memory_mib=128 cpu_ms=100
 // beyond: 60

@@ -1,4 +1,4 @@
-// Has combining marks put in order.
+// Normalizes long sequences of combining marks in the wrong order.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Compiles a pattern of thirty thousand named groups, which V8 may find too large, and matches it.
+// Compiles and matches a pattern of thirty thousand named groups, which V8 may refuse as too large.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 export default {

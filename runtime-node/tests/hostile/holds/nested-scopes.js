@@ -1,4 +1,4 @@
-// Evaluates eight hundred scopes within each other: blocks, and functions each with an eval that could declare anything.
+// Evaluates eight hundred nested scopes: blocks, and functions with a direct eval.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 // requests: 2

@@ -1,4 +1,4 @@
-// Reads long integers of every base.
+// Parses long integers in every base.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60

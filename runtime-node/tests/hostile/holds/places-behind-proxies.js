@@ -1,4 +1,4 @@
-// Lists the places of a long array behind proxies without a trap.
+// Lists the elements of a long array behind proxies without traps.
 // expect: answer refused
 // limits: memory_mib=128
 export default {

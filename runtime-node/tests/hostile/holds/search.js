@@ -1,4 +1,4 @@
-// Searches for what is almost there at every place.
+// Searches long strings for a string that almost matches at every position.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Reads a time of a million brackets.
+// Parses a date of a million brackets.
 // expect: answer refused
 // limits: memory_mib=128
 // beyond: 30

@@ -1,4 +1,5 @@
-// Getters, proxies and conversions that throw, loop back and change what they are asked for, for every call.
+// Passes getters, proxies and conversions that throw, recurse and change their objects, to every
+// function.
 // expect: answer held
 // limits: cpu_ms=5000 memory_mib=64 wall_ms=5000
 export default {

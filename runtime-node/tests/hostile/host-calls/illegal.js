@@ -1,4 +1,4 @@
-// Calls every method of the platform on what it is not made for.
+// Calls every method of the platform on receivers of other types.
 // expect: answer held
 // limits: cpu_ms=5000
 export default {

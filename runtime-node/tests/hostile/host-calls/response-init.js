@@ -1,4 +1,4 @@
-// A response whose parts are asked for in an order, and change as they are asked.
+// Creates a response whose init changes while its members are read in order.
 // expect: answer first
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Throws what nobody can look at.
+// Throws values that cannot be inspected.
 // expect: worker_exception
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Timers with delays that are no numbers, and callbacks that are no functions.
+// Starts timers with delays that are not numbers and callbacks that are not functions.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

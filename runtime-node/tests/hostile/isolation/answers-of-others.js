@@ -1,4 +1,4 @@
-// Answers with the response of another invocation, twice, and with a promise that it settles.
+// Answers with another invocation's response, twice, and with a promise that the other settles.
 // expect: answer mine or answer theirs or worker_exception
 // at once: 6
 let waiting = null;

@@ -1,4 +1,4 @@
-// Looks for the machine that it runs on.
+// Looks for properties of its machine.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

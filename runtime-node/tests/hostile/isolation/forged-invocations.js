@@ -1,4 +1,4 @@
-// Asks for the requests, bodies and answers of others by everything an invocation is known by.
+// Requests the requests, bodies and responses of others by every identifier of an invocation.
 // expect: answer held
 // at once: 10
 // requests: 2

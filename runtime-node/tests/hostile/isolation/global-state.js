@@ -1,4 +1,4 @@
-// Leaves marks wherever an isolate could share something with another: that of the next revision, which looks.
+// Leaves traces wherever isolates could share state; the next revision looks for them.
 // expect: answer clean
 // requests: 4
 const marks = [globalThis, Object, Object.prototype, Array.prototype, Response, console, Intl, JSON, Symbol, Function.prototype];

@@ -1,4 +1,4 @@
-// Promises, timers and listeners of one invocation that go on in another.
+// Continues promises, timers and listeners of one invocation in another.
 // expect: answer held
 // requests: 10
 // lines: 200

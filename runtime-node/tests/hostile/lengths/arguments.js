@@ -1,4 +1,4 @@
-// Calls with as many arguments as it likes.
+// Calls functions with huge numbers of arguments.
 // expect: answer held
 // limits: cpu_ms=5000
 export default {

@@ -1,4 +1,4 @@
-// Goes through what says that it has 2⁵³ − 1 places, by every function that goes through places.
+// Passes an object that claims 2⁵³ − 1 elements to every function that iterates over elements.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// As many places as are gone through at all: every step must be one at which it can be stopped.
+// Iterates over the largest possible number of elements: each step must be interruptible.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Waits for four thousand million holes.
+// Awaits four thousand million array holes.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

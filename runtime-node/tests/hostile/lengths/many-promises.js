@@ -1,4 +1,4 @@
-// Waits for all of what never comes to an end.
+// Awaits an endless list of promises.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

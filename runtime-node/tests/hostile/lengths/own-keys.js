@@ -1,4 +1,4 @@
-// A proxy with as many keys as it likes.
+// Uses a proxy with a huge number of keys.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // beyond: 150
 export default {

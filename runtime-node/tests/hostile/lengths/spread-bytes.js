@@ -1,4 +1,5 @@
-// Spreads typed arrays and long strings into lists and calls, and gathers them in rest parameters.
+// Spreads typed arrays and long strings into arrays and calls, and collects them in rest
+// parameters.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // limits: memory_mib=64
 // requests: 6

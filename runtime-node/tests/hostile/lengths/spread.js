@@ -1,4 +1,4 @@
-// Spreads holes into a list, a call and a set.
+// Spreads array holes into an array, a call and a set.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// What is guarded still does what it did.
+// Checks that guarded array functions return the same results as before.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

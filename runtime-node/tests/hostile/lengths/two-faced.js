@@ -1,4 +1,4 @@
-// A proxy that says it has one place, and then many.
+// Uses a proxy that claims one element first, and many later.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

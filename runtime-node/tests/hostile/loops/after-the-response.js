@@ -1,4 +1,4 @@
-// Answers, and goes on.
+// Answers and continues to loop.
 // expect: answer early
 // logs: cpu_limit_exceeded
 // requests: 2

@@ -1,4 +1,4 @@
-// A loop that V8 compiles as it compiles WebAssembly.
+// Runs an asm.js loop, which V8 compiles like WebAssembly.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

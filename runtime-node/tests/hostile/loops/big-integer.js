@@ -1,4 +1,4 @@
-// Arithmetic that is longer than the limit.
+// Computes with integers that take longer than the limit.
 // expect: cpu_limit_exceeded or worker_exception
 // limits: cpu_ms=100 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Generators that hand on to each other.
+// Delegates between generators for ever.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

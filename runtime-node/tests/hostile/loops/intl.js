@@ -1,4 +1,4 @@
-// Formats numbers and words of a length that nobody reads.
+// Formats huge numbers and long words.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// JSON in both directions, with functions that take their time.
+// Parses and formats JSON with slow callbacks.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

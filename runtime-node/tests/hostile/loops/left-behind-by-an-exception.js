@@ -1,4 +1,4 @@
-// Throws, and leaves loops behind.
+// Throws and leaves loops behind.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// What is stopped has left a loop in the queue of microtasks, where nothing would stop it any more.
+// Is stopped while a loop is in the microtask queue, where no limit would apply any more.
 // expect: cpu_limit_exceeded
 // requests: 3
 export default {

@@ -1,4 +1,4 @@
-// Iterates over a Map and a Set to which each step adds.
+// Iterates over a Map and a Set that grow with each step.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

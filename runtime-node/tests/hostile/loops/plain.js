@@ -1,4 +1,4 @@
-// The oldest of them all.
+// Loops for ever.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

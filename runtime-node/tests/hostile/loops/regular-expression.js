@@ -1,4 +1,4 @@
-// Backtracking without end, forwards, backwards and case-insensitively.
+// Backtracks without end: forwards, backwards and case-insensitively.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Takes its time to start, again and again, and ends each time.
+// Starts slowly, again and again.
 // expect: cpu_limit_exceeded
 // limits: startup_ms=400
 // requests: 3

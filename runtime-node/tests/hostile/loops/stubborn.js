@@ -1,4 +1,4 @@
-// Catches and outlives what it can.
+// Catches and survives as many terminations as possible.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Calendar arithmetic at the ends of time.
+// Computes with dates at the limits of calendars.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

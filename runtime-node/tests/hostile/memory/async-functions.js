@@ -1,4 +1,4 @@
-// Async functions that never come back.
+// Calls async functions that never complete.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Array buffers, by every way there is to make one.
+// Creates array buffers in every possible way.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

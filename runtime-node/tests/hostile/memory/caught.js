@@ -1,4 +1,4 @@
-// Catches whatever can be caught while it fills the heap.
+// Catches every exception while it fills the heap.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

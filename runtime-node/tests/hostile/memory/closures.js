@@ -1,4 +1,4 @@
-// Closures, symbols, and a registry of them.
+// Keeps closures, and symbols in the global registry.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

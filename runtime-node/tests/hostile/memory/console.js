@@ -1,4 +1,4 @@
-// Labels of the console's counts and times.
+// Keeps labels of console.count and console.time.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Decoders in the middle of a stream, which native code keeps.
+// Keeps decoders of unfinished streams, which native code holds.
 // expect: worker_exception
 // logs: too many streams
 export default {

@@ -1,4 +1,4 @@
-// Keeps a chain of ephemerons, each of which keeps the next alive, and has the collector follow it again and again.
+// Keeps a chain of ephemerons and makes the collector follow it repeatedly.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128 cpu_ms=400
 // requests: 3

@@ -1,4 +1,4 @@
-// Errors with stacks as long as they go.
+// Keeps errors with the longest stacks.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

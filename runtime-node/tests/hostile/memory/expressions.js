@@ -1,4 +1,4 @@
-// Regular expressions and functions, each compiled.
+// Compiles and keeps regular expressions and functions.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

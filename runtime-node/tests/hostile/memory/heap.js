@@ -1,4 +1,4 @@
-// Objects.
+// Fills the heap with objects.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Names of properties, which V8 keeps one of each.
+// Creates property names, which V8 internalizes.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// A tree from a text.
+// Parses JSON into a large tree.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

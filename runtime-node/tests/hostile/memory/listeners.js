@@ -1,4 +1,4 @@
-// Listeners, for a million events.
+// Adds listeners for a million event types.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

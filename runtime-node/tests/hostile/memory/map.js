@@ -1,4 +1,4 @@
-// A Map and a Set as large as they go.
+// Fills a Map and a Set.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

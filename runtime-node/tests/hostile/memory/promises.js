@@ -1,4 +1,4 @@
-// Promises that wait for each other.
+// Creates promises that await each other.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

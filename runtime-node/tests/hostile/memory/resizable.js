@@ -1,4 +1,4 @@
-// A buffer that says it will grow.
+// Creates resizable buffers with a huge maximum.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Strings of many sizes, each of them read.
+// Creates and reads strings of many sizes.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

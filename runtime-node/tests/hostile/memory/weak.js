@@ -1,4 +1,4 @@
-// Weak references and maps, which are not.
+// Fills weak references and weak maps whose targets stay alive.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

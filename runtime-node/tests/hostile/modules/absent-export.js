@@ -1,4 +1,4 @@
-// Imports from a module what it does not have, in a circle.
+// Imports exports that do not exist, in a cycle.
 // expect: start worker_start_failed
 import { nothing } from './b.js';
 export default { fetch: () => new Response(nothing) };

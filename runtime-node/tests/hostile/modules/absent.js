@@ -1,4 +1,4 @@
-// Imports what is not there.
+// Imports modules that do not exist.
 // expect: start worker_start_failed
 // logs: nowhere.js
 import './nowhere.js';

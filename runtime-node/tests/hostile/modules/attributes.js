@@ -1,4 +1,4 @@
-// Import attributes that are not what they should be, and code that runs while they are read.
+// Passes malformed import attributes, and attributes whose getters run code.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {
@@ -12,7 +12,7 @@ export default {
     ];
     const tried = await Promise.allSettled(options.map((option) => import('./a.json', option)));
     if (tried.some(({ status }) => status !== 'rejected')) return new Response('imported');
-    // What is read may import as well.
+    // A getter may import as well.
     const within = { get type() { import('./a.json').catch(() => {}); return 'json'; } };
     const same = [await import('./a.json', { with: within }), await import('./a.json', {}), await import('./a.json', { with: {} })];
     return new Response(new Set(same).size === 1 ? 'held' : 'different');

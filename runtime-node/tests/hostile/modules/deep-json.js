@@ -1,4 +1,4 @@
-// JSON of half a million levels.
+// Imports JSON with half a million levels.
 // expect: answer held or start worker_start_failed or start memory_limit_exceeded
 // limits: startup_ms=4000 memory_mib=64 cpu_ms=1000
 // beyond: 100

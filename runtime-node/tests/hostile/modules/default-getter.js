@@ -1,4 +1,4 @@
-// A default export whose parts are getters, which change: each is asked once.
+// Exports an object with changing getters: each is read once.
 // expect: answer x
 let asked = 0;
 export default new Proxy({}, {

@@ -1,4 +1,4 @@
-// Three hundred modules of each kind, each imported again and again.
+// Imports three hundred modules of each kind repeatedly.
 // expect: answer held
 // limits: cpu_ms=4000
 // many: 300

@@ -1,4 +1,4 @@
-// The same, with a timer that keeps it going.
+// Awaits at the top level a promise that never settles, with a timer.
 // expect: start wall_limit_exceeded
 // limits: wall_ms=100
 setInterval(() => {}, 1);

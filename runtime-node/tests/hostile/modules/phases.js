@@ -1,4 +1,4 @@
-// Imports in phases that there are none of, and with attributes.
+// Imports in phases that do not exist, and with attributes.
 // expect: start worker_start_failed
 import defer * as b from './b.js';
 import source c from './b.js';

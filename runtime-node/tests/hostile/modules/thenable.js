@@ -1,4 +1,4 @@
-// A module that is a promise of itself.
+// Exports a then function, so that the namespace is a thenable.
 // expect: answer 1
 export function then(resolve) {
   resolve(1);

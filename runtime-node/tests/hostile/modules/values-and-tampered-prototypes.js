@@ -1,4 +1,4 @@
-// Everything that the making of a value might go through is the Worker's own.
+// Replaces every built-in function that the creation of a value module might call.
 // expect: answer held
 const stolen = [];
 const take = (what) => stolen.push(what);

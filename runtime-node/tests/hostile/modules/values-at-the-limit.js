@@ -1,4 +1,4 @@
-// Goes over its limit in a module, and has values evaluated after it.
+// Exceeds its CPU limit in a module, and imports values afterwards.
 // expect: start cpu_limit_exceeded
 // limits: startup_ms=100
 // many: 100

@@ -1,4 +1,4 @@
-// Modules in a circle that import the same values in every form, before and after they are there.
+// Imports the same values in every form from modules in a cycle, before and after they exist.
 // expect: answer [1] true 3 5 true
 import { b, early } from './b.js';
 import json from './a.json';

@@ -1,4 +1,4 @@
-// Lists what many groups have captured in each of many matches.
+// Collects many capture groups of many matches.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=64
 // requests: 2

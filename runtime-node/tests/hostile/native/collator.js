@@ -1,4 +1,4 @@
-// Compares long texts in the manner of a country.
+// Compares long strings by a locale's rules.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 export default {

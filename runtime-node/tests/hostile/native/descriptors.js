@@ -1,4 +1,4 @@
-// Describes each place of a long array.
+// Returns the property descriptors of a long array.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Encodes a long text for an address.
+// Encodes a long string for a URL.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

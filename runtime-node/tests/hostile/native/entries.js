@@ -1,4 +1,4 @@
-// Lists the places of a long array, and makes an object of what there is.
+// Lists the entries of a long array, and creates an object of them.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // beyond: 30
 // limits: memory_mib=128

@@ -1,4 +1,4 @@
-// Asks expressions for every match in a text of the longest kind, behind the back of strings.
+// Calls regular expressions directly for every match in the longest string.
 // expect: answer refused
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Makes an object of endless entries.
+// Creates an object from endless entries.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

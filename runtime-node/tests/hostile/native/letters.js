@@ -1,4 +1,4 @@
-// Changes the letters of a long text.
+// Changes the case of a long string.
 // expect: answer refused
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Lists of keys for JSON that have more places than can be gone over, or say so late.
+// Passes JSON.stringify a list of keys that is too long, or claims its length late.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

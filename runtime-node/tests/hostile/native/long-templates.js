@@ -1,4 +1,4 @@
-// Templates that are longer than is looked through at once, where there is one match.
+// Replaces one match by a template that is longer than is examined at once.
 // expect: answer held
 // limits: cpu_ms=5000 memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Asks expressions for every match in as long a text as is searched.
+// Finds every match in the longest string that is searched.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

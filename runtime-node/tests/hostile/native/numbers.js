@@ -1,4 +1,4 @@
-// Lists and writes out the places of a long array of numbers, which costs nothing to make.
+// Lists and formats the elements of a long typed array.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

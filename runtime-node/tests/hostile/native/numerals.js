@@ -1,4 +1,4 @@
-// Reads long numerals.
+// Parses long numerals.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Parses lists in lists, a million deep.
+// Parses a million nested arrays.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

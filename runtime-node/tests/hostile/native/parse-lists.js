@@ -1,4 +1,4 @@
-// Parses five million lists.
+// Parses five million arrays.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Goes through long arrays with functions that V8 has made itself.
+// Passes native functions to methods that iterate over long arrays.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 // requests: 4

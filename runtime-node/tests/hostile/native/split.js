@@ -1,4 +1,4 @@
-// Cuts a long text into characters.
+// Splits a long string into characters.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // beyond: 30
 // limits: memory_mib=128

@@ -1,4 +1,4 @@
-// A template means at length what it means in short.
+// Checks that a long template has the same result as a short one.
 // expect: answer held
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=256
 export default {

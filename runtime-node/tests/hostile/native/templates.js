@@ -1,4 +1,4 @@
-// Templates of many parts for many matches, or very many for one: V8 ends the process when it lists them all.
+// Replaces many matches by templates of many parts: V8 ends the process when it lists them all.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // requests: 12
 const text = 'a'.repeat(2 ** 18);

@@ -1,4 +1,4 @@
-// Writes out long lists in the manner of a country.
+// Formats long lists by a locale's rules.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Sets that are compared item by item, which goes by the square.
+// Compares Sets item by item, in quadratic time.
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 import { isDeepStrictEqual } from 'node:util';

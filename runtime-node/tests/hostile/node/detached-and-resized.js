@@ -1,4 +1,4 @@
-// Pulls the memory away from under a Buffer's methods, from within the conversions that they ask for.
+// Detaches and resizes a Buffer's memory within conversions that its methods perform.
 // expect: answer nothing
 // flags: nodejs_compat
 export default {

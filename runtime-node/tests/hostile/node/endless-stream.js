@@ -1,4 +1,4 @@
-// A stream that never ends, into one that never has enough: it goes on in microtasks alone.
+// Pipes an endless stream into an endless sink, in microtasks alone.
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 import { Readable, Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-// The same, forgotten at once: what they took must come back.
+// Creates and drops hashers: their memory must be freed.
 // expect: answer 20000
 // flags: nodejs_compat
 // limits: cpu_ms=5000 memory_mib=24

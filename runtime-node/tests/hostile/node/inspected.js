@@ -1,4 +1,4 @@
-// Objects that show themselves for ever, in each other.
+// Inspects objects whose inspection never ends.
 // expect: worker_exception or cpu_limit_exceeded
 // flags: nodejs_compat
 import { inspect } from 'node:util';

@@ -1,4 +1,4 @@
-// Hashes sixteen megabytes again and again: each step must end where the limit is.
+// Hashes sixteen megabytes repeatedly: each step must end at the limit.
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=50 memory_mib=64

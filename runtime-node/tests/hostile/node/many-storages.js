@@ -1,4 +1,4 @@
-// A hundred thousand storages, each of which holds something: a list that every change goes through.
+// Creates a hundred thousand AsyncLocalStorages, each with a value.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // flags: nodejs_compat
 import { AsyncLocalStorage } from 'node:async_hooks';

@@ -1,4 +1,4 @@
-// A module of the Worker's own goes before one of Node.js of the same name.
+// Checks that a Worker's own module takes precedence over a module of Node.js of the same name.
 // expect: answer own string
 // flags: nodejs_compat
 import { mine } from 'buffer';

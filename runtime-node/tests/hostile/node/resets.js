@@ -1,4 +1,4 @@
-// Each invocation has modules of its own where the Worker resets.
+// Checks that each invocation has modules of its own if the Worker resets.
 // expect: answer 1 true
 // flags: nodejs_compat
 // state: Reset

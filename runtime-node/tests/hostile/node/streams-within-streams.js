@@ -1,4 +1,4 @@
-// Ten thousand streams, each of which passes on what the one before it gives, and all of which end at once.
+// Creates a chain of ten thousand streams that all end at once.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer passed on
 // flags: nodejs_compat
 // limits: cpu_ms=2000

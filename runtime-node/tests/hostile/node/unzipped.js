@@ -1,4 +1,4 @@
-// What becomes far more than it was, all at once.
+// Decompresses a small input to a huge output in one call.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or answer refused
 // flags: nodejs_compat
 // limits: cpu_ms=2000 memory_mib=24

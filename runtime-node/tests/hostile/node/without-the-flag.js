@@ -1,4 +1,4 @@
-// Without the flag there is nothing of it, not even by import().
+// Checks that modules of Node.js do not exist without the flag, not even for import().
 // expect: answer TypeError true undefined undefined undefined
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// Clones what has another part each time that it is asked.
+// Clones an object that has another property each time it is read.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Clones a list that its own getters make longer, shorter, and something else.
+// Clones an array whose getters make it longer, shorter, and another object.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

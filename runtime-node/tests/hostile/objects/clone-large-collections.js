@@ -1,4 +1,4 @@
-// Clones a Map and a Set of many, whose contents V8 goes through by itself.
+// Clones a large Map and a large Set, which V8 iterates over in one step.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 startup_ms=20000 memory_mib=256
 const map = new Map(), set = new Set();

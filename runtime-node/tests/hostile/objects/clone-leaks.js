@@ -1,4 +1,4 @@
-// Clones under setters for numbers and names on the prototypes, which get hold of what is stored through them.
+// Clones under setters for indices and names on the prototypes, which intercept what is stored.
 // expect: answer held
 const leaked = [];
 const { defineProperty } = Reflect;

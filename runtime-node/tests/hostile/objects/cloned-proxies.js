@@ -1,4 +1,4 @@
-// Clones proxies of every kind, and what has one for a prototype; no trap is to run but those of getting.
+// Clones proxies of every kind and objects whose prototype is one; only traps of [[Get]] may run.
 // expect: answer held
 const traps = new Proxy({}, { get: (_, name) => () => { throw new Error(`the trap ${name} has run`); } });
 export default {

@@ -1,4 +1,4 @@
-// A form of many fields from a body that is small, and a long one that must be unescaped.
+// Parses a small form of many fields, and a long one that must be unescaped.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 startup_ms=10000 memory_mib=256
 const body = new Uint8Array(2_000_000).fill(38);

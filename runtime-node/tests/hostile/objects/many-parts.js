@@ -1,4 +1,4 @@
-// Blobs of many small parts, over and over.
+// Creates Blobs of many small parts repeatedly.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

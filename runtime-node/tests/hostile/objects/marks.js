@@ -1,4 +1,4 @@
-// Marks and measures without end, sorted as often.
+// Creates performance marks and measures without end, each of which is sorted.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// A body that is all but boundaries.
+// Parses a body that is almost a boundary everywhere.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 startup_ms=10000 memory_mib=256
 const boundary = 'x'.repeat(60);

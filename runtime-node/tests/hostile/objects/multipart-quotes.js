@@ -1,4 +1,4 @@
-// Headers of a part that an expression could go over again and again.
+// Parses headers of a part that a regular expression would scan repeatedly.
 // expect: answer held
 // limits: cpu_ms=200
 export default {

@@ -1,4 +1,4 @@
-// Text and lists of names that could be gone through again for each of them.
+// Passes texts and lists that could be scanned again for each name.
 // expect: answer held
 // limits: cpu_ms=400
 export default {

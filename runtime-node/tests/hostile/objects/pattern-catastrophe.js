@@ -1,4 +1,4 @@
-// A pattern whose expression goes over its input again and again.
+// Matches a pattern whose expression backtracks catastrophically.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Patterns whose protocol, which is matched outside of V8, is as costly as can be.
+// Creates patterns whose protocol, which is matched outside of V8, is as costly as possible.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

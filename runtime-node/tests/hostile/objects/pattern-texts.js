@@ -1,4 +1,4 @@
-// Texts of patterns as long as may be, of many parts, and such as a parser does not expect.
+// Creates patterns from long texts, from many parts, and from malformed ones.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// The same after the answer, when nothing keeps the invocation.
+// Sends messages for ever after the response, when nothing keeps the invocation alive.
 // expect: answer early
 // requests: 3
 export default {

@@ -1,4 +1,4 @@
-// Two ports that send each other a message for ever.
+// Sends a message back and forth between two ports for ever.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 wall_ms=10000
 export default {

@@ -1,4 +1,4 @@
-// More messages at once than an invocation may have under way.
+// Posts more messages at once than an invocation may have in flight.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {

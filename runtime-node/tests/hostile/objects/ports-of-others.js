@@ -1,4 +1,5 @@
-// A port that is kept from one request to the next, and a message that was under way when its sender ended.
+// Keeps a port from one request to the next, and a message that was in flight when its sender
+// ended.
 // expect: answer held
 // requests: 4
 const { port1, port2 } = new MessageChannel();
@@ -12,7 +13,7 @@ export default {
   async fetch(request, env, ctx) {
     number++;
     if (number % 2 === 1) {
-      // It may or may not arrive: nobody waits for it.
+      // It may or may not arrive: nothing waits for it.
       port1.postMessage({ number });
       return new Response('held');
     }

@@ -1,4 +1,4 @@
-// A port to which nobody will ever send anything keeps nobody waiting.
+// Checks that a port that never receives a message keeps no invocation alive.
 // expect: no_response
 export default {
   async fetch(request, env, ctx) {

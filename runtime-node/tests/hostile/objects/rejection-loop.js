@@ -1,4 +1,4 @@
-// A handler of rejections that does not end: its turn is the one that rejected.
+// Loops in a handler of rejections, within the turn that rejected.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

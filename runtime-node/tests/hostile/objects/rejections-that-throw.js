@@ -1,4 +1,4 @@
-// Handlers of rejections and of errors that throw, reject and report in turn.
+// Throws, rejects and reports within handlers of rejections and errors.
 // expect: answer held
 // limits: cpu_ms=5000 wall_ms=10000
 // lines: 400

@@ -1,4 +1,4 @@
-// Signals of signals of signals, of one that lives on from request to request.
+// Derives signals of signals from one that lives across requests.
 // expect: answer held
 // limits: cpu_ms=5000 wall_ms=10000 memory_mib=24
 // requests: 4

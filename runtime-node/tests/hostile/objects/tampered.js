@@ -1,4 +1,4 @@
-// Takes away what the standards' own code might use, and uses them.
+// Replaces whatever the interfaces' own code might use, and uses the interfaces.
 // expect: answer held
 const { defineProperty, ownKeys } = Reflect;
 const no = () => { throw new Error('tampered'); };

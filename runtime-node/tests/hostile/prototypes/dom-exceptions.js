@@ -1,4 +1,4 @@
-// Exceptions that are made for other classes, with prototypes that are none, throw, or are asked what they are not.
+// Creates DOMExceptions for other classes, with invalid and throwing prototypes.
 // expect: answer fine
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// A then of promises that makes something else of an import.
+// Replaces the then of promises to change the result of an import.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Iterators of the built-in kinds that loop, throw and lie.
+// Replaces built-in iterators by ones that loop, throw and lie.
 // expect: answer well
 export default {
   async fetch(request, env, ctx) {

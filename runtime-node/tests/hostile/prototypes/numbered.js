@@ -1,4 +1,5 @@
-// Setters for numbers on the prototypes of arrays and objects, which get hold of what is stored.
+// Defines setters for indices on the prototypes of arrays and objects, which intercept what is
+// stored.
 // expect: answer 3
 // body: some text
 const leaked = [];

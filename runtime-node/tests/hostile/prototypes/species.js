@@ -1,4 +1,4 @@
-// Constructors that say what they make of themselves.
+// Defines constructors by Symbol.species.
 // expect: answer well
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Puts a then on every prototype, to be asked by whatever is awaited.
+// Defines a then on every prototype, which every await would call.
 // expect: answer well
 // body: text
 export default {

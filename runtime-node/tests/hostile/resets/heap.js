@@ -1,4 +1,4 @@
-// Fills the heap from many worlds at once, each of which stays while something waits in it.
+// Fills the heap from many realms at once, each of which stays while it has work in flight.
 // expect: answer kept or memory_limit_exceeded or cpu_limit_exceeded or start memory_limit_exceeded
 // state: Reset
 // requests: 40

@@ -1,4 +1,4 @@
-// Leaves in its world what the next must not find.
+// Leaves state in its realm that the next must not find.
 // expect: answer undefined undefined undefined
 // state: Reset
 // requests: 5

@@ -1,4 +1,4 @@
-// Begins each time in a world of its own, and loops there.
+// Starts each time in a realm of its own, and loops there.
 // expect: cpu_limit_exceeded
 // state: Reset
 // requests: 3

@@ -1,4 +1,4 @@
-// A header of a mebibyte.
+// Sends a header of a mebibyte.
 // expect: worker_exception
 // logs: headers are larger
 export default {

@@ -1,4 +1,4 @@
-// Gets hold of the list behind its headers, and writes into it what no check has seen.
+// Obtains the list behind its headers, and writes unchecked values to it.
 // expect: worker_exception
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// As many cookies as fill a map.
+// Sends as many cookies as a header map can hold.
 // expect: worker_exception
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Ten thousand headers.
+// Sends ten thousand headers.
 // expect: worker_exception
 // limits: cpu_ms=2000
 // logs: headers are larger

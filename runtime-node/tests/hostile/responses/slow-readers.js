@@ -1,4 +1,4 @@
-// The same large body for many who wait.
+// Sends the same large body to many waiting clients.
 // expect: memory_limit_exceeded or answer done
 // at once: 10
 // limits: cpu_ms=2000 memory_mib=24

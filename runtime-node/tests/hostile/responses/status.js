@@ -1,4 +1,4 @@
-// Statuses that are none.
+// Sends invalid statuses.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

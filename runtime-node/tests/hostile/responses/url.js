@@ -1,4 +1,4 @@
-// Addresses of a megabyte, and of every kind of strangeness.
+// Creates responses with URLs of a megabyte, and with malformed ones.
 // expect: answer held
 // limits: cpu_ms=10000 memory_mib=64
 export default {

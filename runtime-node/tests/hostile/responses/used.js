@@ -1,4 +1,4 @@
-// Answers with what is used up, with nothing, and with the request.
+// Answers with a used response, with nothing, and with the request.
 // expect: worker_exception
 // requests: 7
 export default {

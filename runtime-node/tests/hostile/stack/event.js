@@ -1,4 +1,4 @@
-// An event whose listener sends it on.
+// Dispatches an event within its own listener.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// A regular expression nested as deep as it goes.
+// Compiles a deeply nested regular expression.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

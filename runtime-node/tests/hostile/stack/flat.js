@@ -1,4 +1,4 @@
-// Arrays in arrays, flattened and joined.
+// Flattens and joins nested arrays.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Headers whose value is headers.
+// Converts headers to the value of headers, recursively.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

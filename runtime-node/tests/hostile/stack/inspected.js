@@ -1,4 +1,4 @@
-// Logs what is nested as deep as it goes, and errors that have causes without end.
+// Logs deeply nested objects, and errors with endless chains of causes.
 // expect: answer logged
 // limits: cpu_ms=5000
 export default {

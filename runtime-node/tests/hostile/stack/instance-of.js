@@ -1,4 +1,4 @@
-// A hundred thousand functions, each bound to the next.
+// Binds a hundred thousand functions, each to the next.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// An object whose JSON is its own JSON.
+// Converts an object to JSON within its own toJSON.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Promises resolved with promises resolved with promises.
+// Resolves promises with promises with promises.
 // expect: answer 1
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Getters that get themselves through a chain of prototypes.
+// Reads getters through a chain of prototypes, recursively.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

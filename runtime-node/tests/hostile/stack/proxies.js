@@ -1,4 +1,4 @@
-// A hundred thousand proxies, one around the other.
+// Wraps a hundred thousand proxies around each other.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// A replacement that replaces.
+// Calls replace within a replacement function.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

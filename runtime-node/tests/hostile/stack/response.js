@@ -1,4 +1,4 @@
-// A response whose status is a response's.
+// Creates a response whose status is read from a response, recursively.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

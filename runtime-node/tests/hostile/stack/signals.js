@@ -1,4 +1,4 @@
-// A chain of signals.
+// Creates a long chain of signals.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// A URL whose text asks for a URL.
+// Parses a URL whose conversion to a string parses a URL.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,5 @@
-// The same, written and not read: it waits, and costs nothing while it does.
+// Writes an input that decompresses to a hundred megabytes, and does not read it: it must cost
+// nothing.
 // expect: answer waited
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// A hundred kilobytes that become a hundred megabytes, kept.
+// Decompresses a hundred kilobytes to a hundred megabytes, and keeps them.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000
 export default {

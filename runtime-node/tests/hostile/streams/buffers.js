@@ -1,4 +1,4 @@
-// Views that are let go of, moved and looked at while they are being filled.
+// Releases, transfers and reads views while they are being filled.
 // expect: answer held
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// A chain of very many transforms, built, filled and cancelled.
+// Creates, fills and cancels a long chain of transforms.
 // expect: answer cancelled or cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=500
 export default {

@@ -1,4 +1,4 @@
-// As many codecs as there can be: each is native memory.
+// Opens as many codecs as possible, each of which has native memory.
 // expect: memory_limit_exceeded or answer refused
 // limits: cpu_ms=2000
 export default {

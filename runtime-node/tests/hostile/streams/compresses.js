@@ -1,4 +1,4 @@
-// Much to compress in one chunk: between the pieces it can be stopped.
+// Compresses a large chunk: it can be stopped between pieces.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Digests that are begun and forgotten, more than there is memory for at a time.
+// Starts and drops digests of more bytes than memory can hold at once.
 // expect: answer done or memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=32
 export default {

@@ -1,4 +1,4 @@
-// A queue without end.
+// Enqueues without end.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000
 export default {

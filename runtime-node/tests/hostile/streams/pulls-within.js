@@ -1,4 +1,4 @@
-// A source that reads itself while it is pulled.
+// Reads a source within its own pull.
 // expect: cpu_limit_exceeded or answer deep
 export default {
   async fetch() {

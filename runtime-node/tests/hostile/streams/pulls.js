@@ -1,4 +1,4 @@
-// A source that is pulled without end, into a sink that takes everything.
+// Pipes an endless source into a sink that accepts everything.
 // expect: cpu_limit_exceeded
 export default {
   async fetch() {

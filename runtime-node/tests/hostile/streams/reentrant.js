@@ -1,4 +1,4 @@
-// Everything that streams call calls streams back.
+// Calls streams from everything that streams call.
 // expect: answer held
 // limits: cpu_ms=5000 wall_ms=10000
 export default {

@@ -1,4 +1,5 @@
-// Setters and getters for the names and numbers that streams keep things under, on the prototypes of all objects.
+// Defines setters and getters for the names and indices that streams use, on the prototypes of all
+// objects.
 // expect: answer abc 0
 const leaked = [];
 const { defineProperty, deleteProperty } = Reflect;

@@ -1,4 +1,4 @@
-// Constructors of promises that are not theirs, on the way of every reaction.
+// Replaces the constructors of promises that every reaction looks up.
 // expect: answer well
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// Branches of branches, of which one is read and the others keep everything.
+// Tees branches repeatedly, and reads one of them while the others buffer everything.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// A then of all promises, and of all objects, that throws, loops back and leaks what it sees.
+// Defines a then on all promises and objects that throws, recurses and leaks what it sees.
 // expect: answer abc ABC abc
 const seen = [];
 export default {
@@ -33,7 +33,7 @@ export default {
       const [one, other] = source().tee();
       const upper = source().pipeThrough(new TransformStream({ transform: (x, c) => c.enqueue(x.toUpperCase()) }));
       results = [collect(one), collect(upper), collect(other)];
-      // What is inside must not have been seen.
+      // The inner objects must not have been seen.
       for (const thing of seen) {
         if (typeof thing !== 'object' || thing === null || thing instanceof Promise) continue;
         if ('queue' in thing || 'controller' in thing || 'reader' in thing || 'stream' in thing) return new Response('leaked');

@@ -1,4 +1,4 @@
-// Everything that the passing of chunks from one stream to another could meet has been replaced.
+// Replaces everything that a transferred stream could call.
 // expect: answer 1,2
 export default {
   async fetch() {

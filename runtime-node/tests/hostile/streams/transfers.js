@@ -1,4 +1,4 @@
-// A stream that is transferred again and again, each time behind one more that passes on what the last one has.
+// Transfers a stream repeatedly, which adds a stream to the chain each time.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=3000 memory_mib=32
 export default {

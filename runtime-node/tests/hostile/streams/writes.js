@@ -1,4 +1,4 @@
-// Writes without end, to a sink that never takes one.
+// Writes without end to a sink that never completes a write.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000
 export default {

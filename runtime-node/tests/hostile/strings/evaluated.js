@@ -1,4 +1,4 @@
-// Compiles a text of many megabytes.
+// Compiles a source of many megabytes.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Hands the longest string to functions of strings, some of which end the process for it.
+// Passes the longest string to string functions, some of which would end the process.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

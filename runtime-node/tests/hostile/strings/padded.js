@@ -1,4 +1,4 @@
-// Pads, repeats and joins to the longest there is.
+// Pads, repeats and joins up to the longest string.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Hands the longest string to everything of the platform that takes one.
+// Passes the longest string to every function of the platform that takes one.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

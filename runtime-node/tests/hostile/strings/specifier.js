@@ -1,4 +1,4 @@
-// Imports a module by the longest name there is.
+// Imports a module by the longest possible name.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

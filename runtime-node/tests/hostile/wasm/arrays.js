@@ -1,4 +1,4 @@
-// Arrays of WebAssembly's own, as large as can be said.
+// Creates the largest arrays of WebAssembly GC.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or answer RuntimeError
 // limits: cpu_ms=2000 memory_mib=32
 // with: assembler.js

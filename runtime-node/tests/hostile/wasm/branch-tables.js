@@ -1,4 +1,4 @@
-// Branches with as many targets as there may be, each with values.
+// Compiles branches with as many targets as possible, each with values.
 // expect: answer CompileError
 // limits: cpu_ms=5000 memory_mib=64
 // with: assembler.js

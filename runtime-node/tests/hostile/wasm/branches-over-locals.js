@@ -1,4 +1,4 @@
-// Functions as complex as they may be.
+// Compiles functions of the highest complexity.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 // beyond: 300

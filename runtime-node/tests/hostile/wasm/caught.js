@@ -1,4 +1,4 @@
-// A loop that catches whatever is thrown, and begins anew.
+// Catches every exception in a loop and starts again.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { op, program } from './assembler.js';

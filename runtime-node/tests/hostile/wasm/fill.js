@@ -1,4 +1,4 @@
-// Instructions that go through a whole memory.
+// Runs bulk instructions over a whole memory.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 // with: assembler.js

@@ -1,4 +1,4 @@
-// memory.grow until the limit, and on.
+// Calls memory.grow up to the limit, and beyond.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { constant, op, program } from './assembler.js';

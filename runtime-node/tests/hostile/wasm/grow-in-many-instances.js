@@ -1,4 +1,4 @@
-// The memories of many instances of one module, each used.
+// Grows and uses the memories of many instances of one module.
 // expect: answer held
 // limits: cpu_ms=5000 memory_mib=32
 // with: assembler.js

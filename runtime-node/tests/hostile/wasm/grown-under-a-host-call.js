@@ -1,4 +1,4 @@
-// Memory that grows, and so takes its buffer away, while the platform has a view of it in its hands.
+// Grows a memory, which detaches its buffer, while the platform uses a view of it.
 // expect: answer held
 // limits: cpu_ms=5000
 // with: assembler.js

@@ -1,4 +1,4 @@
-// A module of many megabytes, full of functions.
+// Compiles a module of many megabytes of functions.
 // expect: answer 15
 // limits: cpu_ms=20000 memory_mib=256
 // beyond: 300

@@ -1,4 +1,4 @@
-// A loop in the function that runs when an instance is made.
+// Loops in the start function of an instance.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { op, program } from './assembler.js';

@@ -1,4 +1,4 @@
-// A loop in WebAssembly whose every step is a call of JavaScript's.
+// Loops in WebAssembly and calls JavaScript at every step.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { op, program } from './assembler.js';

@@ -1,4 +1,4 @@
-// The same at the top of a module.
+// Loops in WebAssembly at the top level of a module.
 // expect: start cpu_limit_exceeded
 // limits: startup_ms=50
 // with: assembler.js

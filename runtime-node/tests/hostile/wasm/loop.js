@@ -1,4 +1,4 @@
-// A loop.
+// Loops in WebAssembly.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { op, program } from './assembler.js';

@@ -1,4 +1,4 @@
-// As many exports as there may be, of many instances.
+// Creates many instances with as many exports as possible.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=64
 // beyond: 300

@@ -1,4 +1,4 @@
-// As many imports as there may be, each of another type, called.
+// Calls as many imports as possible, each of another type.
 // expect: cpu_limit_exceeded or answer done
 // limits: cpu_ms=1000 memory_mib=128
 // beyond: 300

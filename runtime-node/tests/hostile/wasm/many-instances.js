@@ -1,4 +1,4 @@
-// Instances with a memory each, all of them kept.
+// Keeps many instances, each with a memory.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=5000 memory_mib=32
 // with: assembler.js

@@ -1,4 +1,4 @@
-// The same, none of them kept.
+// Creates and drops memories without pages.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=32
 // with: assembler.js

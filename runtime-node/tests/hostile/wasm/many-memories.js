@@ -1,4 +1,4 @@
-// Memories without a page, all of them kept.
+// Keeps memories without pages.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=5000 memory_mib=32
 // with: assembler.js

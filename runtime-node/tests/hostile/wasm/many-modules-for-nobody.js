@@ -1,4 +1,4 @@
-// The same, none of them kept.
+// Compiles and drops many different small modules.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=32
 // with: assembler.js

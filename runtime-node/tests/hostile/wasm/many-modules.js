@@ -1,4 +1,4 @@
-// Small modules, each another, all of them kept.
+// Keeps many different small modules.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=32
 // with: assembler.js

@@ -1,4 +1,4 @@
-// Memories with addresses of 64 bits, as large as they may say.
+// Creates the largest memories with 64-bit addresses.
 // expect: answer held
 // limits: cpu_ms=5000
 // with: assembler.js

@@ -1,4 +1,4 @@
-// A memory larger than there is.
+// Creates a memory larger than the limit.
 // expect: memory_limit_exceeded
 // with: assembler.js
 import { assemble } from './assembler.js';

@@ -1,4 +1,4 @@
-// Options that make modules while one is being made, and change its bytes.
+// Passes options whose getters create modules and change the bytes of the module.
 // expect: answer 5
 // limits: cpu_ms=2000
 // with: assembler.js

@@ -1,4 +1,4 @@
-// Frames of half a megabyte each.
+// Recurses with frames of half a megabyte.
 // expect: answer RangeError
 // limits: cpu_ms=5000
 // with: assembler.js

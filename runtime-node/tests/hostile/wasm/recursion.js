@@ -1,4 +1,4 @@
-// Recursion, alone and by turns with JavaScript.
+// Recurses, alone and in turns with JavaScript.
 // expect: answer RangeError RangeError
 // limits: cpu_ms=2000
 // with: assembler.js

@@ -1,4 +1,4 @@
-// A memory for each invocation's own realm.
+// Creates a memory in each invocation's own realm.
 // expect: answer 100
 // state: Reset
 // requests: 4

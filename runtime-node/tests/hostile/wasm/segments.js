@@ -1,4 +1,4 @@
-// As many segments as there may be, applied again and again.
+// Applies as many segments as possible repeatedly.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 200

@@ -1,4 +1,4 @@
-// Shared memory, by every way there is to it.
+// Creates shared memory in every possible way.
 // expect: answer held
 // with: assembler.js
 import { assemble, constant, program } from './assembler.js';

@@ -1,4 +1,4 @@
-// table.grow and table.fill of as many places as a table may have.
+// Calls table.grow and table.fill with the largest sizes.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=64
 // with: assembler.js

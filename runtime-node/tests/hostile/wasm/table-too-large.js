@@ -1,4 +1,4 @@
-// Tables beyond what one may have, in a module and by itself.
+// Creates tables larger than the limit, in a module and by the constructor.
 // expect: answer CompileError RangeError
 // with: assembler.js
 import { assemble, funcref } from './assembler.js';

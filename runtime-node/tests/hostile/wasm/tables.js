@@ -1,4 +1,4 @@
-// Tables that grow, all of them kept.
+// Keeps tables that grow.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=32
 // with: assembler.js

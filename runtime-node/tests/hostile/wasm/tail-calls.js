@@ -1,4 +1,4 @@
-// A loop without a loop: calls that leave nothing behind.
+// Loops by tail calls.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { op, program } from './assembler.js';

@@ -1,4 +1,4 @@
-// A module larger than any may be.
+// Compiles a module larger than the limit.
 // expect: answer CompileError false
 // limits: cpu_ms=2000 memory_mib=128
 // with: assembler.js

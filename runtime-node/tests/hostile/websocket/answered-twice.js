@@ -1,4 +1,4 @@
-// The same end in two responses, and the end that was accepted here.
+// Returns the same end in two responses, and an end that it has accepted itself.
 // expect: answer TypeError TypeError
 const failures = [];
 export default {

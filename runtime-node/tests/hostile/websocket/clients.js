@@ -1,4 +1,4 @@
-// A hundred thousand connections to where none may go.
+// Opens a hundred thousand connections to an address that egress refuses.
 // expect: answer begun or cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=500
 export default {

@@ -1,4 +1,4 @@
-// Two ends that answer each other for ever, and a handler that never answers.
+// Echoes messages between two ends for ever, and never answers the request.
 // expect: cpu_limit_exceeded or wall_limit_exceeded
 // limits: cpu_ms=100 wall_ms=3000
 export default {

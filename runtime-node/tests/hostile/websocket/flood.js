@@ -1,4 +1,4 @@
-// Says something to itself over and over, and never stops to listen.
+// Sends to itself repeatedly without ending its turn.
 // expect: answer RangeError or cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=500
 export default {

@@ -1,4 +1,4 @@
-// What is no WebSocket where one is due, and one where it is not due.
+// Passes other objects in place of a WebSocket, and a WebSocket in place of other objects.
 // expect: answer 11 refused
 export default {
   async fetch() {

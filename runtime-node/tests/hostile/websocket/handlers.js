@@ -1,4 +1,4 @@
-// Handlers that throw, that close, that send and that take themselves away, all within one another.
+// Throws, closes, sends and removes handlers within handlers.
 // expect: answer message message close close
 // logs: in a handler
 export default {

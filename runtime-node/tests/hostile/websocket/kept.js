@@ -1,4 +1,4 @@
-// Sockets of one request in the hands of the next.
+// Uses sockets of one request in the next.
 // expect: answer 3 3 or answer first
 // requests: 2
 let kept;

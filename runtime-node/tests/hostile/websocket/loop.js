@@ -1,4 +1,4 @@
-// A handler that loops for ever on the second message.
+// Loops in the handler of the second message.
 // expect: cpu_limit_exceeded
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// A hundred thousand pairs, each of which has been told something.
+// Keeps a hundred thousand pairs, each with an unread message.
 // expect: answer made or cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Subprotocols without an end.
+// Requests an endless list of subprotocols.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// Everything that our code could be led astray by, changed before it runs.
+// Replaces everything that the WebSockets' own code could call.
 // expect: answer one 2 close 4000 why true
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// A WebSocket for a request that did not ask for one.
+// Answers with a WebSocket a request that did not ask for one.
 // expect: worker_exception
 // logs: does not ask for a WebSocket
 export default {

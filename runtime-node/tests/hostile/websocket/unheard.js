@@ -1,4 +1,4 @@
-// Says more and more to somebody who never listens.
+// Sends ever more to a client that never reads.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or worker_exception
 // limits: cpu_ms=2000
 export default {
