@@ -20,8 +20,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use camel::camel;
 use make::{Source, When};
 
+#[path = "op/src/camel.rs"]
+mod camel;
 #[path = "../engine/src/flags.rs"]
 mod flags;
 #[path = "../engine/src/snapshot/make.rs"]
@@ -29,6 +32,7 @@ mod make;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=src");
+    println!("cargo:rerun-if-changed=op/src/camel.rs");
     println!("cargo:rerun-if-changed=../engine/src/flags.rs");
     println!("cargo:rerun-if-changed=../engine/src/snapshot/make.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -167,16 +171,6 @@ fn ops(root: &Path, file: &Path) -> Result<Vec<Op>, Box<dyn Error>> {
         ops.push(Op { name: camel(function), path: format!("crate::{module}::{function}") });
     }
     Ok(ops)
-}
-
-/// Converts a name from snake case to camel case.
-fn camel(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |name, word| {
-        let (initial, rest) = word.split_at(word.len().min(1));
-        name + &initial.to_ascii_uppercase() + rest
-    })
 }
 
 /// Returns the text of the function that lists the ops for V8.

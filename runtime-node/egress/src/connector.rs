@@ -1,4 +1,4 @@
-//! From an origin's name to a byte stream.
+//! Connects to an origin by its name: the result is a byte stream.
 //!
 //! ```text
 //!  origin ─► names ─► policy ─► dial ──────────────────────────────────► stream

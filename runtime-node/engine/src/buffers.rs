@@ -62,8 +62,8 @@ pub struct BufferMetrics {
 /// Metrics that are not registered anywhere.
 impl Default for BufferMetrics {
     fn default() -> Self {
-        let counter = || IntCounter::new("uncounted", "Nobody's.").expect("the name is one");
-        let gauge = || IntGauge::new("uncounted", "Nobody's.").expect("the name is one");
+        let counter = || IntCounter::new("uncounted", "Not registered.").expect("the name is one");
+        let gauge = || IntGauge::new("uncounted", "Not registered.").expect("the name is one");
         Self { blocks: gauge(), in_use: gauge(), none_free: counter(), too_large: counter() }
     }
 }

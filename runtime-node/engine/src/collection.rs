@@ -40,7 +40,7 @@ const LARGEST_HEAP: usize = 16 << 20;
 const GROWTH: usize = 16 << 20;
 
 /// The forced collections of one isolate, and the budget of array buffers in which they make room.
-/// In a slot of the isolate.
+/// An isolate has them in a slot.
 pub(crate) struct Collections {
     buffers: Arc<BufferBudget>,
     budget: Cell<CollectionBudget>,

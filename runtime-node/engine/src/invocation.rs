@@ -81,7 +81,7 @@ pub struct Invocation {
     pub streams: Streams,
     /// Set while its response's body is being sent.
     pub is_sending: bool,
-    /// What the interfaces keep for it.
+    /// State that the interfaces keep for it.
     pub attachment: Option<Box<dyn Attachment>>,
     answer: Answer,
     wait_until: u32,

@@ -33,7 +33,7 @@ pub struct Builtins {
     pub late: &'static [(&'static str, usize)],
     /// The native functions, in the order of the names with which the snapshot was made.
     pub functions: fn() -> Vec<v8::FunctionCallback>,
-    /// What the snapshot refers to, once an isolate has been made from it.
+    /// The external references of the snapshot, once an isolate has been made from it.
     pub references: References,
 }
 

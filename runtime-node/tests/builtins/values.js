@@ -1,5 +1,5 @@
-// What functions are called on and with: values at the edges of size and shape, each made when it is wanted. They are by
-// the class to whose functions they are receivers; as arguments all are taken.
+// Receivers and arguments of calls: values at the edges of size and shape, each created on demand. A
+// value is a receiver of the functions of the class that it is listed under, and an argument of any.
 
 const halves = (text, times) => {
   for (let i = 0; i < times; i++) text += text;

@@ -69,7 +69,7 @@ pub(crate) struct Unattributed {
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) calls: usize,
-    /// Whether the call reported last is complete.
+    /// Set once the call reported last is complete.
     pub(crate) is_done: bool,
     call: u32,
     text: String,

@@ -337,7 +337,7 @@ async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Sha
     let long = shard.handler("for (let i = 0; i < 2e7; i++); return new Response()");
     let long = Rc::new(long.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap());
     let neighbour = Rc::new(shard.handler("return new Response()").start().await.unwrap());
-    // From now on this Worker is known for its long turns.
+    // The engine knows this Worker as one of long turns from now on.
     long.get("/").await.unwrap();
     let answered = Rc::new(RefCell::new(Vec::new()));
     let request = |who: &'static str, worker: &Rc<Loaded>| {

@@ -155,7 +155,7 @@ async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc
             AbortSignal.any([signal]);
             await scheduler.wait(0);
           }
-          // What this looks at lives until its job is over, whoever collects garbage meanwhile.
+          // `deref` keeps its target alive until the end of the job, so it cannot hide a leak.
           left = streams.filter((stream) => stream.deref() !== undefined).length;
         }
         return Response.json(left)";

@@ -13,7 +13,7 @@ const LINE: usize = BUDGET + 1;
 /// Logs a line of the current invocation.
 ///
 /// # Arguments
-/// * `level` - the name of the method of `console`.
+/// * `level` - the name of a method of `console`.
 #[op]
 pub(crate) fn log(
     scope: &mut v8::PinScope<'_, '_>,

@@ -102,8 +102,8 @@ impl Isolate {
                 settle(scope, &vm.tasks);
             }
             uncaught::report(scope, state);
-            let nobody = v8::undefined(scope);
-            scope.set_continuation_preserved_embedder_data(nobody.into());
+            let none = v8::undefined(scope);
+            scope.set_continuation_preserved_embedder_data(none.into());
             result
         }));
         let spent = watch.end();

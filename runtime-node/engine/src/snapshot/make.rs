@@ -29,9 +29,9 @@ pub enum When {
     Eager,
     /// Each function, on its first call.
     Called,
-    /// On the first use of a name that the file declares.
+    /// The file runs on the first use of a name that it declares.
     Late,
-    /// When a Worker, or another module file, imports it.
+    /// The file runs when a Worker, or another module file, imports it.
     Module,
 }
 

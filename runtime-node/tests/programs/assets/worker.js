@@ -1,5 +1,5 @@
-// What a framework's Worker has bound as `ASSETS`: the files that its build made for browsers, which are this Worker's modules,
-// as Cloudflare serves them by default.
+// The Worker that a framework's Worker has bound as `ASSETS`. It serves the files that the build made
+// for browsers, which are its modules, as Cloudflare does by default.
 import files from "./files.json";
 
 const TYPES = {

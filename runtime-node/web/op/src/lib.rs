@@ -11,10 +11,14 @@
 //! in its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
 //! their signatures to TypeScript.
 
+mod camel;
+
 use proc_macro::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Error, Fields, FnArg, ItemFn, Pat, Result, parse_macro_input};
+
+use camel::camel;
 
 /// Makes a function an op: JavaScript calls it under its name in camel case.
 ///
@@ -118,15 +122,5 @@ fn expand_record(item: &DeriveInput) -> Result<proc_macro2::TokenStream> {
                 }
             }
         }
-    })
-}
-
-/// Converts a name from snake case to camel case.
-fn camel(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |name, word| {
-        let (initial, rest) = word.split_at(word.len().min(1));
-        name + &initial.to_ascii_uppercase() + rest
     })
 }

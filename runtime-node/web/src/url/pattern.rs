@@ -172,9 +172,9 @@ fn parse(
 /// A pattern that has been parsed.
 #[derive(Record)]
 pub(crate) struct Pattern {
-    /// Whether it contains an expression written by its author.
+    /// Set if it contains an expression written by its author.
     has_reg_exp_groups: bool,
-    /// In the order of `urlpattern.js`.
+    /// The components in the order of `urlpattern.js`.
     components: Vec<ComponentPattern>,
 }
 

@@ -1,4 +1,4 @@
-// What Web IDL asks of every interface, and what a Worker cannot do to ours.
+// The requirements of Web IDL for every interface, and changes that a Worker cannot make to ours.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
