@@ -15,30 +15,36 @@
 //! messages waits for the network, reading proceeds only as fast as writing does. So a socket never
 //! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer, and [`Vigil`]
 //! ends a socket whose peer accepts nothing.
+//!
+//! [`write`] sends, [`read`] receives, [`close`] ends.
+
+mod close;
+mod event;
+mod read;
+mod write;
 
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
+use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use futures::{FutureExt as _, Sink as _, SinkExt as _, StreamExt as _};
 use tenon_engine::heap::BufferBudget;
 use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
-use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{self, Error, Utf8Bytes};
 
 use super::line::{Line, Message, Said};
 use super::link::{Link, Wire};
 use super::split::FRAGMENT;
-use super::vigil::{Finding, Look, PING, Vigil};
+use super::vigil::{Finding, Look, Vigil};
+pub(crate) use event::{Closed, Event};
+use read::Read;
+use write::Sending;
 
 /// The longest message, in bytes: the limit of Cloudflare's Workers, and far more than is sensible
 /// to send at once.
@@ -52,28 +58,8 @@ const READ: usize = 4 * 1024;
 /// The library refuses to hold more.
 const WRITTEN: usize = FRAGMENT + 1024;
 
-/// The largest frame header, in bytes (RFC 6455 §5.2).
-const HEAD: usize = 14;
-
-/// The number of bytes of the Worker's messages that may wait for the network before reading slows
-/// down. Enough for a client that sends for a while before it reads; beyond that, an echo would
-/// fill the Worker's memory for a client that never reads.
-const LEEWAY: usize = 256 * 1024;
-
 /// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
 pub(crate) const SOCKET: usize = 2 * FRAGMENT + READ;
-
-/// The timeout for the peer to answer a Close.
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// The timeout for a server to end the connection once both sides have sent Close (RFC 6455
-/// §7.1.1).
-const END: Duration = Duration::from_secs(2);
-
-/// The close code that reports a connection which ended without a Close (RFC 6455 §7.1.5).
-const ABNORMAL: u16 = 1006;
-/// The close code that reports a Close without a code.
-const NO_CODE: u16 = 1005;
 
 pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
@@ -105,51 +91,6 @@ pub(crate) struct Pump {
     is_over: bool,
     owner: InvocationId,
     state: Weak<State>,
-}
-
-/// A message that is being sent, one frame at a time.
-struct Sending {
-    message: Message,
-    rest: Bytes,
-    has_begun: bool,
-}
-
-/// The result of reading.
-enum Read {
-    Event(Event),
-    /// A control frame that may have to be answered.
-    Control,
-    /// Nothing is available now, or nothing may be read now.
-    Nothing,
-}
-
-/// An event for JavaScript.
-#[derive(Debug)]
-pub(crate) enum Event {
-    Text(Utf8Bytes),
-    Binary(Bytes),
-    /// The peer has begun to close.
-    Closing,
-    /// The incoming message needs this many more bytes of the isolate's memory.
-    Short(usize),
-    /// The last event.
-    Closed(Closed),
-}
-
-/// The end of a socket, with the fields of a `CloseEvent`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Closed {
-    pub(crate) code: u16,
-    pub(crate) reason: String,
-    pub(crate) was_clean: bool,
-    /// Set if an `error` event precedes it.
-    pub(crate) has_failed: bool,
-}
-
-impl Closed {
-    fn failed() -> Self {
-        Self { code: ABNORMAL, reason: String::new(), was_clean: false, has_failed: true }
-    }
 }
 
 impl Pump {
@@ -246,129 +187,6 @@ impl Pump {
         self.stream.get_mut().let_go();
     }
 
-    /// Writes as many queued messages as the network accepts.
-    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
-        loop {
-            while let Some(message) = self.next_frame() {
-                Pin::new(&mut self.stream).start_send(message)?;
-            }
-            self.is_blocked = false;
-            if self.written == 0 && !self.owes_pong {
-                return Ok(());
-            }
-            if Pin::new(&mut self.stream).poll_flush(cx)?.is_pending() {
-                self.is_blocked = true;
-                return Ok(());
-            }
-            (self.written, self.owes_pong, self.may_read_one) = (0, false, true);
-            self.line.sent(std::mem::take(&mut self.finished_bytes));
-            self.finished.clear();
-        }
-    }
-
-    /// Returns the next frame to send, or `None` if there is none or it has to wait for a flush.
-    fn next_frame(&mut self) -> Option<tungstenite::Message> {
-        // No frame follows a Close, whether ours or the answer to the peer's.
-        if self.has_said || self.heard.is_some() {
-            return None;
-        }
-        if self.sending.is_none() {
-            match self.line.next()? {
-                Said::Message(message) => {
-                    self.hear();
-                    let rest = message.bytes.clone();
-                    self.sending = Some(Sending { message, rest, has_begun: false });
-                }
-                Said::Close(reason) => {
-                    self.has_said = true;
-                    self.wait(ANSWER);
-                    self.written += HEAD;
-                    return Some(tungstenite::Message::Close(reason));
-                }
-            }
-        }
-        let size = self.sending.as_ref()?.rest.remaining().min(FRAGMENT);
-        if self.written > 0 && self.written + HEAD + size > FRAGMENT {
-            return None;
-        }
-        let mut sending = self.sending.take()?;
-        let piece = sending.rest.split_to(size);
-        self.written += HEAD + size;
-        let kind = if sending.has_begun { Data::Continue } else { sending.message.kind };
-        sending.has_begun = true;
-        let is_final = sending.rest.is_empty();
-        if is_final {
-            self.finished_bytes += sending.message.bytes.len();
-            self.finished.push(sending.message);
-        } else {
-            self.sending = Some(sending);
-        }
-        Some(tungstenite::Message::Frame(Frame::message(piece, OpCode::Data(kind), is_final)))
-    }
-
-    /// Returns whether incoming data may be read now. After a Close it may, because nothing is
-    /// answered any more.
-    fn may_read(&self) -> bool {
-        let is_ending = self.has_said || self.heard.is_some();
-        let is_within_leeway = !self.owes_pong && self.line.weight() <= LEEWAY;
-        !self.is_blocked || is_ending || is_within_leeway || self.may_read_one
-    }
-
-    fn read(&mut self, cx: &mut Context<'_>) -> Read {
-        loop {
-            if !self.may_read() {
-                return Read::Nothing;
-            }
-            let Poll::Ready(read) = self.stream.poll_next_unpin(cx) else { return Read::Nothing };
-            self.may_read_one = false;
-            let event = match read {
-                // Messages received after we have sent Close are discarded.
-                Some(Ok(tungstenite::Message::Text(_) | tungstenite::Message::Binary(_)))
-                    if self.has_said =>
-                {
-                    self.let_go();
-                    continue;
-                }
-                Some(Ok(tungstenite::Message::Text(text))) => self.begin_turn(Event::Text(text)),
-                Some(Ok(tungstenite::Message::Binary(bytes))) => {
-                    self.begin_turn(Event::Binary(bytes))
-                }
-                Some(Ok(tungstenite::Message::Close(reason))) => {
-                    self.heard = Some(reason);
-                    self.wait(END);
-                    if self.has_said {
-                        continue;
-                    }
-                    Event::Closing
-                }
-                Some(Ok(tungstenite::Message::Ping(payload))) => {
-                    // A node's ping is no traffic: otherwise two silent Workers would keep each
-                    // other's sockets alive forever.
-                    if payload != PING {
-                        self.hear();
-                    }
-                    self.owes_pong = !self.has_said;
-                    return Read::Control;
-                }
-                // The answer to the node's own ping is no traffic between the two sides.
-                Some(Ok(tungstenite::Message::Pong(payload))) if self.vigil.is_answer(&payload) => {
-                    continue;
-                }
-                Some(Ok(_)) => {
-                    self.hear();
-                    continue;
-                }
-                Some(Err(error)) => return Read::Event(self.fail(&error)),
-                None => {
-                    let closed = self.heard();
-                    return Read::Event(self.close(closed));
-                }
-            };
-            self.hear();
-            return Read::Event(event);
-        }
-    }
-
     /// Checks from time to time that the peer is alive.
     fn watch(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         loop {
@@ -390,11 +208,6 @@ impl Pump {
         }
     }
 
-    fn ping(&mut self) -> Result<(), Error> {
-        self.written += HEAD + PING.len();
-        Pin::new(&mut self.stream).start_send(tungstenite::Message::Ping(Bytes::from_static(PING)))
-    }
-
     /// Records traffic, which restarts the time for which the invocation may be idle.
     fn hear(&self) {
         if let Some(state) = self.state.upgrade() {
@@ -412,59 +225,6 @@ impl Pump {
 
     fn wait(&mut self, patience: Duration) {
         self.patience = Some(Box::pin(tokio::time::sleep(patience)));
-    }
-
-    /// Returns the end of the socket as far as it is known.
-    fn heard(&mut self) -> Closed {
-        match self.heard.take() {
-            None => Closed::failed(),
-            Some(reason) => {
-                let (code, reason) = reason.map_or((NO_CODE, String::new()), |reason| {
-                    (reason.code.into(), reason.reason.as_str().to_owned())
-                });
-                Closed { code, reason, was_clean: true, has_failed: false }
-            }
-        }
-    }
-
-    /// Ends the socket after a protocol violation or a lost connection.
-    fn fail(&mut self, error: &Error) -> Event {
-        let closed = self.heard();
-        if !closed.was_clean {
-            let code = match error {
-                Error::Capacity(_) => Some(CloseCode::Size),
-                Error::Utf8(_) => Some(CloseCode::Invalid),
-                Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
-                Error::Protocol(_) => Some(CloseCode::Protocol),
-                _ => None,
-            };
-            code.into_iter().for_each(|code| self.say_last(code));
-        }
-        self.close(closed)
-    }
-
-    /// Sends Close, as far as the network accepts it immediately.
-    fn say_last(&mut self, code: CloseCode) {
-        if !self.has_said && self.heard.is_none() {
-            self.has_said = true;
-            let reason = CloseFrame { code, reason: "".into() };
-            let _ = self.stream.send(tungstenite::Message::Close(Some(reason))).now_or_never();
-        }
-    }
-
-    fn close(&mut self, closed: Closed) -> Event {
-        self.is_over = true;
-        Event::Closed(closed)
-    }
-}
-
-impl Drop for Pump {
-    /// Sends Close if the invocation was ended: by a limit, because its isolate has ended, or
-    /// because its Worker now runs elsewhere.
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.say_last(self.line.farewell());
-        }
     }
 }
 

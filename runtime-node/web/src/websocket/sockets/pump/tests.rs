@@ -2,14 +2,18 @@
 
 use std::future::{pending, poll_fn};
 
-use futures::stream;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use tenon_engine::byte_stream::{Broken, ByteStream};
 use tenon_engine::log_rate::LogRates;
 use tenon_engine::pipe;
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::Revision;
 use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
+use super::super::vigil::PING;
+use super::event::ABNORMAL;
 use super::*;
 
 fn state() -> Rc<State> {
