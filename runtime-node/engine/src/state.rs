@@ -5,9 +5,11 @@
 //! keeps a borrow while JavaScript can run.
 //!
 //! - [`operate`]: operations of invocations; [`sending`]: responses that are being sent;
-//!   [`disconnect`]: clients that leave before their end.
+//!   [`disconnect`]: clients that leave before their end; [`fail`]: invocations that fail, and the
+//!   end of the whole isolate.
 
 mod disconnect;
+mod fail;
 mod operate;
 mod sending;
 
@@ -18,17 +20,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use tenon_proto::failure::{Failure, FailureCode, Phase, Place};
+use tenon_proto::failure::FailureCode;
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::callbacks::OnPanic;
 use super::continuation;
 use super::exception::Exception;
 use super::heap::BufferBudget;
 use super::ids::InvocationId;
-use super::invocation::{Event, GRACE, Invocation, Invocations, Outcome};
+use super::invocation::{GRACE, Invocation, Invocations, Outcome};
 use super::log::{self, Log, Severity};
 use super::log_rate::LogRate;
 use super::operations::Operations;
@@ -246,50 +247,6 @@ impl State {
         }
     }
 
-    /// Fails the invocation, unless it has an outcome. Ends it if only `waitUntil` keeps it.
-    pub fn fail(&self, id: InvocationId, code: FailureCode) {
-        self.fail_at(id, code, None);
-    }
-
-    /// Fails the invocation like [`State::fail`], and says where.
-    ///
-    /// # Arguments
-    /// * `place` - the place at which the Worker's code threw, if it did.
-    fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
-        let (event, pending, detached) = match self.invocations.borrow().get(id) {
-            Some(invocation) => {
-                (invocation.event, invocation.is_pending(), invocation.is_detached())
-            }
-            None => return,
-        };
-        if pending {
-            if code != FailureCode::WorkerException {
-                self.log(Some(id), Severity::Error, &format!("failed: {code}"));
-            }
-            self.answer(id, Err(Failure { place, ..failure(code, event) }));
-        } else if detached {
-            self.log(
-                Some(id),
-                Severity::Warn,
-                &format!("ended while waiting after its response: {code}"),
-            );
-            self.remove(id);
-        }
-    }
-
-    /// Fails the invocation because of an uncaught exception, which is logged.
-    pub fn threw(&self, id: InvocationId, exception: &Exception) {
-        self.log_uncaught(Some(id), "uncaught", exception);
-        let code = if self.buffers.is_exhausted() {
-            // The successor isolate starts with nothing charged to its budget.
-            self.condemn(FailureCode::MemoryLimitExceeded);
-            FailureCode::MemoryLimitExceeded
-        } else {
-            FailureCode::WorkerException
-        };
-        self.fail_at(id, code, exception.location.clone());
-    }
-
     /// Records that a promise which kept the invocation has settled.
     pub fn wait_over(&self, id: InvocationId) {
         self.invocations.borrow_mut().wait_over(id);
@@ -350,33 +307,6 @@ impl State {
         }
     }
 
-    // Condemnation and cleanup.
-
-    /// Marks the isolate to get no new invocations. The first reason stays.
-    pub fn condemn(&self, code: FailureCode) {
-        if self.condemned.get().is_none() {
-            self.condemned.set(Some(code));
-            self.is_condemned.notify_one();
-        }
-    }
-
-    pub fn condemned(&self) -> Option<FailureCode> {
-        self.condemned.get()
-    }
-
-    /// Fails everything in flight, because the heap is full or the isolate's state is unknown: the
-    /// isolate is never entered again.
-    pub(crate) fn seal(&self, code: FailureCode) {
-        self.sealed.set(true);
-        self.condemn(code);
-        let ids = self.invocations.borrow().ids();
-        ids.into_iter().for_each(|id| self.fail(id, code));
-    }
-
-    pub(crate) fn is_sealed(&self) -> bool {
-        self.sealed.get()
-    }
-
     /// Drops everything that refers into V8's heap, which is about to be disposed of.
     pub fn clear(&self) {
         drop(self.operations.take());
@@ -384,36 +314,4 @@ impl State {
         drop(self.callers.take());
         drop(self.rejections.take());
     }
-}
-
-impl OnPanic for State {
-    fn native_function_panicked(&self) {
-        self.seal(FailureCode::Internal);
-    }
-}
-
-/// Returns the failure as the caller sees it.
-fn failure(code: FailureCode, event: Event) -> Failure {
-    let phase = match event {
-        Event::Start => Phase::Start,
-        Event::Fetch | Event::Scheduled => Phase::Handler,
-    };
-    // An error while a Worker starts is a failed start, except for the limits, whose codes say
-    // more.
-    let code = match (code, event) {
-        (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => {
-            FailureCode::WorkerStartFailed
-        }
-        (code, _) => code,
-    };
-    let message = match code {
-        FailureCode::CpuLimitExceeded => "the Worker exceeded its CPU time limit",
-        FailureCode::MemoryLimitExceeded => "the Worker exceeded its memory limit",
-        FailureCode::WallLimitExceeded => "the Worker exceeded its wall-clock limit",
-        FailureCode::NoResponse => "the Worker's handler will never respond",
-        FailureCode::WorkerStartFailed => "the Worker failed to start; see its log",
-        FailureCode::WorkerException => "the Worker threw an exception; see its log",
-        _ => "the Worker failed",
-    };
-    Failure::new(code, phase, message)
 }
