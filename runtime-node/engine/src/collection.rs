@@ -19,9 +19,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::cpu_clock::CpuClock;
 use super::heap::BufferBudget;
 use super::slot::given;
-use super::watchdog::CpuClock;
 
 /// One part in this many of an isolate's time may go into collections: 5 %.
 const SHARE: u32 = 20;

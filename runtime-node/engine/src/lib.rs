@@ -56,6 +56,7 @@ mod clock;
 mod code_range;
 pub mod collection;
 pub mod continuation;
+mod cpu_clock;
 mod engine;
 pub mod exception;
 mod fair_scheduler;

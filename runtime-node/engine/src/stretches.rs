@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-use super::watchdog::CpuClock;
+use super::cpu_clock::CpuClock;
 
 /// The longest stretch of an isolate's work. Belongs to the isolate's thread.
 #[derive(Debug, Default)]

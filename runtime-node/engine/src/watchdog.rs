@@ -16,14 +16,12 @@
 //! remaining budget could have elapsed. Between two inspections the watchdog rests; it is woken by
 //! a turn that may be over before the next one, and by any turn if none has begun for a while.
 
-#![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library does not offer.
-
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::Duration;
 
+use crate::cpu_clock::{Begun, CpuClock, TurnClock};
 use crate::page::Page;
 
 /// The shortest rest, and so how far a turn can overrun its limit.
@@ -73,8 +71,8 @@ impl Watchdog {
     /// is recorded in the page.
     pub(crate) fn post(&self, page: Option<Arc<Page>>) -> Arc<Post> {
         let clock = CpuClock::of_this_thread();
-        let (armed, turns, tower) = (Mutex::default(), AtomicU64::new(0), Arc::clone(&self.0));
-        let post = Arc::new(Post { clock, page, armed, turns, tower });
+        let (turn, turns) = (Mutex::new(Turn::new(clock)), AtomicU64::new(0));
+        let post = Arc::new(Post { clock, page, turn, turns, tower: Arc::clone(&self.0) });
         let mut posts = lock(&self.0.posts);
         posts.retain(|post| post.strong_count() > 0);
         posts.push(Arc::downgrade(&post));
@@ -104,14 +102,26 @@ impl Drop for Tower {
 pub(crate) struct Post {
     clock: CpuClock,
     page: Option<Arc<Page>>,
-    armed: Mutex<Option<Armed>>,
+    turn: Mutex<Turn>,
     /// The number of turns begun.
     turns: AtomicU64,
     tower: Arc<Tower>,
 }
 
+/// What the lock of a post protects.
+struct Turn {
+    clock: TurnClock,
+    armed: Option<Armed>,
+}
+
+impl Turn {
+    fn new(clock: CpuClock) -> Self {
+        Self { clock: TurnClock::new(clock), armed: None }
+    }
+}
+
 struct Armed {
-    begun: Duration,
+    begun: Begun,
     /// The deadline, by the shard thread's CPU clock.
     deadline: Duration,
     isolate: v8::IsolateHandle,
@@ -159,16 +169,12 @@ impl Post {
         budget: Duration,
         exhausted: Arc<AtomicBool>,
     ) -> Watch<'_> {
-        let begun = self.clock.now();
-        let armed = Armed {
-            begun,
-            deadline: begun.saturating_add(budget),
-            isolate,
-            expired: false,
-            exhausted,
-            told: None,
-        };
-        *lock(&self.armed) = Some(armed);
+        let mut turn = lock(&self.turn);
+        let begun = turn.clock.begin();
+        let deadline = begun.latest_cpu().saturating_add(budget);
+        turn.armed =
+            Some(Armed { begun, deadline, isolate, expired: false, exhausted, told: None });
+        drop(turn);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         // The watchdog stores how long it will rest before it inspects the posts, under their
         // locks: either it saw this turn there, or its store is visible here.
@@ -179,24 +185,27 @@ impl Post {
     }
 
     fn disarm(&self) -> Spent {
-        let armed = lock(&self.armed).take().expect("a turn is armed before it is disarmed");
+        let mut turn = lock(&self.turn);
+        let armed = turn.armed.take().expect("a turn is armed before it is disarmed");
+        let cpu = turn.clock.end(armed.begun);
+        drop(turn);
         if armed.told.is_some() {
             self.page.iter().for_each(|page| page.overruns(Duration::ZERO));
         }
-        Spent { cpu: self.clock.now().saturating_sub(armed.begun), expired: armed.expired }
+        Spent { cpu, expired: armed.expired }
     }
 
     /// Returns whether the turn has used up its time or filled the heap, in which case no further
     /// work may begin.
     pub(crate) fn is_over(&self) -> bool {
-        lock(&self.armed).as_ref().is_some_and(Armed::is_over)
+        lock(&self.turn).armed.as_ref().is_some_and(Armed::is_over)
     }
 
     /// Terminates the turn if it is past its deadline. Returns the CPU time that the running turn
     /// has left.
     fn inspect(&self) -> Option<Duration> {
-        let mut armed = lock(&self.armed);
-        let armed = armed.as_mut()?;
+        let mut turn = lock(&self.turn);
+        let armed = turn.armed.as_mut()?;
         let now = self.clock.now();
         let left = armed.deadline.saturating_sub(now);
         armed.expired |= left.is_zero();
@@ -255,30 +264,4 @@ fn look(tower: &Tower) -> Look {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code panics while it holds one of these locks, and the data would be consistent if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The clock of the CPU time that one thread has used.
-#[derive(Clone, Copy)]
-pub(crate) struct CpuClock(libc::clockid_t);
-
-impl CpuClock {
-    pub(crate) fn of_this_thread() -> Self {
-        let mut id = 0;
-        // SAFETY: the thread is the calling one and so exists; `id` receives the result.
-        let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
-        // Without clocks of other threads, the watchdog measures wall-clock time: stricter, never
-        // laxer.
-        Self(if failed == 0 { id } else { libc::CLOCK_MONOTONIC })
-    }
-
-    /// Returns the CPU time used so far, or zero if the thread has ended.
-    pub(crate) fn now(self) -> Duration {
-        let mut time = MaybeUninit::<libc::timespec>::zeroed();
-        // SAFETY: `time` receives the result, and stays zero, a valid time, if the call fails.
-        let time = unsafe {
-            libc::clock_gettime(self.0, time.as_mut_ptr());
-            time.assume_init()
-        };
-        Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
-    }
 }
