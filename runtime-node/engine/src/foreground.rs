@@ -6,6 +6,9 @@
 //!                                             └─► none, or closed: the task is dropped
 //! ```
 //!
+//! A task without a delay needs a turn at once, a delayed one when its time has come. V8's memory
+//! reducer consists of delayed tasks, so an isolate that becomes idle gives memory back by itself.
+//!
 //! V8 names an isolate only by its address, and the address of an isolate that has been disposed of
 //! may be reused immediately. So a queue is made together with its isolate and identifies it: a
 //! late unregistration removes only its own queue, a post for an address without an isolate is
@@ -15,7 +18,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
@@ -43,15 +46,25 @@ impl<T> Default for Foreground<T> {
 }
 
 impl<T> Foreground<T> {
-    /// Returns `Ready` when a task needs a turn.
-    pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Returns the time at which a task needs a turn, or will need one; `None` if there is no task.
+    /// The waker of `cx` is woken when another task is posted.
+    pub(crate) fn poll_due(&self, cx: &mut Context<'_>) -> Option<Instant> {
         self.waker.register(cx.waker());
-        if self.is_urgent() { Poll::Ready(()) } else { Poll::Pending }
+        let now = Instant::now();
+        if self.is_urgent() {
+            return Some(now);
+        }
+        lock(&self.queue).tasks.iter().map(|(due, _)| due.unwrap_or(now)).min()
     }
 
     /// Returns whether a task needs a turn.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent.load(Ordering::Acquire)
+    }
+
+    /// Wakes the waker of the latest [`Foreground::poll_due`].
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
     }
 
     /// Removes and returns the tasks that are due now.
@@ -90,8 +103,8 @@ impl<T> Foreground<T> {
         drop(queue);
         if delay.is_none() {
             self.urgent.store(true, Ordering::Release);
-            self.waker.wake();
         }
+        self.waker.wake();
         Ok(())
     }
 }
@@ -160,6 +173,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
 
     const ADDRESS: usize = 0x1000;
@@ -218,11 +233,17 @@ mod tests {
     }
 
     #[test]
-    fn a_task_with_a_delay_waits_for_it_and_asks_for_no_turn() {
+    fn a_task_with_a_delay_needs_a_turn_when_its_time_has_come() {
         let addresses = Addresses::default();
         let queue = isolate(&addresses);
-        addresses.post(ADDRESS, None, "later", Some(Duration::from_secs(3600)));
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert_eq!(queue.poll_due(cx), None);
+        let now = Instant::now();
+        let hour = Duration::from_secs(3600);
+        addresses.post(ADDRESS, None, "later", Some(hour));
+        assert!(queue.poll_due(cx).is_some_and(|due| due >= now + hour));
         addresses.post(ADDRESS, None, "due", Some(Duration::ZERO));
+        assert!(queue.poll_due(cx).is_some_and(|due| due <= Instant::now()));
         assert!(!queue.is_urgent());
         assert_eq!(queue.take_due(), ["due"]);
     }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! V8 posts such tasks from any thread: parts of garbage collections, finished compilations,
-//! `FinalizationRegistry` callbacks. They wait here until the isolate's next turn ends; a task
-//! without a delay also requests a turn. Delayed tasks are V8's housekeeping and need none.
+//! `FinalizationRegistry` callbacks, and delayed tasks that shrink an idle heap. The event loop gives
+//! them turns of their own when they are due, after the response of a turn that has posted them.
 
 #![allow(unsafe_code)] // Reads the address of an isolate, by which V8 names it when it posts a task.
 
@@ -87,6 +87,11 @@ impl Tasks {
     /// Returns whether a task needs a turn.
     pub(crate) fn are_urgent(&self) -> bool {
         self.queue.is_urgent()
+    }
+
+    /// Wakes the event loop, which gives urgent tasks a turn.
+    pub(crate) fn wake(&self) {
+        self.queue.wake();
     }
 
     /// Removes and returns the tasks that are due now. The caller runs them inside the isolate.

@@ -1,10 +1,14 @@
 //! The one way into an isolate.
 //!
 //! ```text
-//!  enter ─► stop clock ─► arm watchdog ─► work ─► microtasks ─► V8's tasks ─► disarm ─► leave
-//!                              │                                               │
+//!  enter ─► stop clock ─► arm watchdog ─► work ─► microtasks ─► disarm ─► leave
+//!                              │                                    │
 //!             the invocation's remaining CPU time        deduct the turn's CPU time from it
 //! ```
+//!
+//! V8's own tasks, such as parts of garbage collections, run in turns for no invocation, and so
+//! delay no response. Once such turns have used up their time, the tasks run at the end of the
+//! turns of invocations.
 //!
 //! [`Isolate::turn`] takes a closure and returns when JavaScript has nothing more to do, so an
 //! isolate cannot be held across an await. Whatever a Worker does, a turn ends in one of three
@@ -34,8 +38,8 @@ use crate::uncaught;
 use crate::vm::Vm;
 use crate::wasm::account;
 
-/// Maximum number of times that the end of a turn runs V8's tasks, including those that earlier
-/// tasks have posted.
+/// Maximum number of times that a turn runs V8's tasks, including those that earlier tasks have
+/// posted.
 const TASK_ROUNDS: usize = 8;
 
 /// The turn length from which the isolate's heap is inspected, which takes some microseconds.
@@ -99,7 +103,12 @@ impl Isolate {
             let result = result.ok_or_else(|| thrown(scope));
             // A stopped turn leaves microtasks behind that nothing would limit any more.
             if !self.engine.post.is_over() {
-                settle(scope, &vm.tasks);
+                scope.perform_microtask_checkpoint();
+                if who.is_none() || state.unattended_cpu().is_zero() {
+                    run(scope, &vm.tasks);
+                } else if vm.tasks.are_urgent() {
+                    vm.tasks.wake();
+                }
             }
             uncaught::report(scope, state);
             let none = v8::undefined(scope);
@@ -173,16 +182,18 @@ impl Isolate {
     }
 }
 
-/// Runs microtasks to exhaustion, then V8's own tasks and the microtasks that they queue.
-fn settle(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
-    scope.perform_microtask_checkpoint();
+/// Runs V8's own tasks that are due, each followed by the microtasks that it queues.
+fn run(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
     for _ in 0..TASK_ROUNDS {
-        if !tasks.are_urgent() || scope.is_execution_terminating() {
-            return;
-        }
         for task in tasks.take_due() {
+            if scope.is_execution_terminating() {
+                return;
+            }
             task.run();
             scope.perform_microtask_checkpoint();
+        }
+        if !tasks.are_urgent() {
+            return;
         }
     }
 }
