@@ -135,18 +135,18 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     let namespace = &scenario.namespace;
     namespace.apply(&worker("looper", &answering("hello"))).await?;
     let revision = namespace.await_ready("looper", ConditionStatus::True).await?.message;
-    let worker = format!("{}/looper", namespace.name());
+    let id = format!("{}/looper", namespace.name());
 
     let mut leader_client = CatalogClient::connect(format!("http://{}", leader.catalog())).await?;
     let mut standby_client =
         CatalogClient::connect(format!("http://{}", standby.catalog())).await?;
-    let digest = digest(&mut leader_client, &worker).await?;
+    let digest = digest(&mut leader_client, &id).await?;
     let [client, node] = ["node/node-b", "node-a"].map(str::to_owned);
     let mut quarantine =
         standby_client.watch_quarantine(WatchQuarantineRequest { client }).await?.into_inner();
-    let quarantined = Quarantined { cause: Cause::Hung.into(), duration_ms: 30_000, times: 2 };
+    let quarantined = Quarantined { cause: Cause::Hung.into(), duration_ms: 600_000, times: 2 };
     let state = Some(State::Quarantined(quarantined));
-    let report = WorkerReport { worker: worker.clone(), digest: digest.clone(), state };
+    let report = WorkerReport { worker: id.clone(), digest: digest.clone(), state };
     leader_client.report(ReportRequest { node, workers: vec![report] }).await?;
 
     let found = timeout(SOON, async {
@@ -162,7 +162,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     });
     let found = found.await.context("the standby does not send it to nodes")??;
     ensure!(
-        found.worker == worker && found.times == 2 && found.remaining_ms <= 30_000,
+        found.worker == id && found.times == 2 && found.remaining_ms <= 600_000,
         "{found:?}"
     );
     let condition = healthy(namespace).await?.context("it is sent before it is written")?;
@@ -174,6 +174,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
         ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
     }
     namespace.await_ready("looper", ConditionStatus::True).await?;
+    namespace.apply(&worker("looper", &answering("mended"))).await?;
     await_condition("the quarantine to be over", SOON, async || {
         let condition = healthy(namespace).await?.context("the condition is gone")?;
         let status = status(namespace).await?;
