@@ -15,6 +15,7 @@ FOR_TESTS := --workspace --bins --tests
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
 SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
+	runtime-node/v8/build \
 	$(addprefix deploy/cluster/,apiserver build down load node node-init run-in tenon up) \
 	$(addprefix deploy/images/,build rootfs sbom)
 

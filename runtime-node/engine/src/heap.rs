@@ -19,18 +19,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use crate::V8_IS_PATCHED;
+
 /// The amount by which a heap may outgrow its limit while the code that filled it is terminated.
 ///
 /// V8 calls the guard when the allocation at hand does not fit, does not say how large that is, and
-/// ends the process if it still does not fit. The largest allocation, an array or a string of
-/// two-byte characters, has 1 GiB; a native function that ignores termination goes on to the next
-/// one. So the limit is raised once, by the largest block if there is memory for it. If code wants
+/// ends the process if it still does not fit. The largest allocation is an array of 512 MiB, and of
+/// 1 GiB if V8 is not patched; a native function that ignores termination goes on to the next one.
+/// So the limit is raised once, by the largest block if there is memory for it. If code wants
 /// more, V8 ends this process, rather than the kernel ending every process that shares its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom(usize);
 
 impl Headroom {
-    const LARGEST_BLOCK: usize = 1 << 30;
+    const LARGEST_BLOCK: usize = if V8_IS_PATCHED { 1 << 29 } else { 1 << 30 };
 
     /// Room for other allocations until the code reaches a point where it can be terminated.
     const UNWINDING: usize = 64 << 20;

@@ -113,7 +113,7 @@ pub use interfaces::Interfaces;
 pub use invocation::Attachment;
 pub use isolate::{FetchRequest, Isolate, ScheduledEvent};
 pub use piece::Piece;
-pub use platform::init;
+pub use platform::{IS_PATCHED as V8_IS_PATCHED, init};
 pub use response::{FetchResponse, ResponseBody};
 pub use sending::Sending;
 pub use streams::Body;

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use tenon_engine::V8_IS_PATCHED;
 use tenon_proto::failure::{FailureCode, Phase};
 
 use crate::harness::{Loaded, Shard, Text as _, await_condition, trials};
@@ -23,6 +24,7 @@ trials! {
     array_buffers_that_are_garbage_make_room_for_others,
     responses_that_nobody_takes_are_counted_with_their_headers,
     an_idle_isolate_gives_back_its_garbage_now_and_then,
+    a_string_beyond_the_longest_is_a_range_error,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
     a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour,
 }
@@ -209,17 +211,20 @@ async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ende
     // V8 permits one long string whatever the limit is, and counts it at the next collection.
     let worker = shard.handler(
         "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 1e6));
-         globalThis.kept = 'x'.repeat(2 ** 28);
+         globalThis.kept = '€'.repeat(2 ** 26 - 24);
          return new Response(String(kept.charCodeAt(0)))",
     );
-    let worker = worker.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap();
+    let worker = worker.limits(|limits| {
+        (limits.cpu_ms, limits.memory_mib) = (60_000, 32);
+    });
+    let worker = worker.start().await.unwrap();
     let other = async {
         await_condition("a request to be there", || worker.0.in_flight() > 0).await;
         let answer = worker.get("/").await;
         (answer, worker.0.condemned(), worker.0.memory_bytes())
     };
     let (waits, (answer, condemned, bytes)) = tokio::join!(worker.get("/waits"), other);
-    assert_eq!(answer.unwrap().text(), "120");
+    assert_eq!(answer.unwrap().text(), "8364");
     assert_eq!(condemned, Some(FailureCode::MemoryLimitExceeded));
     assert!(bytes < 1 << 20, "{bytes} bytes are held for those who still have the isolate");
     assert_eq!(waits.unwrap_err().code, FailureCode::MemoryLimitExceeded);
@@ -313,6 +318,17 @@ async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
     let large = large.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
     large.get("/").await.unwrap();
     assert_eq!(large.0.collect(), None);
+}
+
+async fn a_string_beyond_the_longest_is_a_range_error(shard: Rc<Shard>) {
+    // A patch makes the longest string an eighth of V8's own, whose bytes outgrow a container.
+    let longest = if V8_IS_PATCHED { (1 << 26) - 24 } else { (1 << 29) - 24 };
+    let worker = shard.handler(&format!(
+        "const length = (count) => {{ try {{ return 'a'.repeat(count).length }} catch (error) {{ return error.name }} }};
+         return new Response(`${{length({longest})}} ${{length({longest} + 1)}}`)"
+    ));
+    let answer = worker.limits(|limits| limits.memory_mib = 1024).get().await.unwrap();
+    assert_eq!(answer.text(), format!("{longest} RangeError"));
 }
 
 async fn floods_of_microtasks_and_timers_end_at_the_cpu_limit(shard: Rc<Shard>) {

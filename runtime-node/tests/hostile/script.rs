@@ -19,6 +19,7 @@
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
 //! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
+//! | `patch:` | the patch of V8 without which it ends the process; left out where V8 is not patched |
 //! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
 //! | `revision:` | begins the entrypoint of another revision; requests go to each in turn |
 //! | `module:` | begins the module of that name; the lines before belong to the entrypoint |
@@ -30,6 +31,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use tenon_engine::V8_IS_PATCHED;
 use tenon_proto::revision::{CompatibilityFlag, Limits, StatePolicy};
 
 /// The name of a script's first module.
@@ -58,6 +60,7 @@ pub(crate) struct Script {
     pub(crate) body: String,
     pub(crate) logs: Vec<String>,
     pub(crate) lines: Option<usize>,
+    patch: Option<String>,
 }
 
 /// Reads every script under `directory`, which has a subdirectory for each family.
@@ -68,7 +71,8 @@ pub(crate) fn all(directory: &Path) -> Vec<Script> {
     let parse = |file: &Path| {
         Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap(), &shared)
     };
-    files.iter().map(|file| parse(file)).collect()
+    let scripts = files.iter().map(|file| parse(file));
+    scripts.filter(|script| script.patch.is_none() || V8_IS_PATCHED).collect()
 }
 
 fn directories(directory: &Path) -> impl Iterator<Item = std::path::PathBuf> {
@@ -113,6 +117,7 @@ impl Script {
             body: String::new(),
             logs: Vec::new(),
             lines: None,
+            patch: None,
         };
         let mut reading = 0;
         for line in text.lines() {
@@ -149,6 +154,7 @@ impl Script {
             "state" => self.state = state(value),
             "flags" => self.flags = value.split(' ').map(|flag| flag.parse().unwrap()).collect(),
             "beyond" => self.beyond = Duration::from_millis(value.parse().unwrap()),
+            "patch" => self.patch = Some(value.to_owned()),
             "with" => self
                 .modules()
                 .push((value.to_owned(), std::fs::read_to_string(shared.join(value)).unwrap())),

@@ -6,8 +6,8 @@
 export default {
   fetch() {
     globalThis.kept = [];
-    for (const letter of 'abcd') {
-      kept.push(letter.repeat(2 ** 29 - 24));
+    for (const letter of 'abcdefgh') {
+      kept.push(letter.repeat(2 ** 26 - 24));
       kept.at(-1).charCodeAt(0);
     }
     return new Response();

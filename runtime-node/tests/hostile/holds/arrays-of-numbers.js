@@ -17,7 +17,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      Uint8Array.from('1'.repeat(2 ** 26));
+      Uint8Array.from('1'.repeat(2 ** 26 - 24));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }

@@ -61,7 +61,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      Uint8Array.fromBase64('A'.repeat(2 ** 28));
+      Uint8Array.fromBase64('A'.repeat(2 ** 26 - 24));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }
@@ -72,7 +72,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      new Uint8Array(1).setFromHex('A'.repeat(2 ** 28));
+      new Uint8Array(1).setFromHex('A'.repeat(2 ** 26 - 24));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }

@@ -6,7 +6,7 @@
 export default {
   async fetch(request, env, ctx) {
     try {
-      for (;;) parseInt('1'.repeat(2 ** 27), 3);
+      for (;;) parseInt('1'.repeat(2 ** 26 - 24), 3);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }
@@ -17,7 +17,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      for (;;) parseInt('1'.repeat(2 ** 27), 2);
+      for (;;) parseInt('1'.repeat(2 ** 26 - 24), 2);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }
@@ -28,7 +28,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      for (;;) parseInt('0'.repeat(2 ** 27), 36);
+      for (;;) parseInt('0'.repeat(2 ** 26 - 24), 36);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }
@@ -39,7 +39,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      for (;;) parseInt('9'.repeat(2 ** 27), undefined);
+      for (;;) parseInt('9'.repeat(2 ** 26 - 24), undefined);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }
@@ -50,7 +50,7 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     try {
-      for (;;) parseInt(' '.repeat(2 ** 27), 10);
+      for (;;) parseInt(' '.repeat(2 ** 26 - 24), 10);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
     }

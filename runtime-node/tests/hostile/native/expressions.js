@@ -4,7 +4,7 @@
 export default {
   async fetch(request, env, ctx) {
     let text = 'x';
-    for (let i = 0; i < 28; i++) text += text;
+    for (let i = 0; i < 25; i++) text += text;
     for (const use of [
       () => /./g[Symbol.match](text),
       () => /./g[Symbol.replace](text, 'yy'),

@@ -3,7 +3,7 @@
 // limits: cpu_ms=5000 memory_mib=128
 export default {
   async fetch(request, env, ctx) {
-    const long = '$&'.repeat(2 ** 27);
+    const long = '$&'.repeat(2 ** 24);
     for (const replace of [
       () => 'a'.replace('a', long), () => 'a'.replaceAll('a', long), () => 'a'.replace(/a/, long), () => 'a'.replace(/a/g, long),
       () => /a/[Symbol.replace]('a', long), () => 'a'.replace('a', { toString: () => long }),

@@ -1,5 +1,5 @@
 // Replaces many matches by templates of many parts: V8 ends the process when it lists them all.
-// expect: cpu_limit_exceeded or memory_limit_exceeded
+// expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // requests: 12
 const text = 'a'.repeat(2 ** 18);
 const many = (part) => part.repeat(2 ** 10);

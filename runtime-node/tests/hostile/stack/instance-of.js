@@ -1,6 +1,7 @@
 // Binds a hundred thousand functions, each to the next.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
+// patch: bound-functions
 export default {
   async fetch(request, env, ctx) {
     let bound = function () {};

@@ -5,7 +5,7 @@ export default {
   async fetch(request, env, ctx) {
     const { constructor: AsyncFunction } = async () => {};
     const { constructor: GeneratorFunction } = function* () {};
-    for (const text of ['x'.repeat(2 ** 28), `[${'0,'.repeat(2 ** 22)}]`, `1${'+1'.repeat(2 ** 20)}`]) {
+    for (const text of ['x'.repeat(2 ** 25), `[${'0,'.repeat(2 ** 22)}]`, `1${'+1'.repeat(2 ** 20)}`]) {
       for (const compile of [eval, (0, eval), Function, AsyncFunction, GeneratorFunction]) {
         try {
           compile(text);

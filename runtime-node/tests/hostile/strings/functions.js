@@ -3,7 +3,7 @@
 // limits: cpu_ms=1000
 export default {
   async fetch(request, env, ctx) {
-    const long = 'x'.repeat(2 ** 28);
+    const long = 'x'.repeat(2 ** 26 - 24);
     const string = String.prototype;
     for (const use of [
       () => long.split(''), () => long.replaceAll('x', 'yy'), () => long.replace(/x/g, 'yy'), () => long.match(/x/g),

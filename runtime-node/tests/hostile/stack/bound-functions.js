@@ -1,0 +1,26 @@
+// Has functions compiled that ask for an instance of a function bound a hundred thousand times, and call it.
+// expect: answer compiled
+// limits: cpu_ms=5000 memory_mib=64
+// patch: bound-functions
+const first = function () {};
+let bound = first;
+for (let i = 0; i < 1e5; i++) bound = bound.bind();
+const last = bound;
+const isInstance = (value) => value instanceof last;
+const call = () => last();
+const construct = () => new last();
+
+export default {
+  async fetch(request, env, ctx) {
+    for (const f of [isInstance, call, construct]) {
+      for (let i = 0; i < 3000; i++) {
+        try {
+          f({});
+        } catch {
+          // The chain is longer than the stack.
+        }
+      }
+    }
+    return new Response('compiled');
+  },
+};
