@@ -161,10 +161,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
         }
     });
     let found = found.await.context("the standby does not send it to nodes")??;
-    ensure!(
-        found.worker == id && found.times == 2 && found.remaining_ms <= 600_000,
-        "{found:?}"
-    );
+    ensure!(found.worker == id && found.times == 2 && found.remaining_ms <= 600_000, "{found:?}");
     let condition = healthy(namespace).await?.context("it is sent before it is written")?;
     ensure!(
         condition.status == ConditionStatus::False && condition.reason == "Quarantined",
