@@ -31,6 +31,10 @@ const WARM: usize = 200_000;
 const COLD: usize = 400;
 /// Number of isolates that are invoked in turn, or kept at once.
 const MANY: usize = 200;
+/// Number of requests after which the memory of an isolate is measured again.
+const LATER: usize = 10_000;
+/// Number of requests after which the event loops have a turn, for V8's tasks.
+const BATCH: usize = 64;
 
 /// The Worker that the peers in the load scenarios also run.
 const HELLO: &str = include_str!("../../bench/peers/hello.js");
@@ -112,16 +116,19 @@ impl Bench {
             all.push(self.start(source).await);
         }
         for i in 0..WARM_UP {
+            let_tasks_run(i).await;
             fetch(&all[i % isolates]).await;
         }
         let mut taken = Vec::with_capacity(WARM);
         for i in 0..WARM {
+            let_tasks_run(i).await;
             let began = Instant::now();
             fetch(&all[i % isolates]).await;
             taken.push(began.elapsed());
         }
         let cpu = cpu_time();
         for i in 0..WARM {
+            let_tasks_run(i).await;
             fetch(&all[i % isolates]).await;
         }
         self.report(label, Row::times(taken, (cpu_time() - cpu) / WARM as u32));
@@ -164,6 +171,14 @@ impl Bench {
             fetch(&isolate).await;
             all.push(isolate);
         }
+        self.report(&label, Row::Memory { bytes: resident().saturating_sub(before) / MANY });
+        for isolate in &all {
+            for i in 0..LATER {
+                let_tasks_run(i).await;
+                fetch(isolate).await;
+            }
+        }
+        let label = format!("the same after {LATER} requests each");
         self.report(&label, Row::Memory { bytes: resident().saturating_sub(before) / MANY });
     }
 
@@ -288,6 +303,13 @@ fn cpu_time() -> Duration {
         Duration::from_nanos(nanoseconds.unwrap_or_default())
     });
     each.sum()
+}
+
+/// Lets other tasks run after each batch of requests, as the tasks of a node's connections do.
+async fn let_tasks_run(request: usize) {
+    if request.is_multiple_of(BATCH) {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Returns the resident memory of this process, in bytes.
