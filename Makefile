@@ -25,7 +25,7 @@ help: ## List the commands
 
 .PHONY: run
 run: tools ## Serve examples/hello on http://localhost:8080
-	cargo run --package tenon -- dev examples/hello
+	cargo run --profile quick --package tenon -- dev examples/hello
 
 .PHONY: test
 test: test-unit test-charts test-rules fuzz test-e2e ## Run all tests: units, charts, alerts, fuzz targets, and a real Kubernetes control plane
