@@ -8,8 +8,8 @@
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 
-use crate::sandbox::{Sandbox, World};
-use crate::turn::{self, Input, Step};
+use crate::sandbox::Sandbox;
+use crate::turn::{self, Input, Step, World};
 
 /// An isolate with its Worker, as seen by the code that gives it turns.
 pub trait Isolate {

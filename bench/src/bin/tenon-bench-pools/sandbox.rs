@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use tenon_engine::flags::FLAGS;
 
 use crate::scenario::Shape;
-use crate::turn::{self, Outbox};
+use crate::turn::{self, Outbox, World};
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
 /// The index of `internal` of `js/bootstrap.js` in the snapshot: the first data of the context.
@@ -49,15 +49,6 @@ pub struct Sandbox {
     source: &'static str,
     anew: bool,
     origin: SocketAddr,
-}
-
-/// A context with the Worker in it, and the functions to call it.
-pub struct World {
-    pub context: v8::Global<v8::Context>,
-    pub deliver: v8::Global<v8::Function>,
-    pub complete: v8::Global<v8::Function>,
-    pub handler: v8::Global<v8::Object>,
-    pub env: v8::Global<v8::Object>,
 }
 
 impl Sandbox {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use v8::MapFnTo as _;
 
-use crate::sandbox::World;
 use crate::scenario::WorkerId;
 
 /// The number of turns between two runs of V8's own tasks for an isolate. They are housekeeping,
@@ -70,6 +69,15 @@ pub struct Outbox {
     step: Option<Step>,
     operations: u32,
     turns: u32,
+}
+
+/// A context with the Worker in it, and the functions to call it.
+pub struct World {
+    pub context: v8::Global<v8::Context>,
+    pub deliver: v8::Global<v8::Function>,
+    pub complete: v8::Global<v8::Function>,
+    pub handler: v8::Global<v8::Object>,
+    pub env: v8::Global<v8::Object>,
 }
 
 /// Runs a turn. The isolate must be entered, and `world` must be a context of it.
