@@ -301,7 +301,7 @@ pub enum CompatibilityFlag {
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// CPU time of one invocation, in milliseconds; with a WebSocket, from each message to the
-    /// next. 50 by default. A Worker with a limit above 1000 runs in its node's lanes, where it
+    /// next. 1000 by default. A Worker with a limit above 1000 runs in its node's lanes, where it
     /// delays others least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 30_000))]
@@ -317,7 +317,7 @@ pub struct Limits {
     #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 2048))]
     pub memory_mib: Option<i32>,
-    /// CPU time to compile and evaluate the modules, in milliseconds. 400 by default.
+    /// CPU time to compile and evaluate the modules, in milliseconds. 1000 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub startup_ms: Option<i32>,

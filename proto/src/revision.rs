@@ -131,10 +131,10 @@ impl Default for Limits {
     /// Returns the limits of a Worker that sets none.
     fn default() -> Self {
         Self {
-            cpu_ms: 50,
+            cpu_ms: 1000,
             wall_ms: 30_000,
             memory_mib: 128,
-            startup_ms: 400,
+            startup_ms: 1000,
             concurrency: 100,
             request_body_mib: 16,
             subrequests: DEFAULT_SUBREQUESTS,
