@@ -5,8 +5,8 @@
   "use strict";
 
   const {
-    Array, ArrayIsArray, ArrayPrototype, Object, Promise, Proxy, RangeError, ReflectApply, ReflectDeleteProperty, ReflectGet,
-    ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectSet, String, SymbolIterator, TypedArray,
+    Array, ArrayIsArray, ArrayPrototype, MathMax, MathMin, MathTrunc, Object, Promise, Proxy, RangeError, ReflectApply,
+    ReflectDeleteProperty, ReflectGet, ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectSet, String, SymbolIterator, TypedArray,
     TypedArrayPrototypeGetLength, TypedArrayPrototypeJoin, TypedArrayPrototypeToLocaleString,
   } = internal.primordials;
   const { each, isProxy, refuse, replace } = internal.bounds;
@@ -68,6 +68,16 @@
     return result === disguised ? value : result;
   }
 
+  // Fills an array in pieces, between which a termination takes effect.
+  function fillPieces(array, value, start, end) {
+    const { length } = array;
+    const position = (index) => (index < 0 ? MathMax(length + index, 0) : MathMin(index, length));
+    const from = position(MathTrunc(start) || 0);
+    const to = end === undefined ? length : position(MathTrunc(end) || 0);
+    for (let i = from; i < to; i += MANY) ReflectApply(fill, array, [value, i, MathMin(i + MANY, to)]);
+    return array;
+  }
+
   // Each is written out, so that the compiler can optimise it.
   const {
     copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, forEach, join, map, reduce, reduceRight,
@@ -76,7 +86,11 @@
   replace(ArrayPrototype, {
     copyWithin(target, start) { return isBounded(this) ? ReflectApply(copyWithin, this, arguments) : visit(copyWithin, this, arguments); },
     every(callback) { return isBounded(this) ? ReflectApply(every, this, arguments) : visit(every, this, arguments); },
-    fill(value) { return isBounded(this) ? ReflectApply(fill, this, arguments) : visit(fill, this, arguments); },
+    fill(value) {
+      if (isBounded(this)) return ReflectApply(fill, this, arguments);
+      const isLong = ArrayIsArray(this) && !isProxy(this);
+      return isLong ? fillPieces(this, value, arguments[1], arguments[2]) : visit(fill, this, arguments);
+    },
     filter(callback) { return isBounded(this) ? ReflectApply(filter, this, arguments) : visit(filter, this, arguments); },
     find(callback) { return isBounded(this) ? ReflectApply(find, this, arguments) : visit(find, this, arguments); },
     findIndex(callback) { return isBounded(this) ? ReflectApply(findIndex, this, arguments) : visit(findIndex, this, arguments); },
