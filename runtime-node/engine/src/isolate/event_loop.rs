@@ -2,13 +2,14 @@
 //! isolate lives while the pool keeps it, a request's future holds it, or an invocation is in
 //! flight.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use futures::future::poll_fn;
+use futures::future::{FutureExt as _, poll_fn};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep_until};
@@ -16,9 +17,12 @@ use tokio::time::{Sleep, sleep_until};
 use super::Isolate;
 use super::turn::Stop;
 use crate::fair_scheduler::Pass;
-use crate::ids::InvocationId;
-use crate::operations::Settle;
+use crate::ids::{InvocationId, OperationId};
+use crate::operations::{Completed, Settle};
 use crate::platform::Foreground;
+
+/// The most operations that are settled before the thread's other tasks have their turn.
+const BATCH: usize = 32;
 
 /// Runs the event loop of one isolate.
 pub(super) async fn run(
@@ -41,11 +45,19 @@ pub(super) async fn run(
             () = has_begun.notified() => {}
             Some(completed) = operations.next(), if !operations.is_empty() => {
                 let Some(isolate) = isolate.upgrade() else { return };
-                let pass = isolate.queue().await;
-                if let Some((id, operation, settle)) = completed
-                    && isolate.state.complete(id, operation)
+                let mut ready = VecDeque::from([completed]);
+                while ready.len() < BATCH
+                    && let Some(Some(completed)) = operations.next().now_or_never()
                 {
-                    isolate.complete(&pass, id, settle);
+                    ready.push_back(completed);
+                }
+                while let Some(next) = ready.front() {
+                    let Some((id, ..)) = *next else {
+                        ready.pop_front();
+                        continue;
+                    };
+                    let pass = isolate.queue().await;
+                    isolate.settle(&pass, id, &mut ready);
                 }
             }
             () = poll_fn(|cx| tasks.poll_due(cx, &isolate)) => {
@@ -93,10 +105,45 @@ impl Isolate {
         !self.is_sealed() && !self.state.unattended_cpu().is_zero()
     }
 
-    /// Runs the turn of a completed operation.
-    fn complete(&self, pass: &Pass, id: InvocationId, settle: Settle) {
-        if let Err(Stop::Threw(exception)) = self.turn(pass, Some(id), |scope, _| settle(scope)) {
-            self.state.log_uncaught(Some(id), "uncaught", &exception);
+    /// Settles the completed operations of an invocation that are first in line, in one turn. If
+    /// one of them throws, the next call continues with those behind it.
+    fn settle(&self, pass: &Pass, id: InvocationId, ready: &mut VecDeque<Completed>) {
+        let settled = self.turn(pass, Some(id), |scope, _| {
+            let mut is_first = true;
+            while let Some((operation, settle)) = next_of(id, ready) {
+                // An operation that was settled before it in this turn may have cancelled it.
+                if !self.state.complete(id, operation) {
+                    continue;
+                }
+                // As if each had a turn of its own.
+                if !std::mem::take(&mut is_first) {
+                    if self.engine.post.is_over() {
+                        return None;
+                    }
+                    scope.perform_microtask_checkpoint();
+                    let owner = v8::Number::new(scope, id.to_number());
+                    scope.set_continuation_preserved_embedder_data(owner.into());
+                }
+                settle(scope)?;
+            }
+            Some(())
+        });
+        match settled {
+            Ok(()) => {}
+            Err(Stop::Threw(exception)) => {
+                self.state.log_uncaught(Some(id), "uncaught", &exception);
+            }
+            Err(Stop::Limit | Stop::NotBegun) => {
+                while let Some((operation, _)) = next_of(id, ready) {
+                    self.state.complete(id, operation);
+                }
+            }
         }
     }
+}
+
+/// Removes and returns the first operation in line, if it is of this invocation.
+fn next_of(id: InvocationId, ready: &mut VecDeque<Completed>) -> Option<(OperationId, Settle)> {
+    let next = ready.pop_front_if(|next| next.as_ref().is_some_and(|(owner, ..)| *owner == id))?;
+    next.map(|(_, operation, settle)| (operation, settle))
 }
