@@ -1,10 +1,10 @@
-// Named checks, which every Worker of the suite consists of. One request runs them one after the other; the response says
-// which failed and why, and which lines each should have logged.
+// Named checks, of which every Worker of the suite consists. One request runs them one after the other; the response lists
+// the failures, and the lines that each check should have logged.
 
 const checks = [];
 let subject = null;
 
-/** What the checks that follow are about, an interface say: each has a row of its own in the report. */
+/** Sets the subject of the following checks, such as an interface. Each subject has a row in the report. */
 export const about = (name) => {
   subject = name;
 };
@@ -22,14 +22,14 @@ const show = (value) => {
   return Object.is(value, -0) ? "-0" : String(value);
 };
 
-/** Values of the same shape. */
+/** Checks that two values are shown as the same text. */
 export function equal(actual, expected, what = "") {
   if (show(actual) !== show(expected)) {
     throw new Error(`${what === "" ? "" : `${what}: `}expected ${show(expected)}, got ${show(actual)}`);
   }
 }
 
-/** `body` throws an error of this name, whose message contains `part`. */
+/** Checks that `body` throws an error of this name, whose message contains `part`. */
 export function throws(name, body, part = "") {
   let returned;
   try {
@@ -40,7 +40,7 @@ export function throws(name, body, part = "") {
   throw new Error(`expected ${name} from ${body}, got ${show(returned)}`);
 }
 
-/** The promise is rejected with an error of this name, whose message contains `part`. */
+/** Checks that the promise is rejected with an error of this name, whose message contains `part`. */
 export async function rejects(name, promise, part = "", what = "") {
   let value;
   try {
@@ -59,13 +59,13 @@ function thrown(error, name, part) {
 
 let lines;
 
-/** `body` logs this one line at this level, which is for the runner to see. */
+/** Runs `body`, which must log this line at this level. The test harness compares the log. */
 export function logs(level, line, body) {
   lines.push(`${level} ${line}`);
   body();
 }
 
-/** Runs every check and tells how each went. */
+/** Runs every check, and responds with the results. */
 export async function results() {
   const out = [];
   for (const { name, body, about } of checks) {
@@ -81,5 +81,5 @@ export async function results() {
   return Response.json(out);
 }
 
-/** The handler every file exports. */
+/** The handler that every file exports. */
 export default { fetch: results };

@@ -1,20 +1,20 @@
-// The requirements of Web IDL for every interface, and changes that a Worker cannot make to ours.
+// The requirements of Web IDL for every interface, and changes of built-in objects that must not affect the interfaces.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
-// What the language itself has, whose manners are others.
+// Classes of JavaScript itself, to which Web IDL does not apply.
 const LANGUAGE = new Set([
   "Array", "ArrayBuffer", "AsyncDisposableStack", "BigInt", "DataView", "DisposableStack", "FinalizationRegistry", "Iterator",
   "Map", "Promise", "Set", "Symbol", "WeakMap", "WeakRef", "WeakSet",
 ]);
 
-// Whatever is on the global object and calls its instances by its name.
+// Every class on the global object whose instances have its name as their tag.
 const INTERFACES = Object.getOwnPropertyNames(globalThis).filter((name) => {
   const { prototype } = Object(globalThis[name]);
   return !LANGUAGE.has(name) && prototype?.[Symbol.toStringTag] === name;
 }).sort();
 
-// The least that there must be: the interfaces of WinterTC's Minimum Common Web API.
+// The interfaces of WinterTC's Minimum Common Web API.
 const COMMON = [
   "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CompressionStream", "CountQueuingStrategy", "Crypto",
   "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent", "Event", "EventTarget", "File", "FormData",
@@ -25,7 +25,7 @@ const COMMON = [
   "URLPattern", "URLSearchParams", "WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter",
 ];
 
-// How many arguments are required: of the constructor, of each method, and of what is static.
+// The numbers of required arguments: of the constructor, of each method, and of each static method.
 const FORM = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
 const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0, textStream: 0 };
 const REQUIRED = {
@@ -116,7 +116,7 @@ for (const name of INTERFACES) {
     }
   });
 
-  check(`${name}'s methods and attributes are called by their names, and are no constructors`, () => {
+  check(`${name}'s methods and accessors have the specified names, and cannot be constructed`, () => {
     for (const [key, { configurable, get, set, value, writable }] of members) {
       // A constant.
       if (get === undefined && typeof value !== "function") {
@@ -140,9 +140,9 @@ for (const name of INTERFACES) {
   }
 
   if (members.length > 0) {
-    check(`${name}'s members refuse what is not their own`, async () => {
+    check(`${name}'s members reject receivers of other types`, async () => {
       for (const [key, { get, set, value }] of members) {
-        // On the global scope, whose methods these are too, nothing is what that scope is.
+        // The listener methods of EventTarget get enough arguments, so that only the receiver is wrong.
         const args = name === "EventTarget" ? ["x", null] : [];
         const call = (f, ...args) => async () => await Reflect.apply(f, Object.create(prototype), args);
         if (get !== undefined) await rejects("TypeError", call(get)(), "", key);
@@ -155,7 +155,7 @@ for (const name of INTERFACES) {
 
 about("Web IDL");
 
-check("what every runtime of WinterTC has is here", () => {
+check("the interfaces of WinterTC's Minimum Common Web API exist", () => {
   equal(COMMON.filter((name) => !INTERFACES.includes(name)), []);
   const functions = [
     "atob", "btoa", "clearInterval", "clearTimeout", "fetch", "queueMicrotask", "reportError", "setInterval", "setTimeout",
@@ -191,7 +191,7 @@ check("functions and attributes of the global object are enumerable, namespaces 
   }
 });
 
-check("iterators have the shape of the platform's", () => {
+check("iterators have the shape that Web IDL specifies", () => {
   const iterator = new Headers({ a: "1" })[Symbol.iterator]();
   equal(Object.prototype.toString.call(iterator), "[object Headers Iterator]");
   equal(iterator[Symbol.iterator]() === iterator, true);
@@ -200,7 +200,7 @@ check("iterators have the shape of the platform's", () => {
   throws("TypeError", () => Object.getPrototypeOf(iterator).next.call({}));
 });
 
-check("singletons cannot be made", () => {
+check("singletons cannot be constructed", () => {
   throws("TypeError", () => new Navigator());
   throws("TypeError", () => new Performance());
   throws("TypeError", () => new Crypto());
@@ -221,16 +221,16 @@ check("random values are random", () => {
   throws("QuotaExceededError", () => crypto.getRandomValues(new Uint8Array(65537)));
 });
 
-check("nothing of the inside can be reached", () => {
+check("internal objects are unreachable", () => {
   for (const name of ["internal", "primordials", "ops", "SharedArrayBuffer"]) equal(name in globalThis, false, name);
 });
 
-check("a Worker that changes the language breaks only itself", async () => {
+check("a Worker that changes built-in objects breaks only itself", async () => {
   const { defineProperty, getOwnPropertyDescriptor } = Object;
   const hostile = () => {
     throw new Error("hostile");
   };
-  // Flat, because nothing of the language is to be relied on once this has begun: object, member, object, member, …
+  // A flat list (object, member, object, member, …), because no built-in function can be relied on once the first is replaced.
   const members = [
     [Array.prototype, [Symbol.iterator, "push", "sort", "splice", "shift", "join", "includes", "slice", "map", "forEach"]],
     [String.prototype, ["slice", "toLowerCase", "indexOf", "includes", "replace", "split", "trim", "charCodeAt",

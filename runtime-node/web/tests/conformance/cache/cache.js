@@ -1,4 +1,4 @@
-// Service Workers §5.4 (Cache) and §5.5 (CacheStorage), with RFC 9111's rules of what may be kept.
+// Service Workers §5.4 (Cache) and §5.5 (CacheStorage), with the rules of RFC 9111 for storing responses.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -8,7 +8,7 @@ const url = () => `https://origin.test/${urls++}`;
 
 about("Cache");
 
-check("what is put is found, with its status, headers and body", async () => {
+check("match returns a stored response with its status, headers and body", async () => {
   const at = url();
   await caches.default.put(at, new Response("here", { status: 404, statusText: "Gone", headers: { "cache-control": "max-age=9", "x-a": "b" } }));
   const found = await caches.default.match(new Request(at));
@@ -17,13 +17,13 @@ check("what is put is found, with its status, headers and body", async () => {
   throws("TypeError", () => found.headers.set("a", "b"));
 });
 
-check("what is found can be had again and again", async () => {
+check("a stored response can be read repeatedly", async () => {
   const at = url();
   await caches.default.put(at, fresh());
   for (let i = 0; i < 3; i++) equal(await (await caches.default.match(at)).text(), "kept");
 });
 
-check("a body of any kind can be kept", async () => {
+check("a body of any kind can be stored", async () => {
   const stream = new ReadableStream({
     start(controller) {
       for (const part of ["a", "b", "c"]) controller.enqueue(new TextEncoder().encode(part));
@@ -37,7 +37,7 @@ check("a body of any kind can be kept", async () => {
   }
 });
 
-check("a body that is put is used up, and one that is used cannot be put", async () => {
+check("put consumes the body, and rejects a response whose body is used", async () => {
   const response = fresh();
   await caches.default.put(url(), response);
   equal(response.bodyUsed, true);
@@ -48,14 +48,14 @@ check("a body that is put is used up, and one that is used cannot be put", async
   equal([await clone.text(), await (await caches.default.match(at)).text()], ["twice", "twice"]);
 });
 
-check("the later of two takes the place of the earlier", async () => {
+check("put replaces an earlier response", async () => {
   const at = url();
   await caches.default.put(at, fresh("one"));
   await caches.default.put(at, fresh("two"));
   equal(await (await caches.default.match(at)).text(), "two");
 });
 
-check("caches of different names know nothing of one another", async () => {
+check("caches of different names are separate", async () => {
   const at = url();
   const [one, same, other] = [await caches.open("one"), await caches.open("one"), await caches.open("")];
   await one.put(at, fresh());
@@ -63,20 +63,20 @@ check("caches of different names know nothing of one another", async () => {
   equal([await other.match(at), await caches.default.match(at)], [undefined, undefined]);
 });
 
-check("delete says whether there was one", async () => {
+check("delete returns whether there was a response", async () => {
   const at = url();
   await caches.default.put(at, fresh());
   equal([await caches.default.delete(at), await caches.default.delete(at), await caches.default.match(at)], [true, false, undefined]);
 });
 
-check("a fragment does not tell two URLs apart, a query does", async () => {
+check("URLs that differ only in the fragment are the same key, those that differ in the query are not", async () => {
   const at = url();
   await caches.default.put(`${at}#a`, fresh());
   equal(await (await caches.default.match(`${at}#b`)).text(), "kept");
   equal(await caches.default.match(`${at}?b`), undefined);
 });
 
-check("other methods than GET are found only by who ignores the method", async () => {
+check("requests with methods other than GET match only with ignoreMethod", async () => {
   const at = url();
   await caches.default.put(at, fresh());
   const post = new Request(at, { method: "POST", body: "x" });
@@ -87,7 +87,7 @@ check("other methods than GET are found only by who ignores the method", async (
   await rejects("TypeError", caches.default.put(post, fresh()), "GET");
 });
 
-check("what HTTP does not let a shared cache keep is not kept", async () => {
+check("responses that HTTP forbids a shared cache to store are not stored", async () => {
   for (const headers of [{ "cache-control": "no-store" }, { "cache-control": "private, max-age=9" }, { "cache-control": "max-age=0" }, {}, { "cache-control": "max-age=9", "set-cookie": "a=1" }]) {
     const at = url();
     await caches.default.put(at, new Response("x", { headers }));
@@ -95,13 +95,13 @@ check("what HTTP does not let a shared cache keep is not kept", async () => {
   }
 });
 
-check("s-maxage outweighs max-age", async () => {
+check("s-maxage takes precedence over max-age", async () => {
   const at = url();
   await caches.default.put(at, fresh("shared", { "cache-control": "max-age=0, s-maxage=60" }));
   equal(await (await caches.default.match(at)).text(), "shared");
 });
 
-check("a response that varies is given to requests like the first", async () => {
+check("a response with Vary matches only requests with the same headers", async () => {
   const at = url();
   const by = (language) => new Request(at, { headers: { "accept-language": language } });
   await caches.default.put(by("de"), fresh("Guten Tag", { vary: "Accept-Language" }));
@@ -110,7 +110,7 @@ check("a response that varies is given to requests like the first", async () => 
   await rejects("TypeError", caches.default.put(at, fresh("x", { vary: "accept, *" })), "Vary");
 });
 
-check("who has it already is told so", async () => {
+check("a conditional request gets 304 if the client's copy is current", async () => {
   const at = url();
   await caches.default.put(at, fresh("kept", { etag: '"1"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT" }));
   const asked = async (headers) => {
@@ -122,7 +122,7 @@ check("who has it already is told so", async () => {
   equal(await asked({ "if-modified-since": "Mon, 07 Nov 1994 00:00:00 GMT" }), [304, ""]);
 });
 
-check("what cannot be kept is refused with the reason", async () => {
+check("put rejects requests and responses that cannot be stored, with the reason", async () => {
   await rejects("TypeError", caches.default.put("data:,x", fresh()), "http");
   await rejects("TypeError", caches.default.put(url(), new Response(null, { status: 206 })), "206");
   await rejects("TypeError", caches.default.put(url(), {}), "Response");
@@ -132,7 +132,7 @@ check("what cannot be kept is refused with the reason", async () => {
   await rejects("TypeError", caches.open("x".repeat(300)).then((cache) => cache.match(url())), "256");
 });
 
-check("a body that breaks off is not kept, and its error is told", async () => {
+check("a body that fails is not stored, and put rejects with its error", async () => {
   const at = url();
   const broken = new ReadableStream({
     pull(controller) {
@@ -144,13 +144,13 @@ check("a body that breaks off is not kept, and its error is told", async () => {
   equal(await caches.default.match(at), undefined);
 });
 
-check("what is too large is passed over", async () => {
+check("a response that is too large is not stored", async () => {
   const at = url();
   await caches.default.put(at, fresh(new Uint8Array((8 << 20) + 1)));
   equal(await caches.default.match(at), undefined);
 });
 
-check("they are interfaces like others", async () => {
+check("Cache and CacheStorage behave like other interfaces", async () => {
   throws("TypeError", () => new Cache());
   throws("TypeError", () => new CacheStorage());
   equal([String(caches), String(caches.default)], ["[object CacheStorage]", "[object Cache]"]);

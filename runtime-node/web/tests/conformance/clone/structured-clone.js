@@ -6,7 +6,7 @@ const refused = (value, part = "") => throws("DataCloneError", () => clone(value
 
 about("structuredClone");
 
-check("primitives are what they are", () => {
+check("primitives are unchanged", () => {
   for (const value of [undefined, null, true, false, 0, -0, NaN, Infinity, 1.5, "", "text", "\uD800", 2n ** 70n, -1n]) {
     equal(Object.is(clone(value), value), true, String(value));
   }
@@ -15,7 +15,7 @@ check("primitives are what they are", () => {
   throws("TypeError", () => clone());
 });
 
-check("their objects become objects of the same", () => {
+check("wrapper objects are cloned with their values", () => {
   for (const value of [new Boolean(false), new Number(-0), new String("text"), Object(5n)]) {
     const made = clone(value);
     equal([made === value, typeof made, Object.getPrototypeOf(made) === Object.getPrototypeOf(value)], [false, "object", true]);
@@ -26,7 +26,7 @@ check("their objects become objects of the same", () => {
   refused(Object(Symbol()));
 });
 
-check("dates and regular expressions", () => {
+check("dates and regular expressions are cloned", () => {
   equal(clone(new Date(5)).getTime(), 5);
   equal(clone(new Date(NaN)).getTime(), NaN);
   const expression = /a(?<b>.)\/\n/dgimsuy;
@@ -74,7 +74,7 @@ check("arrays keep holes, lengths and other keys", () => {
   equal(clone(new Array(100_000)).length, 100_000);
 });
 
-check("maps and sets keep their order and what is in them", () => {
+check("maps and sets keep their entries and the order of these", () => {
   const key = { k: 1 };
   const map = new Map([[key, "v"], ["k", key], [NaN, new Set([key, [1]])]]);
   map.extra = 1;
@@ -85,14 +85,14 @@ check("maps and sets keep their order and what is in them", () => {
   equal([...clone(new Set([3, 1, 2]))], [3, 1, 2]);
 });
 
-check("what changes a map while it is cloned is not seen", () => {
+check("changes to a map or set while it is cloned have no effect on the clone", () => {
   const map = new Map([[1, { get a() { map.set(3, 3); map.delete(2); return "a"; } }], [2, 2]]);
   equal([...clone(map)].map(([k, v]) => [k, v]), [[1, { a: "a" }], [2, 2]]);
   const set = new Set([{ get a() { set.clear(); return 1; } }, 2]);
   equal(clone(set).size, 2);
 });
 
-check("what is there twice is there twice, and what contains itself does", () => {
+check("shared references and cycles are preserved", () => {
   const shared = {};
   const value = { a: shared, b: [shared] };
   value.self = value;
@@ -104,7 +104,7 @@ check("what is there twice is there twice, and what contains itself does", () =>
   equal(k === v, true);
 });
 
-check("the depth of it does not matter", () => {
+check("values of any depth are cloned", () => {
   let value = null;
   for (let i = 0; i < 100_000; i++) value = i % 3 === 0 ? { value } : i % 3 === 1 ? [value] : new Map([[1, value]]);
   let made = clone(value);
@@ -161,7 +161,7 @@ check("views keep their kind, and share a buffer as they did", () => {
   equal(clone(new Bytes(2)).constructor === Uint8Array, true);
 });
 
-check("what is detached cannot be cloned", () => {
+check("detached buffers cannot be cloned", () => {
   const bytes = new Uint8Array(2);
   const { buffer } = bytes;
   buffer.transfer();
@@ -169,7 +169,7 @@ check("what is detached cannot be cloned", () => {
   refused(bytes, "detached");
 });
 
-check("functions, proxies and what has other slots cannot be cloned", () => {
+check("functions, proxies and objects with other internal slots cannot be cloned", () => {
   refused(() => {}, "function");
   refused({ a: { b() {} } }, "function");
   refused(class {}, "function");
@@ -188,7 +188,7 @@ check("functions, proxies and what has other slots cannot be cloned", () => {
   refused(Temporal.Now.instant(), "Instant");
 });
 
-check("objects of the platform cannot be cloned, but for those that can", async () => {
+check("platform objects cannot be cloned unless they are serializable", async () => {
   refused(new URL("https://host/"), "URL");
   refused(new Headers(), "Headers");
   refused(new Response(), "Response");
@@ -218,7 +218,7 @@ check("getters run once each, in the order of the keys, the inner ones first", (
   throws("RangeError", () => clone({ get a() { throw new RangeError("mine"); } }), "mine");
 });
 
-check("keys that go while it is cloned are gone, and those that come are not seen", () => {
+check("keys that a getter deletes are left out, and keys that it adds are ignored", () => {
   const value = { get a() { delete this.b; this.d = 4; return 1; }, b: 2, c: 3 };
   equal(clone(value), { a: 1, c: 3 });
   const list = [0, 1, 2];
@@ -240,7 +240,7 @@ check("a buffer is transferred", () => {
   equal(unseen.detached, true);
 });
 
-check("what is transferred is found wherever it lies", () => {
+check("transferred buffers are found at any place in a value", () => {
   const a = new ArrayBuffer(1), b = new ArrayBuffer(2), c = new ArrayBuffer(3);
   const value = { a, list: [b, c], map: new Map([[a, b], ["k", c], [b, 1]]), set: new Set([c, 1, a]), error: new Error("m", { cause: b }) };
   const { list, map, set, error, ...rest } = clone(value, { transfer: [a, b, c] });
@@ -250,7 +250,7 @@ check("what is transferred is found wherever it lies", () => {
   equal([error.cause === list[0], Object.keys(error)], [true, []]);
 });
 
-check("a getter sees a buffer before it is transferred, and what it detaches cannot be", () => {
+check("getters run before the transfer, and a buffer that one detaches cannot be transferred", () => {
   const buffer = new Uint8Array([7]).buffer;
   const made = clone({ buffer, get first() { return new Uint8Array(buffer)[0]; } }, { transfer: [buffer] });
   equal([made.first, made.buffer.byteLength], [7, 1]);
@@ -258,7 +258,7 @@ check("a getter sees a buffer before it is transferred, and what it detaches can
   throws("DataCloneError", () => clone({ get a() { other.transfer(); } }, { transfer: [other] }));
 });
 
-check("if it cannot be cloned nothing is transferred", () => {
+check("nothing is transferred if cloning fails", () => {
   const buffer = new ArrayBuffer(1);
   throws("DataCloneError", () => clone(() => {}, { transfer: [buffer] }));
   throws("DataCloneError", () => clone(1, { transfer: [buffer, {}] }));
@@ -282,7 +282,7 @@ check("a port is transferred", async () => {
   throws("DataCloneError", () => clone(port2, { transfer: [port2] }));
 });
 
-check("a clone is not to be had through what a prototype was given", () => {
+check("setters on prototypes do not intercept the properties of a clone", () => {
   const seen = [];
   Object.defineProperty(Object.prototype, "trap", { configurable: true, set() { seen.push("object"); } });
   Object.defineProperty(Array.prototype, "3", { configurable: true, set() { seen.push("array"); } });
@@ -309,7 +309,7 @@ check("the global object cannot be cloned", () => {
   throws("DataCloneError", () => structuredClone({ self }));
 });
 
-check("a DOMException, which is an error too, is cloned as what it is", () => {
+check("a DOMException is cloned as a DOMException", () => {
   const error = new DOMException("m", "DataError");
   const clone = structuredClone({ error }).error;
   equal([clone instanceof DOMException, clone.name, clone.message, clone.stack === error.stack], [true, "DataError", "m", true]);
@@ -322,7 +322,7 @@ const streamOf = (...chunks) => new ReadableStream({
   },
 });
 
-check("a ReadableStream that is transferred goes on elsewhere, with clones of its chunks", async () => {
+check("a transferred ReadableStream delivers clones of its chunks", async () => {
   const chunk = { a: new Map([[1, 2]]) };
   const stream = streamOf(chunk, "b");
   throws("DataCloneError", () => structuredClone(stream));
@@ -332,7 +332,7 @@ check("a ReadableStream that is transferred goes on elsewhere, with clones of it
   equal([chunks[0] === chunk, chunks[0].a.get(1), chunks[1]], [false, 2, "b"]);
 });
 
-check("a stream that is locked is not transferred", () => {
+check("a locked stream cannot be transferred", () => {
   const stream = streamOf();
   stream.getReader();
   throws("DataCloneError", () => structuredClone(stream, { transfer: [stream] }));
@@ -344,7 +344,7 @@ check("a stream that is locked is not transferred", () => {
   throws("DataCloneError", () => structuredClone(transform, { transfer: [transform] }));
 });
 
-check("cancelling a stream that was transferred cancels its source with a clone of the reason", async () => {
+check("cancelling a transferred stream cancels its source with a clone of the reason", async () => {
   let reason;
   const stream = new ReadableStream({ cancel(given) { reason = given; } });
   const moved = structuredClone(stream, { transfer: [stream] });
@@ -354,14 +354,14 @@ check("cancelling a stream that was transferred cancels its source with a clone 
   equal([reason.why, reason === given], [1, false]);
 });
 
-check("an error of the source, and a chunk that cannot be cloned, are told where the stream is now", async () => {
+check("an error of the source, or a chunk that cannot be cloned, fails the transferred stream", async () => {
   const failing = new ReadableStream({ pull() { throw new RangeError("mine"); } });
   await rejects("RangeError", structuredClone(failing, { transfer: [failing] }).getReader().read(), "mine");
   const uncloned = new ReadableStream({ start: (controller) => controller.enqueue(() => {}) });
   await rejects("DataCloneError", structuredClone(uncloned, { transfer: [uncloned] }).getReader().read());
 });
 
-check("a WritableStream that is transferred writes where it was, waits for it, and ends with it", async () => {
+check("a transferred WritableStream writes to the original sink, with backpressure, and ends with it", async () => {
   const written = [];
   let reason;
   const sink = () => new WritableStream({
@@ -381,14 +381,14 @@ check("a WritableStream that is transferred writes where it was, waits for it, a
   equal(reason, "why");
 });
 
-check("a TransformStream that is transferred transforms where it was", async () => {
+check("a transferred TransformStream uses the original transformer", async () => {
   const double = new TransformStream({ transform: (chunk, controller) => controller.enqueue(2 * chunk) });
   const moved = structuredClone(double, { transfer: [double] });
   equal([moved instanceof TransformStream, double.readable.locked, double.writable.locked], [true, true, true]);
   equal(await Array.fromAsync(streamOf(1, 2).pipeThrough(moved)), [2, 4]);
 });
 
-check("a stream goes through a port", async () => {
+check("a stream can be transferred through a port", async () => {
   const { port1, port2 } = new MessageChannel();
   const stream = streamOf(1, 2);
   const came = new Promise((resolve) => {

@@ -1,7 +1,7 @@
 import { about, check, equal, logs, throws } from "../check.js";
 export { default } from "../check.js";
 
-// What one value is shown as.
+// Checks the text that console.log produces for a value.
 const shows = (expected, value) => logs("INFO", expected, () => console.log(value));
 
 about("console");
@@ -27,7 +27,7 @@ check("format specifiers are replaced", () => {
   logs("INFO", "5n Symbol(x)", () => console.log("%d %s", 5n, Symbol("x")));
 });
 
-check("primitives are shown as the language writes them", () => {
+check("primitives are shown in the syntax of JavaScript", () => {
   shows("-0", -0);
   shows("12n", 12n);
   shows("Symbol(a)", Symbol("a"));
@@ -141,7 +141,7 @@ check("errors are shown with name, message, cause and properties", () => {
   equal(typeof new Error("x").stack, "string");
 });
 
-check("objects of the platform show their state", () => {
+check("platform objects are shown with their state", () => {
   shows("Headers { a: '1', 'b-c': '2' }", new Headers({ "b-c": "2", a: "1" }));
   shows("URLSearchParams { a: '1' }", new URLSearchParams("a=1"));
   logs("INFO", [
@@ -163,7 +163,7 @@ check("tables are drawn", () => {
   logs("INFO", "plain", () => console.table("plain"));
 });
 
-check("groups indent", () => {
+check("groups indent the lines in them", () => {
   logs("INFO", "outer", () => console.group("outer"));
   logs("INFO", "  a\n  b", () => console.log("a\nb"));
   console.groupEnd();
@@ -171,7 +171,7 @@ check("groups indent", () => {
   console.groupEnd();
 });
 
-check("counts count", () => {
+check("count logs the number of calls", () => {
   logs("INFO", "default: 1", () => console.count());
   logs("INFO", "default: 2", () => console.count());
   logs("INFO", "x: 1", () => console.count("x"));
@@ -180,7 +180,7 @@ check("counts count", () => {
   logs("WARN", "Count for 'none' does not exist", () => console.countReset("none"));
 });
 
-check("times are told", () => {
+check("timers log the elapsed time", () => {
   console.time();
   logs("WARN", "Timer 'default' already exists", () => console.time());
   logs("INFO", "default: 0.000ms more", () => console.timeLog("default", "more"));
@@ -188,14 +188,14 @@ check("times are told", () => {
   logs("WARN", "Timer 'default' does not exist", () => console.timeEnd());
 });
 
-check("assertions speak only when they fail", () => {
+check("assertions log only if they fail", () => {
   console.assert(true, "silent");
   logs("ERROR", "Assertion failed", () => console.assert(false));
   logs("ERROR", "Assertion failed: x 1", () => console.assert(0, "x", 1));
   logs("ERROR", "Assertion failed: { a: 1 }", () => console.assert(false, { a: 1 }));
 });
 
-check("an error reported is logged", () => {
+check("a reported error is logged", () => {
   const error = new Error("reported");
   error.stack = "";
   logs("ERROR", "Uncaught [Error: reported]", () => reportError(error));
@@ -207,7 +207,7 @@ check("labels are converted to strings", () => {
   throws("Error", () => console.time({ toString() { throw new Error("mine"); } }), "mine");
 });
 
-check("dir goes as deep as it is asked to", () => {
+check("dir inspects to the requested depth", () => {
   const deep = { a: { b: { c: { d: { e: { f: {} } } } } } };
   logs("INFO", "{ a: { b: { c: { d: { e: [Object] } } } } }", () => console.dir(deep));
   logs("INFO", "{ a: [Object] }", () => console.dir(deep, { depth: 0 }));
@@ -215,7 +215,7 @@ check("dir goes as deep as it is asked to", () => {
   logs("INFO", "{ a: { b: { c: { d: { e: { f: {} } } } } } }", () => console.dir(deep, { depth: null }));
 });
 
-check("it is a namespace, with functions that need no receiver and no arguments", () => {
+check("console is a namespace whose functions need no receiver and no arguments", () => {
   const prototype = Object.getPrototypeOf(console);
   equal([Object.prototype.toString.call(console), Reflect.ownKeys(prototype), Object.getPrototypeOf(prototype) === Object.prototype],
     ["[object console]", [], true]);

@@ -37,13 +37,13 @@ const KEYS = {
     raw: "dd802ca898162f1d608d80ff02bd89c8f73d1fde2d8a704d3ac84ffa77755c71", secret: ["deriveKey", "deriveBits"], open: [],
   },
 };
-// What the encodings have before the 32 bytes.
+// The prefix of the encodings, before the 32 bytes of the key.
 const PKCS8 = { Ed25519: "302e020100300506032b657004220420", X25519: "302e020100300506032b656e04220420" };
 const importPrivate = (name, d, usages) => subtle.importKey("pkcs8", bytes(PKCS8[name] + d), name, true, usages);
 
 about("SubtleCrypto: Ed25519, X25519");
 
-check("signatures of Ed25519 are those of RFC 8032", async () => {
+check("Ed25519 produces the signatures of RFC 8032", async () => {
   for (const [d, raw, message, signature] of SIGNATURES) {
     const key = await importPrivate("Ed25519", d, ["sign"]);
     const open = await subtle.importKey("raw", bytes(raw), "Ed25519", true, ["verify"]);
@@ -57,21 +57,21 @@ check("signatures of Ed25519 are those of RFC 8032", async () => {
   }
 });
 
-check("the JSON Web Signature of RFC 8037 is one, and comes of its key", async () => {
+check("the JSON Web Signature of RFC 8037 is reproduced with its key", async () => {
   const jwk = { kty: "OKP", crv: "Ed25519", d: "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
   const key = await subtle.importKey("jwk", jwk, "Ed25519", false, ["sign"]);
   const signature = await subtle.sign("Ed25519", key, text("eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc"));
   equal(base64(signature), "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
 });
 
-check("points of small order verify nothing", async () => {
+check("public keys of small order verify no signature", async () => {
   for (const raw of ["01" + "00".repeat(31), "00".repeat(32), "ec" + "ff".repeat(30) + "7f", "ee" + "ff".repeat(31), "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"]) {
     const key = await subtle.importKey("raw", bytes(raw), "Ed25519", true, ["verify"]);
     equal(await subtle.verify("Ed25519", key, bytes("01" + "00".repeat(63)), text("anything")), false);
   }
 });
 
-check("secrets of X25519 are those of RFC 7748", async () => {
+check("X25519 derives the secrets of RFC 7748", async () => {
   for (const [d, raw, product] of PRODUCTS) {
     const key = await importPrivate("X25519", d, ["deriveBits", "deriveKey"]);
     const algorithm = { name: "X25519", public: await subtle.importKey("raw", bytes(raw), "X25519", true, []) };
@@ -85,7 +85,7 @@ check("secrets of X25519 are those of RFC 7748", async () => {
   }
 });
 
-check("X25519 shares no secret that is zero", async () => {
+check("X25519 rejects a shared secret of zeros", async () => {
   const key = await importPrivate("X25519", PRODUCTS[0][0], ["deriveBits"]);
   for (const raw of ["00".repeat(32), "01" + "00".repeat(31), "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800", "ec" + "ff".repeat(30) + "7f"]) {
     const algorithm = { name: "X25519", public: await subtle.importKey("raw", bytes(raw), "X25519", true, []) };
@@ -108,7 +108,7 @@ check("keys are generated as pairs", async () => {
   await rejects("SyntaxError", subtle.generateKey("X25519", true, []));
 });
 
-check("keys come out as they went in", async () => {
+check("keys are exported as they were imported", async () => {
   for (const [name, { spki, pkcs8, raw, secret, open }] of Object.entries(KEYS)) {
     const key = await subtle.importKey("pkcs8", bytes(pkcs8), name, true, secret);
     const publicKey = await subtle.importKey("raw", bytes(raw), name, true, open);
@@ -128,7 +128,7 @@ check("keys come out as they went in", async () => {
   }
 });
 
-check("what is no key is a DataError", async () => {
+check("invalid key data is a DataError", async () => {
   for (const [name, { spki, pkcs8, secret, open }] of Object.entries(KEYS)) {
     const other = name === "X25519" ? KEYS.Ed25519 : KEYS.X25519;
     for (const length of [0, 31, 33]) await rejects("DataError", subtle.importKey("raw", new Uint8Array(length), name, true, open));
@@ -141,7 +141,7 @@ check("what is no key is a DataError", async () => {
   }
 });
 
-check("a JSON Web Key must be what it is wanted as", async () => {
+check("a JSON Web Key must match the requested algorithm, usages and extractability", async () => {
   const jwk = { kty: "OKP", crv: "Ed25519", d: "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
   const wanted = (change, usages = ["sign"], name = "Ed25519") => subtle.importKey("jwk", { ...jwk, ...change }, name, true, usages);
   for (const alg of ["Ed25519", "EdDSA", undefined]) equal((await wanted({ alg, use: "sig", key_ops: ["sign"], ext: true })).type, "private");

@@ -42,7 +42,7 @@ const CTR = {
 
 about("SubtleCrypto: AES");
 
-check("AES-CBC is that of the standard, with a block of padding behind it", async () => {
+check("AES-CBC matches the standard, followed by a block of padding", async () => {
   const algorithm = { name: "AES-CBC", iv: bytes("000102030405060708090a0b0c0d0e0f") };
   for (const length of [128, 192, 256]) {
     const key = await importAes("AES-CBC", KEYS[length]);
@@ -52,7 +52,7 @@ check("AES-CBC is that of the standard, with a block of padding behind it", asyn
   }
 });
 
-check("AES-CTR is that of the standard", async () => {
+check("AES-CTR matches the standard", async () => {
   const algorithm = { name: "AES-CTR", counter: bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), length: 128 };
   for (const length of [128, 192, 256]) {
     const key = await importAes("AES-CTR", KEYS[length]);
@@ -62,7 +62,7 @@ check("AES-CTR is that of the standard", async () => {
   }
 });
 
-check("the counter of AES-CTR comes round within the bits that count", async () => {
+check("the counter of AES-CTR wraps around within its length", async () => {
   const key = await importAes("AES-CTR", KEYS[128]);
   const zeros = new Uint8Array(16);
   const block = async (counter) => hex(await subtle.encrypt({ name: "AES-CTR", counter: bytes(counter), length: 128 }, key, zeros));
@@ -76,7 +76,7 @@ check("the counter of AES-CTR comes round within the bits that count", async () 
   }
 });
 
-check("AES-CTR does not count further than its bits go", async () => {
+check("AES-CTR rejects data for which the counter would repeat", async () => {
   const key = await importAes("AES-CTR", KEYS[128]);
   const algorithm = { name: "AES-CTR", counter: new Uint8Array(16), length: 2 };
   equal((await subtle.encrypt(algorithm, key, new Uint8Array(64))).byteLength, 64);
@@ -128,7 +128,7 @@ const GCM = [
   },
 ];
 
-check("AES-GCM is that of the standard, with an iv of any length", async () => {
+check("AES-GCM matches the standard, with an iv of any length", async () => {
   for (const { key, iv, plain, aad, cipher, tag } of GCM) {
     const imported = await importAes("AES-GCM", key);
     const algorithm = { name: "AES-GCM", iv: bytes(iv), additionalData: bytes(aad) };
@@ -138,7 +138,7 @@ check("AES-GCM is that of the standard, with an iv of any length", async () => {
   }
 });
 
-check("tags of AES-GCM are the first bits of the whole one", async () => {
+check("a short tag of AES-GCM is a prefix of the full tag", async () => {
   const { key, iv, plain, aad, cipher, tag } = GCM[2];
   const imported = await importAes("AES-GCM", key);
   for (const tagLength of [32, 64, 96, 104, 112, 120, 128]) {
@@ -155,7 +155,7 @@ check("tags of AES-GCM are the first bits of the whole one", async () => {
   await rejects("TypeError", subtle.encrypt({ name: "AES-GCM", iv: bytes(iv), tagLength: 256 }, imported, bytes(plain)));
 });
 
-check("what was changed, cut or is of another key is not decrypted", async () => {
+check("changed or truncated data, and data of another key, is not decrypted", async () => {
   const key = await importAes("AES-GCM", KEYS[128]);
   const other = await importAes("AES-GCM", KEYS[256]);
   const algorithm = { name: "AES-GCM", iv: new Uint8Array(12), additionalData: text("about") };
@@ -169,7 +169,7 @@ check("what was changed, cut or is of another key is not decrypted", async () =>
   ]) await rejects("OperationError", subtle.decrypt(given, by, data));
 });
 
-check("AES-CBC refuses what is not padded", async () => {
+check("AES-CBC rejects data without valid padding", async () => {
   const key = await importAes("AES-CBC", KEYS[128]);
   const algorithm = { name: "AES-CBC", iv: new Uint8Array(16) };
   for (const length of [0, 1, 15, 17]) await rejects("OperationError", subtle.decrypt(algorithm, key, new Uint8Array(length)));
@@ -213,7 +213,7 @@ const WRAPS = [
   [256, "00112233445566778899aabbccddeeff000102030405060708090a0b0c0d0e0f", "28c9f404c4b810f4cbccb35cfb87f8263f5786e2d80ed326cbc7f0e71a99f43bfb988b9b7a02dd21"],
 ];
 
-check("AES-KW is that of RFC 3394", async () => {
+check("AES-KW matches RFC 3394", async () => {
   const kek = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
   for (const [length, key, wrapped] of WRAPS) {
     const wrapping = await importAes("AES-KW", kek.slice(0, length / 4), ["wrapKey", "unwrapKey"]);
@@ -227,7 +227,7 @@ check("AES-KW is that of RFC 3394", async () => {
   }
 });
 
-check("AES-KW wraps multiples of eight bytes, and two of these at least", async () => {
+check("AES-KW wraps multiples of eight bytes, and at least sixteen", async () => {
   const wrapping = await importAes("AES-KW", KEYS[128], ["wrapKey", "unwrapKey"]);
   for (const length of [1, 8, 15, 17, 23]) {
     const hmac = await subtle.importKey("raw", new Uint8Array(length), { name: "HMAC", hash: "SHA-256" }, true, ["sign"]);
@@ -238,7 +238,7 @@ check("AES-KW wraps multiples of eight bytes, and two of these at least", async 
   }
 });
 
-check("large data is encrypted as well as small", async () => {
+check("large data is encrypted like small data", async () => {
   const plain = new Uint8Array(300_000).map((_, at) => at);
   for (const name of CIPHERS) {
     const key = await subtle.generateKey({ name, length: 256 }, false, ["encrypt", "decrypt"]);
@@ -255,7 +255,7 @@ check("large data is encrypted as well as small", async () => {
   }
 });
 
-check("keys are generated with 128, 192 or 256 bits, each another", async () => {
+check("keys are generated with 128, 192 or 256 bits, and differ", async () => {
   for (const name of [...CIPHERS, "AES-KW"]) {
     const usages = name === "AES-KW" ? ["wrapKey", "unwrapKey"] : ["encrypt", "decrypt", "wrapKey", "unwrapKey"];
     for (const length of [128, 192, 256]) {
@@ -276,7 +276,7 @@ check("keys are generated with 128, 192 or 256 bits, each another", async () => 
   await rejects("SyntaxError", subtle.generateKey({ name: "AES-KW", length: 128 }, true, ["encrypt"]));
 });
 
-check("keys go in and out as bytes and as JSON Web Keys", async () => {
+check("keys are imported and exported as bytes and as JSON Web Keys", async () => {
   for (const [name, suffix] of [["AES-CBC", "CBC"], ["AES-CTR", "CTR"], ["AES-GCM", "GCM"], ["AES-KW", "KW"]]) {
     const usages = name === "AES-KW" ? ["wrapKey", "unwrapKey"] : ["encrypt", "decrypt"];
     for (const length of [128, 192, 256]) {
@@ -299,7 +299,7 @@ check("keys go in and out as bytes and as JSON Web Keys", async () => {
   }
 });
 
-check("a JSON Web Key must be what it is wanted as", async () => {
+check("a JSON Web Key must match the requested algorithm, usages and extractability", async () => {
   const jwk = { kty: "oct", k: "K34VFiiu0qar9xWICc9PPA", alg: "A128GCM", use: "enc", key_ops: ["encrypt", "decrypt", "custom"], ext: true };
   const wanted = (change, extractable = true, usages = ["encrypt"]) => subtle.importKey("jwk", { ...jwk, ...change }, "AES-GCM", extractable, usages);
   equal((await wanted({})).algorithm.length, 128);

@@ -1,5 +1,5 @@
-// ECDSA and ECDH (Web Cryptography §23, §24), with the examples of RFC 6979, RFC 7515 §A.3 and NIST's, and with what OpenSSL has
-// made of keys on each curve.
+// ECDSA and ECDH (Web Cryptography §23, §24), with the examples of RFC 6979, RFC 7515 §A.3 and NIST, and with OpenSSL's results
+// for keys on each curve.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -88,7 +88,7 @@ const point = ({ x, y }) => new Uint8Array([4, ...bytes(x), ...bytes(y)]);
 
 about("SubtleCrypto: ECDSA, ECDH");
 
-check("signatures of RFC 6979 are some", async () => {
+check("the signatures of RFC 6979 are verified", async () => {
   const raw = Uint8Array.fromHex("0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb67903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299");
   const key = await subtle.importKey("raw", raw, { name: "ECDSA", namedCurve: "P-256" }, true, ["verify"]);
   const signatures = {
@@ -103,7 +103,7 @@ check("signatures of RFC 6979 are some", async () => {
   }
 });
 
-check("the JSON Web Signature of RFC 7515 is one", async () => {
+check("the JSON Web Signature of RFC 7515 is verified", async () => {
   const jwk = { kty: "EC", crv: "P-256", x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0" };
   const input = text("eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ");
   const signature = bytes("DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q");
@@ -111,7 +111,7 @@ check("the JSON Web Signature of RFC 7515 is one", async () => {
   equal(await subtle.verify({ name: "ECDSA", hash: "SHA-256" }, key, signature, input), true);
 });
 
-check("signatures of another implementation are verified, whatever the hash", async () => {
+check("signatures of another implementation are verified, with every hash", async () => {
   await each(async (namedCurve, { spki, signatures }) => {
     const key = await subtle.importKey("spki", bytes(spki), { name: "ECDSA", namedCurve }, true, ["verify"]);
     for (const hash of HASHES) {
@@ -121,7 +121,7 @@ check("signatures of another implementation are verified, whatever the hash", as
   });
 });
 
-check("what is signed is verified, and nothing else", async () => {
+check("only the signed data is verified", async () => {
   await each(async (namedCurve) => {
     const { privateKey, publicKey } = await subtle.generateKey({ name: "ECDSA", namedCurve }, false, ["sign", "verify"]);
     equal([privateKey.type, privateKey.extractable, privateKey.usages], ["private", false, ["sign"]]);
@@ -140,7 +140,7 @@ check("what is signed is verified, and nothing else", async () => {
   });
 });
 
-check("ECDH comes to the secrets of NIST and of another implementation", async () => {
+check("ECDH derives the secrets of NIST and of another implementation", async () => {
   const raw = Uint8Array.fromHex("04700c48f77f56584c5cc632ca65640db91b6bacce3a4df6b42ce7cc838833d287db71e509e3fd9b060ddb20ba5c51dcc5948d46fbf640dfe0441782cab85fa4ac");
   const their = await subtle.importKey("raw", raw, { name: "ECDH", namedCurve: "P-256" }, true, []);
   const jwk = {
@@ -167,7 +167,7 @@ check("ECDH comes to the secrets of NIST and of another implementation", async (
   });
 });
 
-check("ECDH takes a private key, and a public one of its kind and curve", async () => {
+check("ECDH takes a private key, and a public key of the same algorithm and curve", async () => {
   const usages = ["deriveBits"];
   const own = await subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, true, usages);
   equal([own.privateKey.usages, own.publicKey.usages], [usages, []]);
@@ -182,7 +182,7 @@ check("ECDH takes a private key, and a public one of its kind and curve", async 
   }
 });
 
-check("keys come out as they went in", async () => {
+check("keys are exported as they were imported", async () => {
   for (const [name, secret, open] of [["ECDSA", ["sign"], ["verify"]], ["ECDH", ["deriveKey", "deriveBits"], []]]) {
     await each(async (namedCurve, { x, y, d, spki, pkcs8 }) => {
       const algorithm = { name, namedCurve };
@@ -207,7 +207,7 @@ check("keys come out as they went in", async () => {
   }
 });
 
-check("what is no key of the curve is a DataError", async () => {
+check("key data that is invalid for the curve is a DataError", async () => {
   await each(async (namedCurve, { x, y, spki, pkcs8, compressed }) => {
     const algorithm = { name: "ECDSA", namedCurve };
     const right = point({ x, y });
@@ -233,7 +233,7 @@ check("what is no key of the curve is a DataError", async () => {
   });
 });
 
-check("a JSON Web Key must be what it is wanted as", async () => {
+check("a JSON Web Key must match the requested algorithm, usages and extractability", async () => {
   const { x, y, d } = CURVES["P-256"];
   const wanted = (change, usages = ["sign"], extractable = true, name = "ECDSA", namedCurve = "P-256") =>
     subtle.importKey("jwk", { kty: "EC", crv: "P-256", x, y, d, ...change }, { name, namedCurve }, extractable, usages);
@@ -247,7 +247,7 @@ check("a JSON Web Key must be what it is wanted as", async () => {
   await rejects("DataError", wanted({}, ["sign"], true, "ECDSA", "P-384"));
 });
 
-check("other curves are not supported, and those that are are named", async () => {
+check("the error for another curve names the supported ones", async () => {
   for (const namedCurve of ["P-224", "secp256k1", "p-256", "", "Ed25519"]) {
     await rejects("NotSupportedError", subtle.generateKey({ name: "ECDSA", namedCurve }, true, ["sign"]), "P-521");
     await rejects("NotSupportedError", subtle.importKey("raw", new Uint8Array(65), { name: "ECDH", namedCurve }, true, []));
@@ -258,7 +258,7 @@ check("other curves are not supported, and those that are are named", async () =
   await rejects("SyntaxError", subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, true, []));
 });
 
-check("private keys are wrapped by a cipher in every format, and come back", async () => {
+check("private keys are wrapped by a cipher and unwrapped in every format", async () => {
   const gcm = { name: "AES-GCM", iv: new Uint8Array(12) };
   const wrapping = await subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["wrapKey", "unwrapKey"]);
   await each(async (namedCurve, { pkcs8 }) => {

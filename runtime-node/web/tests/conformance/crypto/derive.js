@@ -1,5 +1,5 @@
-// HKDF and PBKDF2 (Web Cryptography §33, §34), with the examples of RFC 5869, RFC 6070 and of those who have computed the same
-// for SHA-256 and SHA-512; and what deriveKey makes of any of the algorithms that derive.
+// HKDF and PBKDF2 (Web Cryptography §33, §34), with the examples of RFC 5869 and RFC 6070 and with published results of these
+// for SHA-256 and SHA-512; and deriveKey with every algorithm that derives keys.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -24,14 +24,14 @@ const HKDF = [
 
 about("SubtleCrypto: HKDF, PBKDF2");
 
-check("HKDF is that of RFC 5869", async () => {
+check("HKDF matches RFC 5869", async () => {
   for (const [hash, key, salt, info, out] of HKDF) {
     const algorithm = { name: "HKDF", hash, salt: bytes(salt), info: bytes(info) };
     equal(hex(await subtle.deriveBits(algorithm, await secret("HKDF", bytes(key)), out.length * 4)), out);
   }
 });
 
-check("HKDF knows every hash", async () => {
+check("HKDF supports every hash", async () => {
   for (const [hash, size] of [["SHA-1", 20], ["SHA-256", 32], ["SHA-384", 48], ["SHA-512", 64]]) {
     const key = await secret("HKDF", text("secret"));
     const algorithm = { name: "HKDF", hash, salt: text("salt"), info: new Uint8Array(0) };
@@ -42,7 +42,7 @@ check("HKDF knows every hash", async () => {
   }
 });
 
-// password, salt, iterations, and for each hash what comes of it.
+// Password, salt, iterations, and the result for each hash.
 const PBKDF2 = [
   ["password", "salt", 1, {
     "SHA-1": "0c60c80f961f0e71f3a9b524af6012062fe037a6",
@@ -64,7 +64,7 @@ const PBKDF2 = [
   ["pass\0word", "sa\0lt", 4096, { "SHA-1": "56fa6aa75548099dcc37d7f03425e0c3", "SHA-256": "89b69d0516f829893c696226650a8687" }],
 ];
 
-check("PBKDF2 is that of RFC 6070", async () => {
+check("PBKDF2 matches RFC 6070", async () => {
   for (const [password, salt, iterations, outs] of PBKDF2) {
     const key = await secret("PBKDF2", text(password));
     for (const [hash, out] of Object.entries(outs)) {
@@ -74,12 +74,12 @@ check("PBKDF2 is that of RFC 6070", async () => {
   }
 });
 
-check("PBKDF2 takes no key and no salt for what they are", async () => {
+check("PBKDF2 accepts an empty key and an empty salt", async () => {
   const algorithm = { name: "PBKDF2", hash: "SHA-384", salt: new Uint8Array(0), iterations: 3 };
   equal((await subtle.deriveBits(algorithm, await secret("PBKDF2", new Uint8Array(0)), 384)).byteLength, 48);
 });
 
-check("PBKDF2 without iterations, or with more than there is time for, is refused", async () => {
+check("PBKDF2 rejects zero iterations, and more than the CPU limit allows", async () => {
   const key = await secret("PBKDF2", text("password"));
   await rejects("OperationError", subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: text("salt"), iterations: 0 }, key, 256));
   const error = await rejects("OperationError", subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: text("salt"), iterations: 2 ** 32 - 1 }, key, 256), "limits.cpuMs");
@@ -88,7 +88,7 @@ check("PBKDF2 without iterations, or with more than there is time for, is refuse
   await rejects("TypeError", subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: text("salt"), iterations: 2 ** 32 }, key, 256));
 });
 
-check("what is derived has a multiple of eight bits, or none", async () => {
+check("the derived length is a multiple of eight bits, and may be zero", async () => {
   for (const algorithm of [{ name: "HKDF", hash: "SHA-1", salt: text("s"), info: text("i") }, { name: "PBKDF2", hash: "SHA-1", salt: text("s"), iterations: 1 }]) {
     const key = await secret(algorithm.name, text("key"));
     for (const length of [1, 7, 9]) await rejects("OperationError", subtle.deriveBits(algorithm, key, length));
@@ -101,7 +101,7 @@ check("what is derived has a multiple of eight bits, or none", async () => {
   }
 });
 
-check("secrets to derive from come as bytes, are not extractable and not exported", async () => {
+check("keys for derivation are imported as raw bytes and are not extractable", async () => {
   for (const name of ["HKDF", "PBKDF2"]) {
     const key = await secret(name, text("key"));
     equal([key.type, key.extractable, key.algorithm, key.usages], ["secret", false, { name }, ["deriveKey", "deriveBits"]]);
@@ -114,7 +114,7 @@ check("secrets to derive from come as bytes, are not extractable and not exporte
   }
 });
 
-check("keys are derived for every algorithm whose keys are secrets", async () => {
+check("deriveKey derives keys for every algorithm with secret keys", async () => {
   const base = await secret("HKDF", text("secret"), ["deriveKey", "deriveBits"]);
   const algorithm = { name: "HKDF", hash: "SHA-256", salt: text("salt"), info: text("info") };
   const bits = hex(await subtle.deriveBits(algorithm, base, 1024));
@@ -128,7 +128,7 @@ check("keys are derived for every algorithm whose keys are secrets", async () =>
   }
 });
 
-check("deriving a key goes by the standard's errors", async () => {
+check("deriveKey rejects with the errors of the standard", async () => {
   const both = await secret("HKDF", text("secret"));
   const onlyBits = await secret("HKDF", text("secret"), ["deriveBits"]);
   const onlyKey = await secret("HKDF", text("secret"), ["deriveKey"]);
@@ -143,7 +143,7 @@ check("deriving a key goes by the standard's errors", async () => {
   await rejects("NotSupportedError", subtle.deriveKey(algorithm, both, { name: "ECDSA", namedCurve: "P-256" }, true, ["sign"]));
   await rejects("SyntaxError", subtle.deriveKey(algorithm, both, aes, true, ["sign"]));
   await rejects("SyntaxError", subtle.deriveKey(algorithm, both, aes, true, []));
-  // Their length is not known, and these two do not say one.
+  // Keys of these two algorithms have no length.
   await rejects("OperationError", subtle.deriveKey(algorithm, both, "HKDF", false, ["deriveBits"]));
   await rejects("OperationError", subtle.deriveKey(algorithm, both, "PBKDF2", false, ["deriveBits"]));
 });

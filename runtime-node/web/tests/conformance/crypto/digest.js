@@ -29,7 +29,7 @@ const MILLION = {
 
 about("SubtleCrypto: SHA");
 
-check("hashes are those of the standard", async () => {
+check("hashes match the standard", async () => {
   for (const name of Object.keys(ABC)) {
     equal(hex(await subtle.digest(name, text("abc"))), ABC[name], name);
     equal(hex(await subtle.digest(name, new ArrayBuffer(0))), EMPTY[name], name);
@@ -37,22 +37,22 @@ check("hashes are those of the standard", async () => {
   }
 });
 
-check("a hash comes as an ArrayBuffer", async () => {
+check("digest returns an ArrayBuffer", async () => {
   const digest = await subtle.digest("SHA-256", text("abc"));
   equal([digest instanceof ArrayBuffer, digest.byteLength], [true, 32]);
 });
 
-check("names of algorithms have no case", async () => {
+check("names of algorithms are case-insensitive", async () => {
   equal(hex(await subtle.digest("sha-256", text("abc"))), ABC["SHA-256"]);
   equal(hex(await subtle.digest({ name: "Sha-1" }, text("abc"))), ABC["SHA-1"]);
 });
 
-check("letters that only look like ASCII's are others", async () => {
+check("only ASCII letters match case-insensitively", async () => {
   await rejects("NotSupportedError", subtle.digest("\u017fha-256", text("abc")));
   await rejects("NotSupportedError", subtle.generateKey({ name: "AES-\u212aW", length: 128 }, true, ["wrapKey"]));
 });
 
-check("an algorithm that does not hash is not supported, and those that do are named", async () => {
+check("the error for an unsupported algorithm names the supported ones", async () => {
   await rejects("NotSupportedError", subtle.digest("AES-GCM", text("abc")), "SHA-256");
   await rejects("NotSupportedError", subtle.digest("MD5", text("abc")));
   await rejects("NotSupportedError", subtle.digest("", text("abc")));
@@ -81,7 +81,7 @@ check("errors are always rejections", async () => {
   await rejects("RangeError", subtle.digest({ get name() { throw new RangeError("of the getter"); } }, text("abc")));
 });
 
-check("data is copied when the algorithm has been read, and not later", async () => {
+check("data is copied as soon as the algorithm has been read", async () => {
   const data = text("xbc");
   const digest = subtle.digest({ get name() { data[0] = 97; return "SHA-256"; } }, data);
   data.fill(0);
@@ -92,7 +92,7 @@ check("data is copied when the algorithm has been read, and not later", async ()
   equal(hex(await later), MILLION["SHA-1"]);
 });
 
-check("data that is detached by then is empty", async () => {
+check("a buffer that is detached while the algorithm is read is empty", async () => {
   for (const make of [(buffer) => buffer, (buffer) => new Uint8Array(buffer), (buffer) => new DataView(buffer)]) {
     const buffer = text("abc").buffer;
     const digest = subtle.digest({ get name() { buffer.transfer(); return "SHA-256"; } }, make(buffer));

@@ -30,7 +30,7 @@ const EXAMPLES = [
 
 about("SubtleCrypto: HMAC");
 
-check("signatures are those of the standards", async () => {
+check("signatures match the standards", async () => {
   for (const [key, data, signatures] of EXAMPLES) {
     for (const hash of Object.keys(signatures)) {
       const imported = await importHmac(key, hash);
@@ -41,7 +41,7 @@ check("signatures are those of the standards", async () => {
   }
 });
 
-check("a signature that is changed, cut, longer or of other data is none", async () => {
+check("a signature that is changed, truncated, longer or of other data is invalid", async () => {
   const key = await importHmac(text("key"), "SHA-256");
   const signature = new Uint8Array(await subtle.sign("HMAC", key, text("data")));
   const changed = signature.slice();
@@ -52,7 +52,7 @@ check("a signature that is changed, cut, longer or of other data is none", async
   equal(await subtle.verify("HMAC", key, signature, text("Data")), false);
 });
 
-check("large data is signed as well as small", async () => {
+check("large data is signed like small data", async () => {
   const key = await importHmac(text("key"), "SHA-512");
   const data = new Uint8Array(3_000_000).fill(1);
   const promise = subtle.sign("HMAC", key, data);
@@ -60,7 +60,7 @@ check("large data is signed as well as small", async () => {
   equal(await subtle.verify("HMAC", key, await promise, data.fill(1)), true);
 });
 
-check("keys are as long as a block of the hash, unless it is said how long", async () => {
+check("generated keys have the block length of the hash by default", async () => {
   for (const [hash, length] of [["SHA-1", 512], ["SHA-256", 512], ["SHA-384", 1024], ["SHA-512", 1024]]) {
     const key = await subtle.generateKey({ name: "HMAC", hash }, true, ["verify", "sign"]);
     equal([key.type, key.algorithm, key.usages], ["secret", { name: "HMAC", hash: { name: hash }, length }, ["sign", "verify"]]);
@@ -79,7 +79,7 @@ check("keys are as long as a block of the hash, unless it is said how long", asy
   await rejects("SyntaxError", subtle.generateKey({ name: "HMAC", hash: "SHA-1" }, true, []));
 });
 
-check("the length that an imported key is given lies in its last byte", async () => {
+check("the length of an imported key may cut only bits of its last byte", async () => {
   equal((await importHmac(new Uint8Array(4), "SHA-1")).algorithm.length, 32);
   for (const length of [25, 31, 32]) equal((await importHmac(new Uint8Array(4), "SHA-1", { length })).algorithm.length, length);
   for (const length of [0, 24, 33, 2 ** 32 - 1]) await rejects("DataError", importHmac(new Uint8Array(4), "SHA-1", { length }));
@@ -94,13 +94,13 @@ const JWS = {
   signature: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
 };
 
-check("the JSON Web Signature of RFC 7515 is one", async () => {
+check("the JSON Web Signature of RFC 7515 is verified", async () => {
   const key = await subtle.importKey("jwk", JWS.key, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
   const signature = await subtle.sign("HMAC", key, text(JWS.input));
   equal(new Uint8Array(signature).toBase64({ alphabet: "base64url", omitPadding: true }), JWS.signature);
 });
 
-check("keys go in and out as JSON Web Keys", async () => {
+check("keys are imported and exported as JSON Web Keys", async () => {
   for (const [hash, alg] of [["SHA-1", "HS1"], ["SHA-256", "HS256"], ["SHA-384", "HS384"], ["SHA-512", "HS512"]]) {
     const key = await importHmac(bytes("0102ff"), hash);
     const jwk = await subtle.exportKey("jwk", key);

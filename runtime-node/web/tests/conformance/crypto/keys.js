@@ -1,4 +1,4 @@
-// CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): what keys are, and the order of errors.
+// CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): the attributes of keys, and the order of errors.
 import { about, check, equal, logs, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -11,7 +11,7 @@ const gcm = { name: "AES-GCM", iv: new Uint8Array(12) };
 
 about("CryptoKey");
 
-check("there is one SubtleCrypto, and none can be made", () => {
+check("there is one SubtleCrypto, and none can be constructed", () => {
   equal([crypto.subtle === crypto.subtle, crypto.subtle instanceof SubtleCrypto], [true, true]);
   throws("TypeError", () => new SubtleCrypto(), "crypto.subtle");
   throws("TypeError", () => new CryptoKey(), "importKey");
@@ -26,7 +26,7 @@ check("methods have as many parameters as are required", () => {
   equal(Object.keys(CryptoKey.prototype), ["type", "extractable", "algorithm", "usages"]);
 });
 
-check("methods answer a lack of arguments and of a receiver with a rejection", async () => {
+check("methods reject missing arguments and wrong receivers", async () => {
   for (const name of Object.keys(SubtleCrypto.prototype).filter((name) => name !== "timingSafeEqual")) {
     await rejects("TypeError", subtle[name](), "required");
     await rejects("TypeError", subtle[name].call({}, 1, 2, 3, 4, 5, 6, 7));
@@ -43,7 +43,7 @@ check("a key's algorithm and usages are always the same objects, and changing th
   equal((await subtle.exportKey("jwk", key)).key_ops, ["decrypt"]);
 });
 
-check("usages come in the order of the standard, each once", async () => {
+check("usages are listed once each, in the order of the standard", async () => {
   const key = await aes(["unwrapKey", "wrapKey", "decrypt", "encrypt", "decrypt"]);
   equal(key.usages, ["encrypt", "decrypt", "wrapKey", "unwrapKey"]);
 });
@@ -54,7 +54,7 @@ check("attributes cannot be set", async () => {
   throws("TypeError", () => { key.extractable = true; });
 });
 
-check("what is only made to look like a key is none", async () => {
+check("objects that only look like a key are rejected", async () => {
   const key = await aes();
   const forged = [Object.create(key), Object.create(CryptoKey.prototype), { ...key }, new Proxy(key, {}), {}, null, "key", new ArrayBuffer(8)];
   for (const other of forged) {
@@ -86,9 +86,9 @@ check("a key is used only with its algorithm, and only for its usages", async ()
   await rejects("NotSupportedError", subtle.encrypt("HMAC", hmac, text("x")));
 });
 
-check("errors come in the order of the standard", async () => {
+check("errors are checked in the order of the standard", async () => {
   const key = await aes(["encrypt"]);
-  // Types of arguments, from left to right; then the algorithm; then the key; then what the algorithm asks for.
+  // Types of arguments, from left to right; then the algorithm; then the key; then the algorithm's own requirements.
   await rejects("TypeError", subtle.encrypt("nonsense", {}, text("x")), "CryptoKey");
   await rejects("TypeError", subtle.encrypt("nonsense", key, "x"), "ArrayBuffer");
   await rejects("NotSupportedError", subtle.decrypt("nonsense", key, text("x")));
@@ -127,7 +127,7 @@ check("usages are any iterable of strings", async () => {
   await rejects("TypeError", aes(["encrypt", "Decrypt"]));
 });
 
-check("keys are wrapped by any cipher, and come back as they were", async () => {
+check("keys are wrapped and unwrapped by every cipher", async () => {
   const key = await subtle.importKey("raw", text("0123456789abcdef"), "AES-CBC", true, ["encrypt"]);
   for (const algorithm of [gcm, { name: "AES-CBC", iv: new Uint8Array(16) }, { name: "AES-CTR", counter: new Uint8Array(16), length: 8 }]) {
     const wrapping = await aes(["wrapKey", "unwrapKey"], true, algorithm.name);
@@ -141,7 +141,7 @@ check("keys are wrapped by any cipher, and come back as they were", async () => 
   }
 });
 
-check("what was wrapped and is no JSON Web Key is a DataError", async () => {
+check("unwrapped data that is not a JSON Web Key is a DataError", async () => {
   const wrapping = await aes(["encrypt", "unwrapKey"]);
   for (const json of ["", "{", "null", "1", "[]", "{}", '{"k":"AAAAAAAAAAAAAAAAAAAAAA"}', '{"kty":{}}', '{"kty":"oct","k":"AAAAAAAAAAAAAAAAAAAAAA","key_ops":"x"}']) {
     const wrapped = await subtle.encrypt(gcm, wrapping, text(json));
@@ -151,7 +151,7 @@ check("what was wrapped and is no JSON Web Key is a DataError", async () => {
   equal((await subtle.unwrapKey("jwk", wrapped, wrapping, gcm, "AES-CBC", true, ["encrypt"])).algorithm.length, 128);
 });
 
-check("unwrapping needs usages, and an algorithm that imports", async () => {
+check("unwrapping needs usages, and an algorithm that can import the key", async () => {
   const wrapping = await aes(["wrapKey", "unwrapKey"]);
   const wrapped = await subtle.wrapKey("raw", await aes(), wrapping, gcm);
   await rejects("SyntaxError", subtle.unwrapKey("raw", wrapped, wrapping, gcm, "AES-CBC", true, []));
@@ -170,7 +170,7 @@ check("a clone of a key is the same key in another object", async () => {
   await rejects("InvalidAccessError", subtle.exportKey("raw", copy));
 });
 
-check("console.log shows what a key is, and nothing of its material", async () => {
+check("console.log shows a key's attributes, but no key material", async () => {
   const key = await aes(["encrypt"]);
   const shown = "CryptoKey {\n  type: 'secret',\n  extractable: true,\n  algorithm: { name: 'AES-GCM', length: 128 },\n  usages: [ 'encrypt' ]\n}";
   logs("INFO", shown, () => console.log(key));
@@ -186,7 +186,7 @@ check("getRandomValues takes views of integers", () => {
 
 about("SubtleCrypto");
 
-check("timingSafeEqual says whether bytes are equal", () => {
+check("timingSafeEqual returns whether bytes are equal", () => {
   const bytes = (...list) => new Uint8Array(list);
   equal([subtle.timingSafeEqual(bytes(1, 2), bytes(1, 2).buffer), subtle.timingSafeEqual(bytes(1, 2), bytes(1, 3))], [true, false]);
   equal(subtle.timingSafeEqual(new DataView(new ArrayBuffer(0)), bytes()), true);

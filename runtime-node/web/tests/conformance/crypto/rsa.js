@@ -1,4 +1,4 @@
-// RSA (Web Cryptography §20 to §22), with the key and the signature of RFC 7515 §A.2, and with what OpenSSL has made of that key.
+// RSA (Web Cryptography §20 to §22), with the key and the signature of RFC 7515 §A.2, and with OpenSSL's results for that key.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -87,7 +87,7 @@ const PSS = [
     "hqd3GyuCxnc7Qgth_tbL2SrVqsCcz8O-3233M0ynUhxGPlhfOWf6FR38z-wU-YlAPqkHLD7mVxAfSisGQzpu1b0vXJuFwYilmB_vob26o29le8" +
     "sN5XHqI3IDbQ"],
 ];
-// "plain", encrypted: hash, label, what it came to.
+// "plain", encrypted: hash, label, result.
 const OAEP = [
   ["SHA-1", "", "PFpoEKjq2p2jOyR6BA8gb4ZvaTbklYWi6ol_EXroI-G919GknAQRWzN3u4XWab0BOl961-1uQToOoNJv7dh3MKILEuFHaRHwt6DoQgEyhtjJAR" +
     "en1uJiM-kv-7Xr97hHfVMCX5JTN6ljN_jS3catiHgRMdnOEjuQ4qlZMQsMd_9j_WDr4hRJ7QkzWnP92EKkBmWRqFldNkm6t0lBlD4d-mVE3oQ_" +
@@ -123,7 +123,7 @@ const importPrivate = (name, hash, usages, extractable = true) => subtle.importK
 
 about("SubtleCrypto: RSA");
 
-check("the JSON Web Signature of RFC 7515 is one, and comes of its key", async () => {
+check("the JSON Web Signature of RFC 7515 is reproduced with its key", async () => {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const input = text("eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ");
   const signature = "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr" +
@@ -136,14 +136,14 @@ check("the JSON Web Signature of RFC 7515 is one, and comes of its key", async (
   equal(await subtle.verify("RSASSA-PKCS1-v1_5", open, bytes(signature), input), true);
 });
 
-check("signatures of PKCS #1 are those of another implementation", async () => {
+check("signatures of PKCS #1 match those of another implementation", async () => {
   for (const hash of HASHES) {
     const key = await importPrivate("RSASSA-PKCS1-v1_5", hash, ["sign"]);
     equal(base64(await subtle.sign("RSASSA-PKCS1-v1_5", key, text("data"))), PKCS1[hash], hash);
   }
 });
 
-check("signatures of PSS are taken from another implementation, with its salt only", async () => {
+check("PSS signatures of another implementation are verified only with their salt length", async () => {
   for (const [hash, saltLength, signature] of PSS) {
     const key = await importPublic("RSA-PSS", hash, ["verify"]);
     equal(await subtle.verify({ name: "RSA-PSS", saltLength }, key, bytes(signature), text("data")), true, `${hash} ${saltLength}`);
@@ -151,7 +151,7 @@ check("signatures of PSS are taken from another implementation, with its salt on
   }
 });
 
-check("what is signed is verified, and nothing else", async () => {
+check("only the signed data is verified", async () => {
   for (const name of SIGNING) {
     for (const hash of HASHES) {
       const key = await importPrivate(name, hash, ["sign"]);
@@ -169,7 +169,7 @@ check("what is signed is verified, and nothing else", async () => {
   }
 });
 
-check("PSS needs a salt that the key has room for", async () => {
+check("PSS rejects a salt for which the key is too short", async () => {
   const key = await importPrivate("RSA-PSS", "SHA-256", ["sign"]);
   equal((await subtle.sign(parameters("RSA-PSS", 222), key, text("data"))).byteLength, 256);
   for (const salt of [223, 2 ** 31, 2 ** 32 - 1]) await rejects("OperationError", subtle.sign(parameters("RSA-PSS", salt), key, text("data")));
@@ -186,7 +186,7 @@ check("OAEP decrypts what another implementation has encrypted", async () => {
   }
 });
 
-check("OAEP encrypts as much as the key has room for", async () => {
+check("OAEP encrypts as many bytes as fit the key", async () => {
   for (const [hash, most] of [["SHA-1", 214], ["SHA-256", 190], ["SHA-384", 158], ["SHA-512", 126]]) {
     const key = await importPrivate("RSA-OAEP", hash, ["decrypt"]);
     const open = await importPublic("RSA-OAEP", hash, ["encrypt"]);
@@ -199,7 +199,7 @@ check("OAEP encrypts as much as the key has room for", async () => {
   }
 });
 
-check("private keys do what private keys do, and public keys the rest", async () => {
+check("private and public keys permit only their own operations", async () => {
   for (const name of SIGNING) {
     const key = await importPrivate(name, "SHA-256", ["sign"]);
     const open = await importPublic(name, "SHA-256", ["verify"]);
@@ -215,14 +215,14 @@ check("private keys do what private keys do, and public keys the rest", async ()
   await rejects("SyntaxError", importPublic("RSA-OAEP", "SHA-1", ["unwrapKey"]));
 });
 
-check("keys show what they are", async () => {
+check("keys describe their algorithm", async () => {
   const key = await importPublic("RSA-OAEP", "SHA-384", ["wrapKey", "encrypt"]);
   equal(key.algorithm, { name: "RSA-OAEP", modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: { name: "SHA-384" } });
   key.algorithm.publicExponent[0] = 9;
   equal((await subtle.exportKey("jwk", key)).e, "AQAB");
 });
 
-check("keys come out as they went in", async () => {
+check("keys are exported as they were imported", async () => {
   const names = {
     "RSASSA-PKCS1-v1_5": ["RS1", "RS256", "RS384", "RS512"], "RSA-PSS": ["PS1", "PS256", "PS384", "PS512"],
     "RSA-OAEP": ["RSA-OAEP", "RSA-OAEP-256", "RSA-OAEP-384", "RSA-OAEP-512"],
@@ -246,7 +246,7 @@ check("keys come out as they went in", async () => {
   }
 });
 
-check("what is no key is a DataError", async () => {
+check("invalid key data is a DataError", async () => {
   const algorithm = { name: "RSA-PSS", hash: "SHA-256" };
   const spki = bytes(SPKI);
   const pkcs8 = bytes(PKCS8);
@@ -260,7 +260,7 @@ check("what is no key is a DataError", async () => {
   }
 });
 
-check("a JSON Web Key must be what it is wanted as", async () => {
+check("a JSON Web Key must match the requested algorithm, usages and extractability", async () => {
   const wanted = (change, usages = ["sign"], extractable = true) =>
     subtle.importKey("jwk", { ...JWK, ...change }, { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" }, extractable, usages);
   equal((await wanted({ alg: "RS256", use: "sig", key_ops: ["sign"], ext: true })).type, "private");
@@ -276,7 +276,7 @@ check("a JSON Web Key must be what it is wanted as", async () => {
   await rejects("SyntaxError", wanted({}, []));
 });
 
-check("keys are taken up to 8192 bits", async () => {
+check("keys of up to 8192 bits are imported", async () => {
   const n = base64(new Uint8Array(1025).fill(0xff));
   await rejects("NotSupportedError", subtle.importKey("jwk", { kty: "RSA", n, e: "AQAB" }, { name: "RSA-PSS", hash: "SHA-1" }, true, ["verify"]), "8192 bits");
   const small = await subtle.importKey("pkcs8", bytes("MIICdwIBADANBgkqhkiG9w0BAQEFAASCAmEwggJdAgEAAoGBALfZSow7g6R4L8RvFgcDBPT4hSop0dvQuE0pCe0mu1-V0XiyFl0myTmTH7ZkqU" +
@@ -303,7 +303,7 @@ check("keys are generated as pairs", async () => {
   equal(new TextDecoder().decode(await subtle.exportKey("raw", back)), "0123456789abcdef");
 });
 
-check("keys are generated of sizes and with exponents that end in sight", async () => {
+check("keys are generated only with sizes and exponents that take a bounded time", async () => {
   const wanted = (change, usages = ["sign", "verify"]) => subtle.generateKey(
     { name: "RSA-PSS", modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: "SHA-256", ...change }, true, usages);
   for (const modulusLength of [0, 512, 1024, 2047, 2049, 4224, 16_384, 2 ** 32 - 1]) await rejects("OperationError", wanted({ modulusLength }), "2048 to 4096");

@@ -1,4 +1,4 @@
-// Service Workers syntax.
+// FetchEvent, in a Worker with the syntax of Service Workers.
 import { about, check, equal, results, throws } from "../check.js";
 
 let delivered;
@@ -17,7 +17,7 @@ check("a request is delivered as an event", () => {
   equal([delivered.type, delivered instanceof FetchEvent, delivered.request.method], ["fetch", true, "POST"]);
 });
 
-check("an answer comes while the event is delivered", () => {
+check("respondWith throws after the event has been delivered", () => {
   throws("InvalidStateError", () => delivered.respondWith(new Response()));
 });
 
@@ -25,13 +25,13 @@ check("a promise can keep the invocation alive", () => {
   delivered.waitUntil(new Promise((resolve) => setTimeout(resolve, 1)));
 });
 
-check("an event of one's own cannot be waited for", () => {
+check("waitUntil throws for an event that the Worker has created", () => {
   const event = new FetchEvent("fetch", { request: new Request("https://h") });
   throws("InvalidStateError", () => event.waitUntil(Promise.resolve()));
   throws("TypeError", () => new FetchEvent("fetch", {}));
 });
 
-check("passThroughOnException is there, and passes nothing on", () => {
+check("passThroughOnException exists and has no effect", () => {
   const event = new FetchEvent("fetch", { request: new Request("https://a.test/") });
   equal(event.passThroughOnException(), undefined);
   throws("TypeError", () => FetchEvent.prototype.passThroughOnException.call(new Event("x")));

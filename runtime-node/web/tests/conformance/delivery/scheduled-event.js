@@ -1,42 +1,42 @@
-// The event of a schedule, as a script can make one itself.
+// ScheduledEvent, as a Worker can construct it.
 import { about, check, equal, results, throws } from "../check.js";
 
 addEventListener("fetch", (event) => event.respondWith(results()));
 
 about("ScheduledEvent");
 
-check("it is an event of its type that tells what it was given", () => {
+check("an event has the type and members that it was created with", () => {
   const event = new ScheduledEvent("scheduled", { cron: "*/5 * * * *", scheduledTime: 1000 });
   equal([event.type, event.cron, event.scheduledTime], ["scheduled", "*/5 * * * *", 1000]);
   equal([event instanceof Event, event instanceof ExtendableEvent, String(event)], [true, true, "[object ScheduledEvent]"]);
 });
 
-check("what it was not given is empty", () => {
+check("omitted members have empty values", () => {
   const event = new ScheduledEvent("scheduled", {});
   equal([event.cron, event.scheduledTime], ["", NaN]);
 });
 
-check("it takes two arguments, of which the second is a dictionary", () => {
+check("the constructor takes two arguments, of which the second is a dictionary", () => {
   throws("TypeError", () => new ScheduledEvent());
   throws("TypeError", () => new ScheduledEvent("scheduled"));
   throws("TypeError", () => new ScheduledEvent("scheduled", 1));
   throws("TypeError", () => ScheduledEvent("scheduled", {}));
 });
 
-check("one of one's own cannot be waited for", () => {
+check("waitUntil throws for an event that the Worker has created", () => {
   const event = new ScheduledEvent("scheduled", {});
   throws("InvalidStateError", () => event.waitUntil(Promise.resolve()));
   event.noRetry();
 });
 
-check("a listener gets one that is dispatched by hand, and nothing is called for", () => {
+check("listeners get an event that the Worker dispatches itself", () => {
   let told;
   addEventListener("scheduled", (event) => (told = event.cron));
   dispatchEvent(new ScheduledEvent("scheduled", { cron: "0 0 * * *" }));
   equal(told, "0 0 * * *");
 });
 
-check("a controller comes from the platform alone", () => {
+check("a controller cannot be constructed", () => {
   throws("TypeError", () => new ScheduledController());
   throws("TypeError", () => new ScheduledController({}, "* * * * *", 0));
   throws("TypeError", () => ScheduledController.prototype.cron);

@@ -45,7 +45,7 @@ check("UTF-8 becomes text", () => {
   throws("TypeError", () => decoder.decode({}));
 });
 
-check("wrong bytes are replaced one maximal part at a time, or fatal", () => {
+check("invalid bytes are replaced by maximal subparts, or fatal", () => {
   const decoder = new TextDecoder();
   equal(decoder.decode(bytes(0xFF, 0x61, 0xC3)), "\uFFFDa\uFFFD");
   equal(decoder.decode(bytes(0xF0, 0x9F, 0x98, 0x41)), "\uFFFDA");
@@ -55,7 +55,7 @@ check("wrong bytes are replaced one maximal part at a time, or fatal", () => {
   equal(fatal.decode(bytes(0x61)), "a");
 });
 
-check("a byte order mark is dropped unless it is to be kept", () => {
+check("a byte order mark is dropped unless ignoreBOM is set", () => {
   const marked = bytes(0xEF, 0xBB, 0xBF, 0x61);
   equal(new TextDecoder().decode(marked), "a");
   equal(new TextDecoder("utf-8", { ignoreBOM: true }).decode(marked), "\uFEFFa");
@@ -63,7 +63,7 @@ check("a byte order mark is dropped unless it is to be kept", () => {
   equal(stream.decode(marked.subarray(0, 2), { stream: true }) + stream.decode(marked.subarray(2)), "a");
 });
 
-check("a stream may cut characters anywhere", () => {
+check("a stream may split characters anywhere", () => {
   const decoder = new TextDecoder();
   const all = new TextEncoder().encode("aé€😀b");
   let text = "";
@@ -75,7 +75,7 @@ check("a stream may cut characters anywhere", () => {
   equal(decoder.decode(bytes(0x61)), "a");
 });
 
-check("an error ends a fatal stream, and the next begins anew", () => {
+check("an error resets a fatal decoder", () => {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   equal(decoder.decode(bytes(0x61, 0xC3), { stream: true }), "a");
   throws("TypeError", () => decoder.decode(bytes(0x61), { stream: true }));
@@ -102,7 +102,7 @@ check("other encodings are decoded", () => {
   equal(jis.decode(bytes(0x1B, 0x24, 0x42, 0x46), { stream: true }) + jis.decode(bytes(0x7C)), "日");
 });
 
-check("many streams may be forgotten in their midst", () => {
+check("many unfinished streams may be dropped", () => {
   for (let i = 0; i < 100; i++) new TextDecoder().decode(bytes(0xC3), { stream: true });
 });
 
@@ -128,7 +128,7 @@ check("options are read before the label is looked up", () => {
   throws("Error", () => new TextDecoder("no such encoding", { get fatal() { throw new Error("read"); } }), "read");
 });
 
-check("labels are trimmed of ASCII's spaces only, and some are of no decoder", () => {
+check("only ASCII whitespace around a label is ignored, and some labels have no decoder", () => {
   equal([" utf8\n", "\tLATIN1\f", "unicode", "x-user-defined"].map((label) => new TextDecoder(label).encoding),
     ["utf-8", "windows-1252", "utf-16le", "x-user-defined"]);
   for (const label of ["", "replacement", "iso-2022-kr", "hz-gb-2312", "utf-32", "\u00a0utf-8"]) throws("RangeError", () => new TextDecoder(label));

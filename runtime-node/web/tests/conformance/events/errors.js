@@ -38,13 +38,13 @@ check("anything can be reported", async () => {
   equal(events.map(({ error }) => error), [1, null, undefined, "text", { a: 1 }]);
 });
 
-check("an error whose event nobody prevents is logged", async () => {
+check("an error is logged unless its event's default is prevented", async () => {
   logs("ERROR", "Uncaught 'not prevented'", () => {});
   const events = await heard("error", () => reportError("not prevented"), false);
   equal(events.length, 1);
 });
 
-check("what timers, microtasks and listeners throw is reported", async () => {
+check("exceptions of timers, microtasks and listeners are reported", async () => {
   const events = await heard("error", async () => {
     setTimeout(() => { throw 1; });
     queueMicrotask(() => { throw 2; });
@@ -57,7 +57,7 @@ check("what timers, microtasks and listeners throw is reported", async () => {
   equal(events.map(({ error }) => (error instanceof TypeError ? "TypeError" : error)), [3, "TypeError", 2, 1]);
 });
 
-check("an error in a handler of errors is logged, and fires no event", async () => {
+check("an exception of an error listener is logged, and fires no event", async () => {
   logs("ERROR", "Uncaught 'inner'", () => {});
   let fired = 0;
   const listener = (event) => {
@@ -73,7 +73,7 @@ check("an error in a handler of errors is logged, and fires no event", async () 
 
 about("onerror");
 
-check("onerror is called with what there is to know, and prevents by true", () => {
+check("onerror is called with the details of an error, and prevents the default by returning true", () => {
   const seen = [];
   globalThis.onerror = function (...args) {
     seen.push(args, this === globalThis || this === undefined);
@@ -90,7 +90,7 @@ check("onerror is called with what there is to know, and prevents by true", () =
 
 about("unhandledrejection, rejectionhandled");
 
-check("a rejection that nobody handles fires an event", async () => {
+check("an unhandled rejection fires an event", async () => {
   const reason = new Error("left alone");
   let promise;
   const [event, ...rest] = await heard("unhandledrejection", () => { promise = Promise.reject(reason); });
@@ -99,7 +99,7 @@ check("a rejection that nobody handles fires an event", async () => {
   await promise.catch(() => {});
 });
 
-check("one that is handled within the turn does not", async () => {
+check("a rejection that is handled within the turn fires no event", async () => {
   const events = await heard("unhandledrejection", async () => {
     const promise = Promise.reject(1);
     await null;
@@ -108,13 +108,13 @@ check("one that is handled within the turn does not", async () => {
   equal(events, []);
 });
 
-check("one whose event nobody prevents is logged", async () => {
+check("an unhandled rejection is logged unless its event's default is prevented", async () => {
   logs("ERROR", "unhandled rejection: not prevented", () => {});
   const events = await heard("unhandledrejection", () => { Promise.reject("not prevented"); }, false);
   equal(events.length, 1);
 });
 
-check("one that is handled later fires another", async () => {
+check("a rejection that is handled later fires rejectionhandled", async () => {
   let promise;
   await heard("unhandledrejection", () => { promise = Promise.reject("late"); });
   const [event] = await heard("rejectionhandled", () => { promise.catch(() => {}); });
@@ -123,7 +123,7 @@ check("one that is handled later fires another", async () => {
   equal(none, []);
 });
 
-check("handlers among the attributes hear of rejections", async () => {
+check("handler attributes are called for rejections", async () => {
   const seen = [];
   globalThis.onunhandledrejection = (event) => {
     seen.push(event.reason);
@@ -139,7 +139,7 @@ check("handlers among the attributes hear of rejections", async () => {
   equal([onunhandledrejection, onrejectionhandled], [null, null]);
 });
 
-check("what a handler does goes on within the invocation", async () => {
+check("work that a handler starts continues within the invocation", async () => {
   const done = new Promise((resolve) => {
     addEventListener("unhandledrejection", (event) => {
       event.preventDefault();
@@ -152,7 +152,7 @@ check("what a handler does goes on within the invocation", async () => {
 
 about("ErrorEvent");
 
-check("the events can be made", () => {
+check("the events can be constructed", () => {
   const error = new ErrorEvent("e", { message: "m", filename: "f", lineno: 1, colno: -1, error: 5, cancelable: true });
   equal([error.type, error.message, error.filename, error.lineno, error.colno, error.error, error.cancelable],
     ["e", "m", "f", 1, 2 ** 32 - 1, 5, true]);

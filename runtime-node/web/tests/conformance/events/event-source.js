@@ -1,4 +1,4 @@
-// EventSource (HTML §9.2) as far as it needs no origin; `runtime-node/tests/fetch/events.rs` has what does.
+// EventSource (HTML §9.2) as far as it needs no origin; `runtime-node/tests/fetch/events.rs` has the rest.
 
 import { about, check, equal, throws } from "../check.js";
 
@@ -14,7 +14,7 @@ check("EventSource is an EventTarget with its constants on itself and on its ins
   source.close();
 });
 
-check("the URL is parsed, and a wrong one is a SyntaxError", () => {
+check("the URL is parsed, and an invalid one is a SyntaxError", () => {
   const source = new EventSource("HTTPS://A.test/%7e/../x");
   equal(source.url, "https://a.test/x");
   source.close();
@@ -23,13 +23,13 @@ check("the URL is parsed, and a wrong one is a SyntaxError", () => {
   throws("TypeError", () => EventSource("https://a.test/"));
 });
 
-check("withCredentials is what it was made with", () => {
+check("withCredentials has the value that the constructor was given", () => {
   const sources = [new EventSource("https://a.test/"), new EventSource("https://a.test/", { withCredentials: true })];
   equal(sources.map((source) => source.withCredentials), [false, true]);
   for (const source of sources) source.close();
 });
 
-check("a source begins connecting, and is closed once that is asked for, without an event", async () => {
+check("a source begins in the state CONNECTING, and close fires no event", async () => {
   const source = new EventSource("http://127.0.0.1/");
   let events = 0;
   source.onerror = source.onopen = () => events++;
@@ -40,7 +40,7 @@ check("a source begins connecting, and is closed once that is asked for, without
   equal(events, 0);
 });
 
-check("what cannot be had at all closes the source with an error event", async () => {
+check("a URL that cannot be fetched closes the source with an error event", async () => {
   const source = new EventSource("http://127.0.0.1/");
   const event = await new Promise((resolve) => (source.onerror = resolve));
   equal([event.type, event.target === source, event.isTrusted, source.readyState], ["error", true, true, 2]);

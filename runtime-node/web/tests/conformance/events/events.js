@@ -3,7 +3,7 @@ export { default } from "../check.js";
 
 about("Event");
 
-check("an event says what it is", () => {
+check("an event has the attributes that it was created with", () => {
   const event = new Event("x", { cancelable: true, bubbles: 1 });
   equal(
     [event.type, event.cancelable, event.bubbles, event.composed, event.target, event.eventPhase, event.isTrusted],
@@ -68,7 +68,7 @@ check("propagation can be stopped at once", () => {
 
 about("EventTarget");
 
-check("listeners may come and go during delivery", () => {
+check("listeners may be added and removed during delivery", () => {
   const target = new EventTarget();
   const seen = [];
   const late = () => seen.push("late");
@@ -83,7 +83,7 @@ check("listeners may come and go during delivery", () => {
   equal(seen, ["first"]);
 });
 
-check("a signal takes a listener away", () => {
+check("an aborted signal removes its listeners", () => {
   const target = new EventTarget();
   const controller = new AbortController();
   let count = 0;
@@ -127,7 +127,7 @@ check("custom events carry a detail", () => {
 
 about("EventTarget");
 
-check("what is not an event or a listener is refused", () => {
+check("invalid events and listeners are rejected", () => {
   const target = new EventTarget();
   throws("TypeError", () => target.dispatchEvent({ type: "x" }));
   throws("TypeError", () => target.addEventListener("x", 1));
@@ -154,7 +154,7 @@ check("a controller aborts its signal once", () => {
 
 about("AbortSignal");
 
-check("a signal can be born aborted, or of others", () => {
+check("a signal can be created aborted, or from other signals", () => {
   equal(AbortSignal.abort("r").reason, "r");
   const [a, b] = [new AbortController(), new AbortController()];
   const any = AbortSignal.any([a.signal, b.signal]);
@@ -189,7 +189,7 @@ check("listeners that capture come before the others", () => {
   equal(seen, ["capture", "capture again", "bubble"]);
 });
 
-check("one that captures and stops an event keeps it from the others, but not from those that capture too", () => {
+check("a capturing listener that stops propagation stops only the listeners that do not capture", () => {
   const target = new EventTarget();
   const seen = [];
   target.addEventListener("x", () => seen.push("bubble"));
@@ -201,7 +201,7 @@ check("one that captures and stops an event keeps it from the others, but not fr
 
 about("Event");
 
-check("an event that was stopped before it is dispatched reaches nobody, and the next time everybody", () => {
+check("an event that is stopped before its dispatch reaches no listener until it is dispatched again", () => {
   const target = new EventTarget();
   let heard = 0;
   target.addEventListener("x", () => heard++);
@@ -236,7 +236,7 @@ check("a passive listener cannot prevent", () => {
   equal(target.dispatchEvent(new Event("x", { cancelable: true })), false);
 });
 
-check("a signal takes a listener away", () => {
+check("an aborted signal removes its listeners", () => {
   const target = new EventTarget();
   const controller = new AbortController();
   let heard = 0;
@@ -251,7 +251,7 @@ check("a signal takes a listener away", () => {
   throws("TypeError", () => target.addEventListener("x", () => {}, { signal: {} }));
 });
 
-check("what is added while an event is delivered waits, and what is removed is not called", () => {
+check("listeners added during delivery are not called for that event, and neither are removed ones", () => {
   const target = new EventTarget();
   const seen = [];
   const second = () => seen.push("second");
@@ -269,7 +269,7 @@ check("what is added while an event is delivered waits, and what is removed is n
 
 about("Event");
 
-check("only what the platform fires is trusted", () => {
+check("only events that the platform fires are trusted", () => {
   const controller = new AbortController();
   let kept;
   controller.signal.onabort = (event) => { kept = event; };
@@ -282,7 +282,7 @@ check("only what the platform fires is trusted", () => {
 
 about("CustomEvent");
 
-check("a custom event can be begun anew, but not while it is dispatched", () => {
+check("initCustomEvent initializes an event again, but not while it is dispatched", () => {
   const event = new CustomEvent("x", { detail: 1 });
   event.initCustomEvent("y", true, true, 2);
   equal([event.type, event.bubbles, event.cancelable, event.detail], ["y", true, true, 2]);
@@ -295,7 +295,7 @@ check("a custom event can be begun anew, but not while it is dispatched", () => 
 
 about("AbortSignal");
 
-check("a signal of signals follows whichever is first, through any others", () => {
+check("AbortSignal.any follows the first signal to abort, through any number of signals", () => {
   const [a, b] = [new AbortController(), new AbortController()];
   const inner = AbortSignal.any([a.signal, a.signal]);
   const outer = AbortSignal.any([inner, b.signal]);
@@ -308,7 +308,7 @@ check("a signal of signals follows whichever is first, through any others", () =
   throws("TypeError", () => AbortSignal.any({}));
 });
 
-check("all that depend on a signal are aborted before anybody is told", () => {
+check("all dependent signals are aborted before any event fires", () => {
   const controller = new AbortController();
   const seen = [];
   const first = AbortSignal.any([controller.signal]);
@@ -320,7 +320,7 @@ check("all that depend on a signal are aborted before anybody is told", () => {
   equal(seen, ["source", true, true, "first", "second"]);
 });
 
-check("a signal made of one that is aborted fires nothing", async () => {
+check("AbortSignal.any of an aborted signal fires no event", async () => {
   const signal = AbortSignal.any([AbortSignal.abort("r")]);
   let fired = false;
   signal.onabort = () => { fired = true; };
@@ -328,7 +328,7 @@ check("a signal made of one that is aborted fires nothing", async () => {
   equal([signal.aborted, signal.reason, fired], [true, "r", false]);
 });
 
-check("one that depends on another is told although nobody else keeps it", async () => {
+check("a dependent signal with a listener is not garbage-collected", async () => {
   const controller = new AbortController();
   let told = 0;
   for (let i = 0; i < 2000; i++) {
@@ -342,7 +342,7 @@ check("one that depends on another is told although nobody else keeps it", async
 
 about("EventTarget");
 
-check("an object that is no function may be a handler, and is never called", () => {
+check("an object that is not a function may be a handler, and is never called", () => {
   const { signal } = new AbortController();
   let asked = 0;
   signal.onabort = { get handleEvent() { asked++; return () => asked++; } };
@@ -384,7 +384,7 @@ check("a microtask runs before a timer", async () => {
 
 about("Event");
 
-check("isTrusted is each event's own, and cannot be made another", () => {
+check("isTrusted is an own accessor that cannot be redefined", () => {
   const event = new Event("x");
   const { get, set, enumerable, configurable } = Object.getOwnPropertyDescriptor(event, "isTrusted");
   equal([get.name, set, enumerable, configurable], ["get isTrusted", undefined, true, false]);
@@ -392,7 +392,7 @@ check("isTrusted is each event's own, and cannot be made another", () => {
   throws("TypeError", () => get.call({}));
 });
 
-check("the members of an event's init are read in their order, those of its base first", () => {
+check("the members of an event's init are read in order, those of the base dictionary first", () => {
   const read = [];
   const init = new Proxy({}, { get: (_, name) => void read.push(name) });
   new CustomEvent({ toString: () => (read.push("type"), "x") }, init);
@@ -403,7 +403,7 @@ check("the members of an event's init are read in their order, those of its base
 
 about("EventTarget");
 
-check("a listener that is none is refused before the options are read", () => {
+check("an invalid listener is rejected before the options are read", () => {
   const target = new EventTarget();
   const options = { get capture() { throw new Error("read"); } };
   throws("TypeError", () => target.addEventListener("x", 1, options), "not an object");
@@ -413,12 +413,12 @@ check("a listener that is none is refused before the options are read", () => {
 
 about("timers");
 
-check("a timer calls on the global object, with its arguments", async () => {
+check("a timer calls its function with the global object as receiver and the given arguments", async () => {
   const called = await new Promise((resolve) => setTimeout(function (...args) { resolve([this === globalThis, args]); }, 0, 1, "b"));
   equal(called, [true, [1, "b"]]);
 });
 
-check("a delay is a long, and one below nothing is nothing", async () => {
+check("a delay is converted to a long, and a negative one counts as zero", async () => {
   const inTime = (delay) => new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error(`${delay} is late`)), 2000);
     setTimeout(() => resolve(clearTimeout(late)), delay);
@@ -430,7 +430,7 @@ check("a delay is a long, and one below nothing is nothing", async () => {
   throws("TypeError", () => setInterval("code"));
 });
 
-check("ids are positive integers, which either function clears, and whatever else is no id is ignored", async () => {
+check("ids are positive integers that either function clears, and other values are ignored", async () => {
   let called = 0;
   const ids = [setTimeout(() => called++, 1), setInterval(() => called++, 1), setTimeout(() => called++, 1)];
   equal(ids.map((id) => Number.isInteger(id) && id > 0), [true, true, true]);
@@ -442,7 +442,7 @@ check("ids are positive integers, which either function clears, and whatever els
   equal(called, 0);
 });
 
-check("timers of one delay go off in order, with microtasks between them", async () => {
+check("timers with the same delay fire in order, with microtasks between them", async () => {
   const order = [];
   setTimeout(() => order.push("late"), 3);
   setTimeout(() => (order.push("first"), queueMicrotask(() => order.push("microtask"))));
@@ -453,7 +453,7 @@ check("timers of one delay go off in order, with microtasks between them", async
 
 about("DOMException");
 
-check("a DOMException is an Error of the language", () => {
+check("a DOMException is an Error", () => {
   const error = new DOMException("message", { name: "AbortError", cause: 1 });
   equal([Error.isError(error), error instanceof Error, `${error}`, error.cause], [true, true, "AbortError: message", 1]);
   equal(Object.getPrototypeOf(DOMException) === Function.prototype, true);
@@ -465,7 +465,7 @@ check("a DOMException is an Error of the language", () => {
 
 about("QuotaExceededError");
 
-check("a QuotaExceededError is a DOMException that may say what there is, and what was wanted", () => {
+check("a QuotaExceededError is a DOMException with an optional quota and requested amount", () => {
   const error = new QuotaExceededError("m", { quota: 1, requested: "2" });
   equal([error.name, error.message, error.code, error.quota, error.requested], ["QuotaExceededError", "m", 22, 1, 2]);
   equal([error instanceof DOMException, Error.isError(error)], [true, true]);

@@ -6,7 +6,7 @@ const next = (port) => new Promise((resolve) => { port.onmessage = resolve; });
 
 about("MessagePort");
 
-check("what one end is sent the other gets, as a clone", async () => {
+check("a message arrives at the other port as a clone", async () => {
   const { port1, port2 } = new MessageChannel();
   const got = next(port2);
   const sent = { a: [1] };
@@ -21,7 +21,7 @@ check("what one end is sent the other gets, as a clone", async () => {
   equal((await back).data, "back");
 });
 
-check("messages come later, one by one and in order", async () => {
+check("messages arrive in later turns, one by one and in order", async () => {
   const { port1, port2 } = new MessageChannel();
   const seen = [];
   port2.onmessage = ({ data }) => {
@@ -53,7 +53,7 @@ check("a port waits until it is started", async () => {
   equal((await next(other.port2)).data, "kept");
 });
 
-check("a closed port neither sends nor gets", async () => {
+check("a closed port neither sends nor receives", async () => {
   const { port1, port2 } = new MessageChannel();
   const seen = [];
   port2.onmessage = ({ data }) => seen.push(data);
@@ -68,7 +68,7 @@ check("a closed port neither sends nor gets", async () => {
   throws("DataCloneError", () => port1.postMessage(() => {}));
 });
 
-check("buffers and ports go along", async () => {
+check("buffers and ports can be transferred", async () => {
   const { port1, port2 } = new MessageChannel();
   const inner = new MessageChannel();
   const got = next(port2);
@@ -83,7 +83,7 @@ check("buffers and ports go along", async () => {
   port1.postMessage(1, { transfer: [new ArrayBuffer(1)] });
 });
 
-check("what waits in a port goes along with it", async () => {
+check("queued messages of a port are transferred with it", async () => {
   const { port1, port2 } = new MessageChannel();
   port1.postMessage("early");
   await turn();
@@ -98,7 +98,7 @@ check("what waits in a port goes along with it", async () => {
   equal(seen, ["early", "late"]);
 });
 
-check("a port cannot go through itself, and is lost through its own other end", async () => {
+check("a port cannot be sent through itself, and is lost if sent through its peer", async () => {
   const { port1, port2 } = new MessageChannel();
   throws("DataCloneError", () => port1.postMessage(1, [port1]));
   throws("DataCloneError", () => port1.postMessage(1, [port2, port2]));
@@ -111,7 +111,7 @@ check("a port cannot go through itself, and is lost through its own other end", 
 
 about("MessageChannel");
 
-check("ports are made by channels alone", () => {
+check("ports are created only by channels", () => {
   throws("TypeError", () => new MessagePort());
   throws("TypeError", () => MessageChannel());
   const channel = new MessageChannel();
@@ -123,7 +123,7 @@ check("ports are made by channels alone", () => {
 
 about("MessagePort");
 
-check("a handler that throws does not keep the next message", async () => {
+check("a handler that throws does not delay the next message", async () => {
   const { port1, port2 } = new MessageChannel();
   const seen = [];
   globalThis.onerror = (message) => (seen.push(message), true);
@@ -140,7 +140,7 @@ check("a handler that throws does not keep the next message", async () => {
 
 about("MessageEvent");
 
-check("a message event can be made", () => {
+check("a message event can be constructed", () => {
   const { port1 } = new MessageChannel();
   const event = new MessageEvent("t", { data: 1, origin: "o", lastEventId: "l", source: port1, ports: [port1], bubbles: true });
   equal([event.type, event.data, event.origin, event.lastEventId, event.source === port1, event.ports.length, event.bubbles, event.isTrusted],
@@ -156,7 +156,7 @@ check("a message event can be made", () => {
 
 about("MessagePort");
 
-check("a message of many kinds", async () => {
+check("values of many types can be sent", async () => {
   const { port1, port2 } = new MessageChannel();
   for (const value of [undefined, null, 0n, "", new Map([[1, new Set([2])]]), /x/g]) {
     const got = next(port2);

@@ -5,25 +5,25 @@ const text = async (...parts) => await new Blob(...parts).text();
 
 about("Blob");
 
-check("a Blob of nothing is empty and has no type", async () => {
+check("a Blob without parts is empty and has no type", async () => {
   const blob = new Blob();
   equal([blob.size, blob.type, await blob.text()], [0, "", ""]);
   equal([new Blob([]).size, new Blob(undefined).size, new Blob([], undefined).type, new Blob([], null).type], [0, 0, "", ""]);
 });
 
-check("its parts are strings, buffers, views and Blobs, in their order", async () => {
+check("parts are strings, buffers, views and Blobs, and are concatenated in order", async () => {
   const buffer = new Uint8Array([98, 99]).buffer;
   const view = new DataView(new Uint8Array([120, 100, 121]).buffer, 1, 1);
   equal(await text([["a"].join(), buffer, view, new Blob(["e"]), new Uint16Array([0x6766])]), "abcdefg");
 });
 
-check("what is none of these becomes a string, well-formed", async () => {
+check("other parts are converted to well-formed strings", async () => {
   equal(await text([1, null, undefined, true, { toString: () => "x" }]), "1nullundefinedtruex");
   equal(await text(["\uD800"]), "\uFFFD");
   equal(new Blob(["\u00FC\u{1F600}"]).size, 6);
 });
 
-check("its parts may be anything iterable, and nothing else", async () => {
+check("the parts may be any iterable object, and nothing else", async () => {
   equal(await text(new Set(["a", "b"])), "ab");
   equal(await text((function* () { yield "a"; yield "b"; })()), "ab");
   equal(await text(new String("ab")), "ab");
@@ -33,7 +33,7 @@ check("its parts may be anything iterable, and nothing else", async () => {
   throws("TypeError", () => Blob([]));
 });
 
-check("it keeps the bytes that it was made of, whatever becomes of theirs", async () => {
+check("a Blob is not affected by later changes to its source or to copies of its bytes", async () => {
   const bytes = new Uint8Array([97, 97]);
   const blob = new Blob([bytes]);
   bytes.fill(98);
@@ -44,13 +44,13 @@ check("it keeps the bytes that it was made of, whatever becomes of theirs", asyn
   equal(await blob.text(), "aa");
 });
 
-check("its type is in lower case, and nothing if a character of it is not printable", () => {
+check("the type is in lower case, and empty if a character of it is not printable", () => {
   const type = (type) => new Blob([], { type }).type;
   equal([type("Text/HTML; Charset=X"), type("a\u00e9"), type("a\u007f"), type("a\t"), type("no type at all"), type(null)],
     ["text/html; charset=x", "", "", "", "no type at all", "null"]);
 });
 
-check("its members are read in the order of their names, after the parts", () => {
+check("the options are read in the order of their names, after the parts", () => {
   const seen = [];
   const read = (name, value) => () => (seen.push(name), value);
   const options = Object.defineProperties({}, { endings: { get: read("endings") }, type: { get: read("type") } });
@@ -58,7 +58,7 @@ check("its members are read in the order of their names, after the parts", () =>
   equal(seen, ["parts", "endings", "type"]);
 });
 
-check("line endings are left alone, or made native", async () => {
+check("line endings are unchanged, or converted to native ones", async () => {
   const lines = "a\r\nb\rc\nd\r\r\n";
   equal(await text([lines]), lines);
   equal(await text([lines], { endings: "transparent" }), lines);
@@ -66,7 +66,7 @@ check("line endings are left alone, or made native", async () => {
   throws("TypeError", () => new Blob([], { endings: "other" }));
 });
 
-check("a slice is a Blob of some of the bytes", async () => {
+check("a slice is a Blob with a range of the bytes", async () => {
   const blob = new Blob(["0123456789"], { type: "text/plain" });
   const cut = async (...args) => await blob.slice(...args).text();
   equal([await cut(), await cut(3), await cut(-3), await cut(2, 5), await cut(2, -5), await cut(-4, -2)],
@@ -79,7 +79,7 @@ check("a slice is a Blob of some of the bytes", async () => {
   equal(blob.slice() === blob, false);
 });
 
-check("it gives itself as text, bytes and a buffer, each anew", async () => {
+check("text, bytes and arrayBuffer return a new copy each time", async () => {
   const blob = new Blob(["\uFEFFa\u00fc", new Uint8Array([255])]);
   equal(await blob.text(), "a\u00fc\uFFFD");
   equal(await blob.bytes(), new Uint8Array([239, 187, 191, 97, 195, 188, 255]));
@@ -89,7 +89,7 @@ check("it gives itself as text, bytes and a buffer, each anew", async () => {
   await rejects("TypeError", Blob.prototype.arrayBuffer.call({}));
 });
 
-check("it gives itself as a stream of text, again and again", async () => {
+check("textStream returns a new stream each time", async () => {
   const blob = new Blob(["\uFEFFa\u00fc".repeat(40_000)]);
   for (let i = 0; i < 2; i++) {
     const parts = await Array.fromAsync(blob.textStream());
@@ -98,7 +98,7 @@ check("it gives itself as a stream of text, again and again", async () => {
   throws("TypeError", () => Blob.prototype.textStream.call({}));
 });
 
-check("it gives itself as a stream of bytes", async () => {
+check("stream returns a byte stream", async () => {
   const blob = new Blob(["x".repeat(200_000)]);
   const reader = blob.stream().getReader();
   let length = 0, chunks = 0;
@@ -120,7 +120,7 @@ check("it gives itself as a stream of bytes", async () => {
 
 about("File");
 
-check("a File has a name and a time", async () => {
+check("a File has a name and a modification time", async () => {
   const before = Date.now();
   const file = new File(["a", "b"], "n\uD800.txt", { type: "A/B" });
   equal([file.name, file.size, file.type, await file.text()], ["n\uFFFD.txt", 2, "a/b", "ab"]);
@@ -149,7 +149,7 @@ check("a File needs parts and a name", () => {
   equal(seen, ["parts", "name", "endings", "type", "lastModified"]);
 });
 
-check("their attributes cannot be set", () => {
+check("attributes cannot be set", () => {
   const file = new File(["a"], "name");
   throws("TypeError", () => { file.size = 2; });
   throws("TypeError", () => { file.name = "other"; });
@@ -185,7 +185,7 @@ check("a body is a Blob of its type", async () => {
   await rejects("TypeError", Response.prototype.blob.call({}));
 });
 
-check("of several types the last counts, with the charset before it", async () => {
+check("the last of several types applies, with the charset of the one before", async () => {
   const type = async (...values) => {
     const headers = new Headers();
     for (const value of values) headers.append("content-type", value);
@@ -197,7 +197,7 @@ check("of several types the last counts, with the charset before it", async () =
   equal(await type("text/html;charset=gbk", "text/html;x=y", "text/plain", "*/*", "bad"), "text/plain");
 });
 
-check("the console shows what is in them", () => {
+check("the console shows their attributes", () => {
   logs("INFO", "Blob { size: 1, type: 'a/b' }", () => console.log(new Blob(["x"], { type: "a/b" })));
   logs("INFO", "File { name: 'n', size: 1, type: '', lastModified: 3 }",
     () => console.log(new File(["x"], "n", { lastModified: 3 })));

@@ -1,4 +1,4 @@
-// fetch (Fetch §5.6) as far as it needs no origin; `runtime-node/tests/fetch` has those that do.
+// fetch (Fetch §5.6) as far as it needs no origin; `runtime-node/tests/fetch` has the rest.
 
 import { about, check, equal, rejects } from "../check.js";
 
@@ -11,7 +11,7 @@ check("fetch takes one argument, and is a function of the global object that may
   equal([typeof value, value.name, value.length, rest.writable, rest.configurable], ["function", "fetch", 1, true, true]);
 });
 
-check("whatever is wrong rejects, and throws nothing", async () => {
+check("every error is a rejection, never an exception", async () => {
   await rejects("TypeError", fetch(), "1 argument required");
   await rejects("TypeError", fetch("no url"), "not an absolute URL");
   await rejects("TypeError", fetch("https://user:word@a.test/"), "credentials");
@@ -21,7 +21,7 @@ check("whatever is wrong rejects, and throws nothing", async () => {
   await rejects("TypeError", fetch("https://a.test/", { redirect: "other" }), "not a valid value");
 });
 
-check("a stream as a body may say that it goes one way at a time, or nothing", async () => {
+check("duplex for a stream as the body is half or omitted", async () => {
   const body = () => new ReadableStream();
   await rejects("TypeError", fetch("https://a.test/", { method: "POST", body: body(), duplex: "full" }), "duplex");
   for (const duplex of ["half", undefined]) {
@@ -29,13 +29,13 @@ check("a stream as a body may say that it goes one way at a time, or nothing", a
   }
 });
 
-check("the argument is converted to a string, with the Worker's own exception where that throws", async () => {
+check("the argument is converted to a string, and an exception of the conversion is the rejection", async () => {
   const response = await fetch({ toString: () => "data:,converted" });
   equal(await response.text(), "converted");
   await rejects("Error", fetch({ toString() { throw new Error("mine"); } }), "mine");
 });
 
-check("a data: URL is its own response", async () => {
+check("a data: URL contains its response", async () => {
   const response = await fetch("data:text/plain;charset=utf-8,caf%C3%A9#fragment");
   equal([response.status, response.statusText, response.ok, response.type, response.redirected], [200, "OK", true, "basic", false]);
   equal(response.url, "data:text/plain;charset=utf-8,caf%C3%A9");
@@ -43,7 +43,7 @@ check("a data: URL is its own response", async () => {
   equal(await response.text(), "caf\u00e9");
 });
 
-check("a data: URL's type is text/plain;charset=US-ASCII where it has none, or a malformed one", async () => {
+check("a data: URL with a missing or malformed type is text/plain;charset=US-ASCII", async () => {
   const type = async (url) => (await fetch(url)).headers.get("content-type");
   equal(await type("data:,x"), "text/plain;charset=US-ASCII");
   equal(await type("data:;charset=x,y"), "text/plain;charset=x");
@@ -51,7 +51,7 @@ check("a data: URL's type is text/plain;charset=US-ASCII where it has none, or a
   equal(await type("data:TEXT/HTML,y"), "text/html");
 });
 
-check("a data: URL's base64 is forgiving, and wrong base64 is a network error", async () => {
+check("a data: URL's base64 is decoded forgivingly, and invalid base64 is a network error", async () => {
   const text = async (url) => (await fetch(url)).text();
   equal(await text("data:;base64,YQ"), "a");
   equal(await text("data:; base64,Y%20W%0AI="), "ab");
@@ -71,13 +71,13 @@ check("a Request whose body has been used cannot be fetched", async () => {
   await rejects("TypeError", fetch(request), "used");
 });
 
-check("a fetch takes the body of a Request", async () => {
+check("fetch consumes the body of a Request", async () => {
   const request = new Request("data:,x", { method: "POST", body: "x" });
   await fetch(request);
   equal(request.bodyUsed, true);
 });
 
-check("a response's headers are immutable, and those of a Response made of it are not", async () => {
+check("a response's headers are immutable, and those of a Response created from it are not", async () => {
   const response = await fetch("data:,x");
   let name;
   try {
@@ -100,13 +100,13 @@ check("an aborted signal rejects with its reason before anything is sent", async
   await rejects("AbortError", fetch(new Request("data:,x", { signal: AbortSignal.abort() })));
 });
 
-check("a fetch that fails is a TypeError whose cause names the stage and what can be done", async () => {
+check("a fetch that fails is a TypeError whose cause names the stage and the remedy", async () => {
   const error = await rejects("TypeError", fetch("http://127.0.0.1/"), "fetch failed: 127.0.0.1 is a loopback address");
   equal([error.cause.stage, error.cause instanceof Error, error.cause.message.includes("--egress-allow")], ["policy", true, true]);
   equal(Object.keys(error.cause), []);
 });
 
-check("other schemes are refused with what is possible", async () => {
+check("the error for another scheme names the supported ones", async () => {
   for (const url of ["blob:https://a.test/1", "about:blank", "ftp://a.test/", "file:///etc/passwd", "ws://a.test/"]) {
     await rejects("TypeError", fetch(url), "http:, https: and data:");
   }
@@ -116,7 +116,7 @@ check("bad ports are refused", async () => {
   for (const port of [1, 22, 25, 6667, 10080]) await rejects("TypeError", fetch(`http://a.test:${port}/`), `port ${port}`);
 });
 
-check("a HEAD of a data: URL has no body", async () => {
+check("the response to HEAD for a data: URL has no body", async () => {
   const response = await fetch("data:,text", { method: "HEAD" });
   equal([response.headers.get("content-type"), response.body, await response.text()], ["text/plain;charset=US-ASCII", null, ""]);
 });

@@ -17,14 +17,14 @@ check("entries are kept in the order in which they are appended", () => {
     ["1", null, ["1", "null"], [], true, false]);
 });
 
-check("set takes the place of the first and of all others", () => {
+check("set replaces the first entry of a name and removes the others", () => {
   const data = form(["a", "1"], ["b", "2"], ["a", "3"], ["a", "4"]);
   data.set("a", "5");
   data.set("c", "6");
   equal(shown(data), [["a", "5"], ["b", "2"], ["c", "6"]]);
 });
 
-check("delete takes all of a name", () => {
+check("delete removes all entries of a name", () => {
   const data = form(["a", "1"], ["b", "2"], ["a", "3"]);
   data.delete("a");
   data.delete("z");
@@ -64,7 +64,7 @@ check("names and values are well-formed", () => {
   equal(shown(form(["\uD800", "\uDC00"])), [["\uFFFD", "\uFFFD"]]);
 });
 
-check("it is iterable in every way, and sees what is changed on the way", () => {
+check("iteration sees changes that are made meanwhile", () => {
   const data = form(["a", "1"], ["b", "2"]);
   equal([[...data.keys()], [...data.values()], [...data.entries()]], [["a", "b"], ["1", "2"], [["a", "1"], ["b", "2"]]]);
   equal(data[Symbol.iterator] === data.entries, true);
@@ -80,7 +80,7 @@ check("it is iterable in every way, and sees what is changed on the way", () => 
   equal([String(data), String(data.keys())], ["[object FormData]", "[object FormData Iterator]"]);
 });
 
-check("as a body it is multipart/form-data", async () => {
+check("a form is encoded as multipart/form-data", async () => {
   const response = new Response(form(["a", "1\n2"], ["b\"\r\n", "\r"], ["f", new File(["x"], "n\"\n.txt", { type: "a/b" })]));
   const type = response.headers.get("content-type");
   const boundary = type.slice("multipart/form-data; boundary=".length);
@@ -99,7 +99,7 @@ check("each body has another boundary", () => {
   equal(type() === type(), false);
 });
 
-check("a form comes back out of its body", async () => {
+check("formData parses the body that a form is encoded to", async () => {
   const bytes = new Uint8Array(300_000).map((_, i) => i * 7);
   const sent = form(["a", "\u00fc\u{1F600}"], ["", ""], ["a", "line\r\n--line"], ["f", new File([bytes], "b\u00e4r\".bin")], ["e", new Blob()]);
   const request = new Request("https://host/", { method: "POST", body: sent });
@@ -114,7 +114,7 @@ check("a form comes back out of its body", async () => {
 const parse = async (body, type = "multipart/form-data; boundary=b") =>
   await new Response(body, { headers: { "content-type": type } }).formData();
 
-check("multipart bodies of others are understood", async () => {
+check("multipart bodies of other encoders are parsed", async () => {
   const body = (headers, value = "v") => `--b\r\n${headers}\r\n\r\n${value}\r\n--b--\r\n`;
   const one = async (...args) => [...await parse(body(...args))].map(([name, value]) =>
     typeof value === "string" ? [name, value] : [name, value.name, value.type, value.size])[0];
@@ -135,14 +135,14 @@ check("multipart bodies of others are understood", async () => {
   equal(await one('content-disposition: form-data; name="n"\r\ncontent-type: text/plain; charset=latin1', "ü"), ["n", "ü"]);
 });
 
-check("a multipart body may have an end, a beginning and padding", async () => {
+check("a multipart body may have a preamble, an epilogue and padding", async () => {
   const part = 'content-disposition: form-data; name="n"\r\n\r\nv';
   equal(shown(await parse(`--b\r\n${part}\r\n--b--`)), [["n", "v"]]);
   equal(shown(await parse(`preamble\r\n--b \t\r\n${part}\r\n--b\r\n${part}\r\n--b--\r\nepilogue`)), [["n", "v"], ["n", "v"]]);
   equal(shown(await parse("--b--\r\n")), []);
 });
 
-check("what is not multipart is an error", async () => {
+check("a malformed multipart body is an error", async () => {
   const part = 'content-disposition: form-data; name="n"\r\n\r\nv';
   for (const body of [
     "", "--b", "--b\r\n", "--c--", "x", `--b\r\n${part}`, `--b\r\n${part}\r\n`, `--b\r\n${part}\r\n--b`, `--b\r\n${part}\r\n--bx`,
@@ -159,14 +159,14 @@ check("what is not multipart is an error", async () => {
   await rejects("TypeError", new Response(new Uint8Array(1)).formData(), "none");
 });
 
-check("a body has a bounded number of parts, and each bounded headers", async () => {
+check("the number of parts and the size of their headers are bounded", async () => {
   const part = '--b\r\ncontent-disposition: form-data; name="n"\r\n\r\nv\r\n';
   equal([...await parse(`${part.repeat(10_000)}--b--`)].length, 10_000);
   await rejects("TypeError", parse(`${part.repeat(10_001)}--b--`), "10000");
   await rejects("TypeError", parse(`--b\r\nx: ${"y".repeat(20_000)}\r\n${part.slice(5)}--b--`), "headers");
 });
 
-check("a quoted boundary, and one that occurs in a file", async () => {
+check("a boundary may be quoted, and may occur within the lines of a file", async () => {
   const body = '--a b\r\ncontent-disposition: form-data; name="n"; filename=f\r\n\r\n --a b\r\n-a b--\n--a b\r\n--a b--';
   const file = (await parse(body, 'multipart/form-data; boundary="a b"')).get("n");
   equal(await file.text(), " --a b\r\n-a b--\n--a b");
@@ -181,14 +181,14 @@ check("an urlencoded body is a form too", async () => {
   equal((await parse(`${"a=%41&".repeat(50_000)}a=b`, type)).getAll("a").length, 50_001);
 });
 
-check("a form is read once", async () => {
+check("a form can be read once", async () => {
   const response = new Response(form(["a", "b"]));
   await response.formData();
   await rejects("TypeError", response.formData());
   await rejects("TypeError", Response.prototype.formData.call({}));
 });
 
-check("the console shows what is in it", () => {
+check("the console shows the entries", () => {
   logs("INFO", "FormData { a: '1', f: File { name: 'blob', size: 1, type: '', lastModified: 3 } }",
     () => console.log(form(["a", "1"], ["f", new File(["x"], "blob", { lastModified: 3 })])));
 });

@@ -40,7 +40,7 @@ check("iteration is sorted and live", () => {
   equal(seen[0], ["1", "a", true, 1]);
 });
 
-check("each Set-Cookie stands alone", () => {
+check("Set-Cookie headers are not combined in iteration", () => {
   const headers = new Headers();
   headers.append("Set-Cookie", "a=1");
   headers.append("x", "y");
@@ -51,7 +51,7 @@ check("each Set-Cookie stands alone", () => {
   equal(new Headers(headers).getSetCookie(), ["a=1", "b=2"]);
 });
 
-check("what is not a header is refused", () => {
+check("invalid names and values are rejected", () => {
   for (const name of ["", "a b", "a:", "ü", "a\n", "(", "\u{1F600}"]) {
     throws("TypeError", () => new Headers().set(name, "x"));
     throws("TypeError", () => new Headers().get(name));

@@ -22,7 +22,7 @@ check("a request has the defaults of the standard", () => {
   equal(request.signal.aborted, false);
 });
 
-check("methods are normalized, some refused", () => {
+check("methods are normalized, and some are rejected", () => {
   equal(new Request("https://h", { method: "post" }).method, "POST");
   equal(new Request("https://h", { method: "patch" }).method, "patch");
   equal(new Request("https://h", { method: "x-y" }).method, "x-y");
@@ -31,7 +31,7 @@ check("methods are normalized, some refused", () => {
   }
 });
 
-check("what is not a request is refused", () => {
+check("invalid requests are rejected", () => {
   throws("TypeError", () => new Request());
   throws("TypeError", () => new Request("/relative"));
   throws("TypeError", () => new Request("https://user@h/"));
@@ -44,11 +44,11 @@ check("what is not a request is refused", () => {
   throws("TypeError", () => new Request("https://h", 1));
 });
 
-check("a URL object will do", () => {
+check("a URL object is accepted", () => {
   equal(new Request(new URL("https://h/x")).url, "https://h/x");
 });
 
-check("a body brings its content type", async () => {
+check("a body sets the content type", async () => {
   const of = (body, headers) => new Request("https://h", { method: "POST", body, headers }).headers.get("content-type");
   equal(of("x"), "text/plain;charset=UTF-8");
   equal(of(new URLSearchParams("a=b")), "application/x-www-form-urlencoded;charset=UTF-8");
@@ -57,7 +57,7 @@ check("a body brings its content type", async () => {
   equal(of(null), null);
 });
 
-check("a request made of a request inherits, and takes its body", async () => {
+check("a request created from a request inherits its members and takes its body", async () => {
   const first = new Request("https://h/", { method: "POST", headers: { a: "1" }, body: "text", redirect: "manual" });
   const second = new Request(first, { headers: { b: "2" } });
   equal([second.method, second.redirect, [...second.headers]], ["POST", "manual", [["b", "2"]]]);
@@ -90,7 +90,7 @@ check("a signal follows the one given", () => {
   equal(request.signal === controller.signal, false);
 });
 
-check("a redirect is for who sent the incoming request, unless it is to be followed", () => {
+check("an incoming request has the redirect mode manual, and a new one follow", () => {
   equal([incoming.redirect, incoming.clone().redirect, new Request(incoming.clone()).redirect], ["manual", "manual", "manual"]);
   equal(new Request(incoming.url, { headers: incoming.headers }).redirect, "follow");
 });
@@ -128,7 +128,7 @@ check("a subclass is a request", () => {
   equal(new Mine("https://h/").mine, 10);
 });
 
-check("the members of an init are read in their order", () => {
+check("the members of an init are read in order", () => {
   const read = [];
   new Request("https://a.test/", new Proxy({}, { get: (_, name) => void read.push(name) }));
   equal(read, [
@@ -137,7 +137,7 @@ check("the members of an init are read in their order", () => {
   ]);
 });
 
-check("what is one of few words is none of others", () => {
+check("enumerated members accept only their values", () => {
   const members = ["cache", "credentials", "duplex", "mode", "priority", "redirect", "referrerPolicy"];
   for (const member of members) throws("TypeError", () => new Request("https://a.test/", { [member]: "other" }), "not a valid value");
   throws("TypeError", () => new Request("https://a.test/", { cache: "only-if-cached" }), "same-origin");
@@ -145,13 +145,13 @@ check("what is one of few words is none of others", () => {
   equal(new Request("https://a.test/", { priority: "high", window: null }).url, "https://a.test/");
 });
 
-check("a body that is a stream needs nothing said of it", async () => {
+check("a stream as the body needs no other members", async () => {
   const body = new ReadableStream({ start: (controller) => (controller.enqueue(new Uint8Array([104, 105])), controller.close()) });
   const request = new Request("https://a.test/", { method: "PUT", body });
   equal([request.headers.get("content-type"), request.duplex, await request.text()], [null, "half", "hi"]);
 });
 
-check("a request whose body is locked can neither be cloned nor become another's", async () => {
+check("a request whose body is locked can neither be cloned nor be used for another request", async () => {
   const request = new Request("https://a.test/", { method: "POST", body: "text" });
   const reader = request.body.getReader();
   throws("TypeError", () => request.clone());
@@ -161,7 +161,7 @@ check("a request whose body is locked can neither be cloned nor become another's
   equal(await request.text(), "text");
 });
 
-check("a request of one whose body is used takes another body, or is refused", async () => {
+check("a request with a used body can be copied only with a new body", async () => {
   const used = new Request("https://a.test/", { method: "POST", body: "old", headers: { a: "b" } });
   await used.text();
   throws("TypeError", () => new Request(used));
@@ -172,7 +172,7 @@ check("a request of one whose body is used takes another body, or is refused", a
   equal([kept.bodyUsed, await kept.text()], [false, "kept"]);
 });
 
-check("a signal of null lets a request go on without its model's", () => {
+check("a signal of null detaches a request from the signal of the original", () => {
   const controller = new AbortController();
   const model = new Request("https://a.test/", { signal: controller.signal });
   const [follows, clone, free] = [new Request(model), model.clone(), new Request(model, { signal: null })];

@@ -21,7 +21,7 @@ check("status and text are checked", () => {
   throws("TypeError", () => new Response("", 1));
 });
 
-check("some statuses have no body", () => {
+check("responses with some statuses cannot have a body", () => {
   for (const status of [204, 205, 304]) {
     throws("TypeError", () => new Response("", { status }));
     equal(new Response(null, { status }).status, status);
@@ -29,7 +29,7 @@ check("some statuses have no body", () => {
   }
 });
 
-check("json makes a response of a value", async () => {
+check("json creates a response from a value", async () => {
   const response = Response.json({ a: [1] }, { status: 201, headers: { x: "y" } });
   equal([response.status, response.headers.get("content-type"), response.headers.get("x")], [201, "application/json", "y"]);
   equal(await response.text(), '{"a":[1]}');
@@ -40,7 +40,7 @@ check("json makes a response of a value", async () => {
   throws("TypeError", () => Response.json(1n));
 });
 
-check("redirect makes a response that goes elsewhere", () => {
+check("redirect creates a response with a location", () => {
   const response = Response.redirect("https://h/a b", 307);
   equal([response.status, response.headers.get("location")], [307, "https://h/a%20b"]);
   equal(Response.redirect("https://h").status, 302);
@@ -49,7 +49,7 @@ check("redirect makes a response that goes elsewhere", () => {
   throws("TypeError", () => response.headers.set("a", "b"));
 });
 
-check("error makes a response that is none", () => {
+check("error creates a network error", () => {
   const response = Response.error();
   equal([response.type, response.status, response.ok], ["error", 0, false]);
 });
@@ -66,7 +66,7 @@ check("a body can be read in every form", async () => {
   await rejects("SyntaxError", new Response().json());
 });
 
-check("a body is read once", async () => {
+check("a body can be read once", async () => {
   const response = new Response("x");
   equal(response.bodyUsed, false);
   const first = response.text();
@@ -79,7 +79,7 @@ check("a body is read once", async () => {
   equal([none.bodyUsed, await none.text()], [false, ""]);
 });
 
-check("bodies are made of strings, bytes, parameters and whatever has a string", async () => {
+check("bodies are created from strings, bytes, parameters and values that convert to a string", async () => {
   const bytes = new Uint8Array([0, 97, 98, 0]);
   equal(await new Response(bytes.subarray(1, 3)).text(), "ab");
   equal(await new Response(bytes.buffer).bytes(), bytes);
@@ -98,7 +98,7 @@ check("a body does not change with the bytes it was made of", async () => {
   equal(await response.text(), "a");
 });
 
-check("text is UTF-8, its mistakes replaced and its mark gone", async () => {
+check("text is decoded as UTF-8, with replacement characters and without a byte order mark", async () => {
   equal(await new Response(new Uint8Array([0xEF, 0xBB, 0xBF, 0x61, 0xFF])).text(), "a\uFFFD");
   equal(await new Response("\uFEFFa").text(), "a");
   equal(await new Response("a\uD800").text(), "a\uFFFD");
@@ -112,7 +112,7 @@ check("a clone has its own body and headers", async () => {
   equal([first.headers.get("a"), second.status, await first.text(), await second.text()], ["1", 201, "x", "x"]);
 });
 
-check("a clone is read apart from its original, whether or not somebody has looked at the body before", async () => {
+check("a clone is read independently of its original, even if the body was accessed before", async () => {
   for (const make of [() => new Response("abc"), () => new Response(new Uint8Array([97, 98, 99])), () => new Response(new Blob(["abc"]))]) {
     for (const cloneFirst of [true, false]) {
       const original = make();
@@ -126,7 +126,7 @@ check("a clone is read apart from its original, whether or not somebody has look
   }
 });
 
-check("bytes that were handed out through a body's stream are nobody else's", async () => {
+check("bytes from a body's stream are not shared with the source of the body", async () => {
   const blob = new Blob(["hello"]);
   const given = await new Response(new Response(blob).body).arrayBuffer();
   new Uint8Array(given)[0] = 72;
@@ -139,7 +139,7 @@ check("bytes that were handed out through a body's stream are nobody else's", as
   equal(await clone.bytes(), new Uint8Array([1, 2]));
 });
 
-check("its text comes as a stream, too", async () => {
+check("textStream returns the text as a stream", async () => {
   const read = async (stream) => (await Array.fromAsync(stream)).join("");
   equal(await read(new Response("\uFEFFa\u00fc").textStream()), "a\u00fc");
   equal(await read(new Response(new Uint8Array([0xC3])).textStream()), "\uFFFD");
@@ -154,7 +154,7 @@ check("its text comes as a stream, too", async () => {
   throws("TypeError", () => Response.prototype.textStream.call({}));
 });
 
-check("methods of a body reject, rather than throw, on what is not theirs", async () => {
+check("methods of a body reject a wrong receiver instead of throwing", async () => {
   await rejects("TypeError", Response.prototype.text.call({}));
   await rejects("TypeError", Response.prototype.json.call(new Request("https://h")));
 });

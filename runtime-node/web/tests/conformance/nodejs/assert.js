@@ -12,7 +12,7 @@ const fails = (body, part = "") => {
 
 about("node:assert");
 
-check("assert and ok ask for truth", () => {
+check("assert and ok require a truthy value", () => {
   holds(() => assert(1));
   holds(() => assert.ok("x"));
   fails(() => assert(0), "falsy");
@@ -44,7 +44,7 @@ check("deep equality, loose and strict", () => {
   fails(() => assert.notDeepEqual([1], ["1"]));
 });
 
-check("throws and doesNotThrow look at what is thrown", () => {
+check("throws and doesNotThrow check the exception", () => {
   const thrower = () => { throw new TypeError("wrong type"); };
   holds(() => assert.throws(thrower));
   holds(() => assert.throws(thrower, TypeError));
@@ -62,7 +62,7 @@ check("throws and doesNotThrow look at what is thrown", () => {
   equal(throws("TypeError", () => assert.throws(1)).code, "ERR_INVALID_ARG_TYPE");
 });
 
-check("rejects and doesNotReject look at what a promise is rejected with", async () => {
+check("rejects and doesNotReject check the reason of the rejection", async () => {
   await assert.rejects(Promise.reject(new TypeError("x")), TypeError);
   await assert.rejects(async () => { throw new Error("y"); }, { message: "y" });
   const missing = await assert.rejects(Promise.resolve(1)).catch((error) => error);
@@ -83,7 +83,7 @@ check("match, doesNotMatch, fail and ifError", () => {
   fails(() => assert.ifError(new Error("x")), "x");
 });
 
-check("strict has strict ones under the names of the loose", () => {
+check("strict has the strict functions under the names of the loose ones", () => {
   equal([assert.strict === strict, strict.strict === strict, strictModule === strict], [true, true, true]);
   equal(strict.equal === assert.strictEqual, true);
   fails(() => strict.equal(1, "1"));
@@ -91,7 +91,7 @@ check("strict has strict ones under the names of the loose", () => {
   holds(() => strict(true));
 });
 
-check("an AssertionError can be made", () => {
+check("an AssertionError can be constructed", () => {
   const error = new AssertionError({ actual: 1, expected: 2, operator: "strictEqual" });
   equal([error.name, error.generatedMessage, error.message.includes("1 !== 2")], ["AssertionError", true, true]);
   equal(new AssertionError({ message: "m" }).message, "m");

@@ -14,7 +14,7 @@ check("a module is the same with and without its scheme, and by import()", async
   equal(Object.keys(namespace).sort(), ["AsyncLocalStorage", "AsyncResource", "default"]);
 });
 
-check("run holds a store for its callback, and hands on its arguments, result and exception", () => {
+check("run sets the store for its callback, and passes on arguments, result and exception", () => {
   const storage = new AsyncLocalStorage();
   equal(storage.getStore(), undefined);
   equal(storage.run(1, (a, b) => [storage.getStore(), a, b], 2, 3), [1, 2, 3]);
@@ -24,7 +24,7 @@ check("run holds a store for its callback, and hands on its arguments, result an
   throws("TypeError", () => storage.run(1, undefined));
 });
 
-check("runs nest, and each storage is by itself", () => {
+check("runs nest, and storages are independent", () => {
   const one = new AsyncLocalStorage();
   const two = new AsyncLocalStorage();
   one.run("a", () => {
@@ -36,7 +36,7 @@ check("runs nest, and each storage is by itself", () => {
   });
 });
 
-check("a store goes along with promises, await, async generators and thenables", async () => {
+check("a store is propagated through promises, await, async generators and thenables", async () => {
   const storage = new AsyncLocalStorage();
   const seen = [];
   const see = (what) => seen.push(`${what} ${storage.getStore()}`);
@@ -55,7 +55,7 @@ check("a store goes along with promises, await, async generators and thenables",
   equal(storage.getStore(), undefined);
 });
 
-check("a store goes along with timers, intervals, immediates and microtasks", async () => {
+check("a store is propagated through timers, intervals, immediates and microtasks", async () => {
   const storage = new AsyncLocalStorage();
   const seen = [];
   await storage.run("here", () => new Promise((resolve) => {
@@ -81,7 +81,7 @@ check("a store goes along with timers, intervals, immediates and microtasks", as
   equal(outside, undefined);
 });
 
-check("a store goes along with what native code answers", async () => {
+check("a store is propagated through asynchronous native operations", async () => {
   const storage = new AsyncLocalStorage();
   await storage.run("here", async () => {
     await scheduler.wait(1);
@@ -93,7 +93,7 @@ check("a store goes along with what native code answers", async () => {
   });
 });
 
-check("streams call their source where it was asked", async () => {
+check("streams call their source in the context that caused the call", async () => {
   const storage = new AsyncLocalStorage();
   const seen = [];
   const stream = storage.run("made", () => new ReadableStream({
@@ -108,7 +108,7 @@ check("streams call their source where it was asked", async () => {
   equal(seen, ["made", "made"]);
 });
 
-check("an event's listeners run where it is dispatched", () => {
+check("an event's listeners run in the context of the dispatch", () => {
   const storage = new AsyncLocalStorage();
   const target = new EventTarget();
   let seen;
@@ -117,7 +117,7 @@ check("an event's listeners run where it is dispatched", () => {
   equal(seen, "dispatches");
 });
 
-check("enterWith holds from then on, for what follows from here", async () => {
+check("enterWith sets the store for the rest of the current execution", async () => {
   const storage = new AsyncLocalStorage();
   await (async () => {
     await null;
@@ -130,7 +130,7 @@ check("enterWith holds from then on, for what follows from here", async () => {
   })();
 });
 
-check("exit holds nothing for its callback", () => {
+check("exit clears the store for its callback", () => {
   const storage = new AsyncLocalStorage();
   const other = new AsyncLocalStorage();
   storage.run(1, () => other.run(2, () => {
@@ -139,7 +139,7 @@ check("exit holds nothing for its callback", () => {
   }));
 });
 
-check("disable forgets what was held, until the next run", async () => {
+check("disable clears the store until the next run", async () => {
   const storage = new AsyncLocalStorage();
   await storage.run(1, async () => {
     storage.disable();
@@ -155,7 +155,7 @@ check("a storage may have a name and a default", () => {
   equal([storage.name, storage.getStore(), storage.run(undefined, () => storage.getStore())], ["seven", 7, undefined]);
 });
 
-check("bind and snapshot keep what was held", () => {
+check("bind and snapshot capture the current stores", () => {
   const storage = new AsyncLocalStorage();
   const bound = storage.run(1, () => AsyncLocalStorage.bind(function (a) { return [storage.getStore(), this, a]; }));
   const self = {};
@@ -169,7 +169,7 @@ check("bind and snapshot keep what was held", () => {
   throws("TypeError", () => snapshot(1));
 });
 
-check("an AsyncResource runs functions where it was made", () => {
+check("an AsyncResource runs functions in the context of its creation", () => {
   const storage = new AsyncLocalStorage();
   const resource = storage.run(1, () => new AsyncResource("test"));
   const self = {};
@@ -190,7 +190,7 @@ check("an AsyncResource runs functions where it was made", () => {
   equal(storage.run(3, () => new Task()).run(), 3);
 });
 
-check("a rejection keeps its place", async () => {
+check("a store is kept across a rejection", async () => {
   const storage = new AsyncLocalStorage();
   await storage.run(1, async () => {
     await rejects("TypeError", Promise.reject(new TypeError("x")));

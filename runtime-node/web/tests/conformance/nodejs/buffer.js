@@ -17,7 +17,7 @@ check("Buffer is a global, the module's, and a Uint8Array", () => {
   equal([buffer.atob("YQ=="), buffer.btoa("a")], ["a", "YQ=="]);
 });
 
-check("from takes arrays, array-likes, buffers, array buffers, strings and what stands for these", () => {
+check("from takes arrays, array-likes, buffers, array buffers, strings and objects that convert to these", () => {
   equal(hex(Buffer.from([1, 257, -1, 2.5, "7"])), "0101ff0207");
   equal(hex(Buffer.from({ length: 2, 0: 3, 1: 4 })), "0304");
   equal(hex(Buffer.from(new Uint16Array([1, 256]))), "0100");
@@ -47,13 +47,13 @@ check("alloc is filled, and sizes are checked", () => {
   coded("ERR_OUT_OF_RANGE", () => Buffer.alloc(NaN));
 });
 
-check("the constructor of old works, with and without new", () => {
+check("the deprecated constructor works, with and without new", () => {
   equal(hex(new Buffer("ab")), "6162");
   equal(hex(Buffer([1])), "01");
   equal(hex(new Buffer(2)), "0000");
 });
 
-check("text of every encoding goes in and comes out", () => {
+check("text round-trips in every encoding", () => {
   const text = "aé€😀";
   for (const encoding of ["utf8", "utf-8", "UTF8", "utf16le", "ucs2", "ucs-2", "UTF-16LE"]) {
     equal(Buffer.from(text, encoding).toString(encoding), text, encoding);
@@ -80,13 +80,13 @@ check("text of every encoding goes in and comes out", () => {
   coded("ERR_UNKNOWN_ENCODING", () => Buffer.from("a").toString("nothing"));
 });
 
-check("wrong UTF-8 and lone surrogates become the replacement character, and a byte order mark stays", () => {
+check("invalid UTF-8 and lone surrogates become the replacement character, and a byte order mark stays", () => {
   equal(Buffer.from([0x61, 0xFF, 0xC3]).toString(), "a\uFFFD\uFFFD");
   equal(hex(Buffer.from("\uD800a")), "efbfbd61");
   equal(Buffer.from([0xEF, 0xBB, 0xBF, 0x61]).toString(), "\uFEFFa");
 });
 
-check("long text goes by pieces and comes out as it went in", () => {
+check("long text, which is converted in pieces, round-trips", () => {
   const text = "aé€😀".repeat(300_000);
   for (const encoding of ["utf8", "utf16le", "base64", "hex", "latin1"]) {
     const bytes = encoding === "latin1" ? Buffer.from(text.replace(/[^a-é]/gu, ""), encoding) : Buffer.from(text);
@@ -100,20 +100,20 @@ check("long text goes by pieces and comes out as it went in", () => {
   equal(Buffer.from(spaced, "base64").length, 1_200_001);
 });
 
-check("toString takes a part", () => {
+check("toString converts a range", () => {
   const bytes = Buffer.from("abcdef");
   equal([bytes.toString("utf8", 1, 3), bytes.toString(undefined, 4), bytes.toString("utf8", -3, 100), bytes.toString("utf8", 4, 2)], ["bc", "ef", "abcdef", ""]);
   equal([bytes.utf8Slice(1, 3), bytes.hexSlice(0, 1), bytes.latin1Slice()], ["bc", "61", "abcdef"]);
 });
 
-check("byteLength counts without making anything", () => {
+check("byteLength returns the encoded length", () => {
   equal([Buffer.byteLength("aé€😀"), Buffer.byteLength("aé", "latin1"), Buffer.byteLength("ab", "utf16le")], [10, 2, 4]);
   equal([Buffer.byteLength("abcd", "hex"), Buffer.byteLength("YWI=", "base64"), Buffer.byteLength("YWI", "base64url")], [2, 2, 2]);
   equal([Buffer.byteLength(new ArrayBuffer(3)), Buffer.byteLength(new Uint16Array(3))], [3, 6]);
   coded("ERR_INVALID_ARG_TYPE", () => Buffer.byteLength(1));
 });
 
-check("write puts text into what is there, whole characters only", () => {
+check("write writes whole characters only", () => {
   const bytes = Buffer.alloc(6);
   equal([bytes.write("ab"), hex(bytes)], [2, "616200000000"]);
   equal([bytes.write("xyz", 4), hex(bytes)], [2, "616200007879"]);
@@ -124,7 +124,7 @@ check("write puts text into what is there, whole characters only", () => {
   coded("ERR_INVALID_ARG_TYPE", () => bytes.write(1));
 });
 
-check("concat puts together, and cuts or pads", () => {
+check("concat concatenates, and truncates or pads to a length", () => {
   equal(Buffer.concat([Buffer.from("ab"), new Uint8Array([99]), Buffer.alloc(0)]).toString(), "abc");
   equal(Buffer.concat([Buffer.from("abc")], 2).toString(), "ab");
   equal(hex(Buffer.concat([Buffer.from("ab")], 4)), "61620000");
@@ -155,7 +155,7 @@ check("bytes are compared", () => {
   coded("ERR_INVALID_ARG_TYPE", () => a.equals("abc"));
 });
 
-check("copy puts bytes into another, or into itself", () => {
+check("copy copies bytes into another buffer, or within one", () => {
   const bytes = Buffer.from("abcdef");
   const target = Buffer.alloc(4);
   equal([bytes.copy(target, 1, 2), target.toString("latin1")], [3, "\0cde"]);
@@ -252,7 +252,7 @@ check("numbers out of range, and places out of bounds, are refused", () => {
     'The value of "value" is out of range. It must be >= 0 and <= 255. Received 256');
 });
 
-check("JSON and inspection say what it is", () => {
+check("a Buffer is converted to JSON and back", () => {
   equal(JSON.stringify(Buffer.from("ab")), '{"type":"Buffer","data":[97,98]}');
   equal(Buffer.from(JSON.parse(JSON.stringify(Buffer.from("ab")))).toString(), "ab");
 });

@@ -22,7 +22,7 @@ check("hashes of the empty text and of abc", () => {
   for (const name of getHashes()) equal(createHash(name).update("a").digest().length > 0, true, name);
 });
 
-check("a hash goes on with what comes, in any form and encoding, and comes out in any", () => {
+check("a hash takes data of any type and encoding, and returns its result in any encoding", () => {
   const abc = createHash("sha256").update("abc").digest("hex");
   equal(createHash("sha256").update("a").update(Buffer.from("b")).update(new Uint8Array([99]).buffer).digest("hex"), abc);
   equal(createHash("sha256").update("616263", "hex").digest("hex"), abc);
@@ -36,7 +36,7 @@ check("a hash goes on with what comes, in any form and encoding, and comes out i
   equal(createHash("sha256").update(large).digest("hex"), parts.digest("hex"));
 });
 
-check("a hash is over when it has been asked for, and its copy is not", () => {
+check("a hash cannot be used after digest, but an earlier copy can", () => {
   const one = createHash("sha256").update("a");
   const copy = one.copy();
   equal(one.digest("hex"), createHash("sha256").update("a").digest("hex"));
@@ -46,7 +46,7 @@ check("a hash is over when it has been asked for, and its copy is not", () => {
   equal(throws("Error", () => one.copy()).code, "ERR_CRYPTO_HASH_FINALIZED");
 });
 
-check("wrong algorithms and data are refused", () => {
+check("invalid algorithms and data are rejected", () => {
   throws("Error", () => createHash("sha99"), "sha99");
   equal(throws("TypeError", () => createHmac("sha99", "k")).code, "ERR_CRYPTO_INVALID_DIGEST");
   equal(throws("TypeError", () => createHash(1)).code, "ERR_INVALID_ARG_TYPE");
@@ -54,7 +54,7 @@ check("wrong algorithms and data are refused", () => {
   throws("TypeError", () => createHmac("sha256", undefined));
 });
 
-check("HMACs as RFC 4231 has them", () => {
+check("HMAC matches RFC 4231", () => {
   equal(createHmac("sha256", Buffer.alloc(20, 0x0B)).update("Hi There").digest("hex"), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
   equal(createHmac("sha512", "Jefe").update("what do ya want for nothing?").digest("hex").slice(0, 32), "164b7a7bfcf819e2e395fbe73b56e0a3");
   equal(createHmac("sha256", Buffer.alloc(131, 0xAA)).update("Test Using Larger Than Block-Size Key - Hash Key First").digest("hex"), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
@@ -64,7 +64,7 @@ check("HMACs as RFC 4231 has them", () => {
   equal(createHmac("sha256", "").update("").digest("hex"), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 });
 
-check("PBKDF2 as RFC 6070 has it", async () => {
+check("PBKDF2 matches RFC 6070", async () => {
   equal(pbkdf2Sync("password", "salt", 1, 20, "sha1").toString("hex"), "0c60c80f961f0e71f3a9b524af6012062fe037a6");
   equal(pbkdf2Sync("password", "salt", 4096, 20, "sha1").toString("hex"), "4b007901b765489abead49d926f721d065a429c1");
   equal(pbkdf2Sync("passwordPASSWORDpassword", "saltSALTsaltSALTsaltSALTsaltSALTsalt", 4096, 25, "sha1").toString("hex"), "3d2eec4fe41c849b80c8d83662c0e44a8b291a964cf2f07038");
@@ -75,7 +75,7 @@ check("PBKDF2 as RFC 6070 has it", async () => {
   throws("RangeError", () => pbkdf2Sync("a", "b", 0, 1, "sha1"));
 });
 
-check("HKDF as RFC 5869 has it", async () => {
+check("HKDF matches RFC 5869", async () => {
   const [ikm, salt, info] = [Buffer.alloc(22, 0x0B), Buffer.from("000102030405060708090a0b0c", "hex"), Buffer.from("f0f1f2f3f4f5f6f7f8f9", "hex")];
   const expected = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865";
   equal(Buffer.from(hkdfSync("sha256", ikm, salt, info, 42)).toString("hex"), expected);
@@ -83,7 +83,7 @@ check("HKDF as RFC 5869 has it", async () => {
   equal(throws("RangeError", () => hkdfSync("sha256", ikm, salt, info, 255 * 32 + 1)).code, "ERR_CRYPTO_INVALID_KEYLEN");
 });
 
-check("randomness comes in every form", async () => {
+check("random values are returned in every form", async () => {
   equal([randomBytes(0).length, randomBytes(200_000).length, Buffer.isBuffer(randomBytes(1))], [0, 200_000, true]);
   equal(randomBytes(200_000).subarray(150_000).some((byte) => byte !== 0), true);
   equal((await promisify(randomBytes)(8)).length, 8);
@@ -102,7 +102,7 @@ check("randomness comes in every form", async () => {
   throws("RangeError", () => randomBytes(-1));
 });
 
-check("timingSafeEqual compares what is as long", () => {
+check("timingSafeEqual compares data of the same length", () => {
   equal([timingSafeEqual(Buffer.from("abc"), new Uint8Array([97, 98, 99])), timingSafeEqual(Buffer.from("abc"), Buffer.from("abd"))], [true, false]);
   equal(throws("RangeError", () => timingSafeEqual(Buffer.alloc(1), Buffer.alloc(2))).code, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH");
 });

@@ -5,7 +5,7 @@ export { default } from "../check.js";
 
 about("node:events");
 
-check("the default export is the class, and has itself and all else", () => {
+check("the default export is EventEmitter, with the other exports as its properties", () => {
   equal([EventEmitter.EventEmitter === EventEmitter, EventEmitter.once === once, EventEmitter.defaultMaxListeners], [true, true, 10]);
 });
 
@@ -20,7 +20,7 @@ check("listeners are called in order, with the emitter and the arguments", () =>
   equal(emitter.emit("y"), false);
 });
 
-check("once calls once, and not again within itself", () => {
+check("once calls a listener once, even if the event is emitted within it", () => {
   const emitter = new EventEmitter();
   let count = 0;
   emitter.once("x", () => {
@@ -34,7 +34,7 @@ check("once calls once, and not again within itself", () => {
   equal([count, emitter.listenerCount("x")], [2, 0]);
 });
 
-check("listeners are removed, the last added first, and a delivery under way goes on", () => {
+check("the latest of equal listeners is removed first, and a delivery in progress is not affected", () => {
   const emitter = new EventEmitter();
   const seen = [];
   const a = () => { seen.push("a"); emitter.off("x", b); };
@@ -50,7 +50,7 @@ check("listeners are removed, the last added first, and a delivery under way goe
   equal(emitter.eventNames(), []);
 });
 
-check("listeners, rawListeners, eventNames and listenerCount tell what there is", () => {
+check("listeners, rawListeners, eventNames and listenerCount describe the listeners", () => {
   const emitter = new EventEmitter();
   const symbol = Symbol("s");
   const fn = () => {};
@@ -60,7 +60,7 @@ check("listeners, rawListeners, eventNames and listenerCount tell what there is"
   equal(getEventListeners(emitter, "a").length, 2);
 });
 
-check("newListener and removeListener are told before and after", () => {
+check("newListener is emitted before a listener is added, and removeListener after one is removed", () => {
   const emitter = new EventEmitter();
   const seen = [];
   emitter.on("newListener", (type, fn) => seen.push(`new ${String(type)} ${fn.name} ${emitter.listenerCount(type)}`));
@@ -71,7 +71,7 @@ check("newListener and removeListener are told before and after", () => {
   equal(seen, ["new removeListener  0", "new x x 0", "gone x x"]);
 });
 
-check("an error nobody listens for is thrown", () => {
+check("an error event without a listener is thrown", () => {
   const emitter = new EventEmitter();
   throws("RangeError", () => emitter.emit("error", new RangeError("x")), "x");
   const error = throws("Error", () => emitter.emit("error", "text"), "Unhandled error. ('text')");
@@ -84,7 +84,7 @@ check("an error nobody listens for is thrown", () => {
   equal(emitter.emit("error", 1), true);
 });
 
-check("rejections are captured where that is asked for", async () => {
+check("rejections of listeners are captured if captureRejections is set", async () => {
   const emitter = new EventEmitter({ captureRejections: true });
   emitter.on("x", async () => { throw new TypeError("async"); });
   const seen = once(emitter, "error").then(() => "no", () => "no");
@@ -107,7 +107,7 @@ check("listeners must be functions", () => {
   throws("RangeError", () => new EventEmitter().setMaxListeners(-1));
 });
 
-check("too many listeners are warned of, once", () => {
+check("too many listeners cause one warning", () => {
   const emitter = new EventEmitter().setMaxListeners(1);
   equal(emitter.getMaxListeners(), 1);
   logs("WARN", "MaxListenersExceededWarning: Possible EventEmitter memory leak detected. 2 x listeners added to [EventEmitter]. MaxListeners is 1. Use emitter.setMaxListeners() to increase limit", () => {
@@ -115,7 +115,7 @@ check("too many listeners are warned of, once", () => {
   });
 });
 
-check("classes of old inherit by calling it", () => {
+check("constructor functions can inherit by calling EventEmitter", () => {
   function Old() { EventEmitter.call(this); }
   Object.setPrototypeOf(Old.prototype, EventEmitter.prototype);
   const [one, two] = [new Old(), new Old()];
@@ -146,7 +146,7 @@ check("once as a promise: the arguments, the error, the signal, event targets", 
   equal((await once(target, "y"))[0].type, "y");
 });
 
-check("on is an async iterator of what comes", async () => {
+check("on returns an async iterator over the events", async () => {
   const emitter = new EventEmitter();
   setTimeout(() => {
     emitter.emit("x", 1);
@@ -165,7 +165,7 @@ check("on is an async iterator of what comes", async () => {
   equal([emitter.listenerCount("x"), emitter.listenerCount("error")], [0, 0]);
 });
 
-check("addAbortListener is called once, and can be taken back", () => {
+check("addAbortListener calls its listener once, and can be disposed", () => {
   const controller = new AbortController();
   let count = 0;
   addAbortListener(controller.signal, () => count++);
@@ -174,7 +174,7 @@ check("addAbortListener is called once, and can be taken back", () => {
   equal(count, 1);
 });
 
-check("listeners run where it is emitted, or where an EventEmitterAsyncResource was made", () => {
+check("listeners run in the context of emit, or of the creation of an EventEmitterAsyncResource", () => {
   const storage = new AsyncLocalStorage();
   let seen;
   const plain = new EventEmitter();

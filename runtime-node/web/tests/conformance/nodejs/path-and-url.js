@@ -8,7 +8,7 @@ export { default } from "../check.js";
 
 about("node:path, node:url");
 
-check("paths are normal, joined and resolved", () => {
+check("paths are normalized, joined and resolved", () => {
   equal(["/a/./b//../c/", "a/../..", "", "./", "/..", "a//b", "../a/../b"].map(normalize), ["/a/c/", "..", ".", "./", "/", "a/b", "../b"]);
   equal([join("/a", "..", "b", "./c"), join(""), join("a", "", "b"), join("..", "a")], ["/b/c", ".", "a/b", "../a"]);
   equal([resolve("/a/b", "../c", "./d"), resolve("a"), resolve("/a", "/b/"), resolve("")], ["/a/c/d", "/a", "/b", "/"]);
@@ -28,7 +28,7 @@ check("paths have parts", () => {
   equal([format({ dir: "/a", base: "b.c" }), format({ root: "/", name: "b", ext: "c" }), format({ base: "x" })], ["/a/b.c", "/b.c", "x"]);
 });
 
-check("file URLs become paths and paths file URLs", () => {
+check("file URLs and paths are converted to each other", () => {
   equal(Its === URL, true);
   equal([fileURLToPath("file:///a%20b/c"), fileURLToPath(new URL("file:///é"))], ["/a b/c", "/é"]);
   equal([pathToFileURL("/a b/c?d#e%").href, pathToFileURL("/x/").href], ["file:///a%20b/c%3Fd%23e%25", "file:///x/"]);
@@ -36,7 +36,7 @@ check("file URLs become paths and paths file URLs", () => {
   equal(throws("TypeError", () => fileURLToPath("file:///a%2Fb")).code, "ERR_INVALID_FILE_URL_PATH");
 });
 
-check("URLs are formatted, resolved and taken apart", () => {
+check("URLs are formatted, resolved and parsed", () => {
   const example = new URL("https://a:b@test.example:8080/p?q#f");
   equal(url.format(example, { auth: false, fragment: false, search: false }), "https://test.example:8080/p");
   equal(url.format({ protocol: "https", host: "a.test", pathname: "p", query: { x: [1, 2] } }), "https://a.test/p?x=1&x=2");
@@ -47,7 +47,7 @@ check("URLs are formatted, resolved and taken apart", () => {
   throws("Error", () => url.parse("http://a"), "new URL");
 });
 
-check("query strings are parsed and made", () => {
+check("query strings are parsed and serialized", () => {
   const parsed = querystring.parse("a=1&b=2&a=3&c&d=%E2%82%AC+x&=e&&f=g=h");
   equal({ ...parsed }, { a: ["1", "3"], b: "2", c: "", d: "€ x", "": "e", f: "g=h" });
   equal({ ...querystring.parse("a:1;b:2", ";", ":") }, { a: "1", b: "2" });

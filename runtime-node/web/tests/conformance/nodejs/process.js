@@ -12,14 +12,14 @@ export { default } from "../check.js";
 
 about("node:os");
 
-check("of the machine there is nothing to be known", () => {
+check("os and tty reveal nothing about the machine", () => {
   equal([os.EOL, os.platform(), os.type(), os.cpus(), os.availableParallelism(), tty.isatty(1)], ["\n", "linux", "Linux", [], 1, false]);
   equal([perf.performance === performance, PerformanceEntry === perf.PerformanceEntry], [true, true]);
 });
 
 about("node:process");
 
-check("process says what it is", () => {
+check("process describes a generic Node.js process", () => {
   equal([globalThis.process === process, globalThis.global === globalThis, nodeConsole === console], [true, true, true]);
   equal([process.platform, process.cwd(), process.argv.length, typeof process.pid], ["linux", "/", 1, "number"]);
   equal([/^v\d+\.\d+\.\d+$/.test(process.version), process.versions.node], [true, process.version.slice(1)]);
@@ -29,13 +29,13 @@ check("process says what it is", () => {
   delete env.ADDED;
 });
 
-check("process refuses to end, and says why", () => {
+check("process.exit throws an error with the reason", () => {
   equal(throws("Error", () => process.exit(1), "Response").code, "ERR_METHOD_NOT_IMPLEMENTED");
   throws("Error", () => process.kill(1));
   throws("Error", () => process.abort());
 });
 
-check("process keeps time, and tells events", () => {
+check("process measures time, and emits events", () => {
   const [seconds, nanoseconds] = process.hrtime();
   equal([Number.isInteger(seconds), Number.isInteger(nanoseconds), typeof process.hrtime.bigint()], [true, true, "bigint"]);
   const [more] = process.hrtime([seconds - 1, nanoseconds]);
@@ -52,7 +52,7 @@ check("process writes to the log", () => {
   logs("WARN", "Careful: it is", () => process.emitWarning("it is", "Careful"));
 });
 
-check("nextTick comes after this and before timers", async () => {
+check("nextTick runs after the current code and before timers", async () => {
   const seen = [];
   await new Promise((resolve) => {
     setTimeout(() => { seen.push("timeout"); resolve(); });
@@ -63,7 +63,7 @@ check("nextTick comes after this and before timers", async () => {
   throws("TypeError", () => nextTick(1));
 });
 
-check("immediates come soon, or not at all", async () => {
+check("immediates run in a later turn unless they are cleared", async () => {
   equal([later === globalThis.setImmediate, timers.setTimeout === setTimeout], [true, true]);
   const seen = [];
   const taken = setImmediate(() => seen.push("taken back"));
@@ -73,7 +73,7 @@ check("immediates come soon, or not at all", async () => {
   equal(seen, ["came"]);
 });
 
-check("timers as promises bring their value, or the abort", async () => {
+check("promises of timers resolve with the value, or reject with the abort", async () => {
   equal([await after(1, "x"), await soon("y"), await scheduler.wait(1)], ["x", "y", undefined]);
   const controller = new AbortController();
   const waits = after(10_000, null, { signal: controller.signal });
@@ -88,7 +88,7 @@ check("timers as promises bring their value, or the abort", async () => {
   }
 });
 
-check("channels tell their subscribers", () => {
+check("channels notify their subscribers", () => {
   const seen = [];
   const subscriber = (message, name) => seen.push([name, message]);
   equal([channel("c") === channel("c"), channel("c").hasSubscribers, diagnostics.hasSubscribers("c")], [true, false, false]);
@@ -99,14 +99,14 @@ check("channels tell their subscribers", () => {
   equal(seen, [["c", 1]]);
 });
 
-check("a channel runs stores", () => {
+check("a channel sets bound stores", () => {
   const storage = new AsyncLocalStorage();
   channel("s").bindStore(storage, (context) => context.id);
   equal(channel("s").runStores({ id: 7 }, (a) => [storage.getStore(), a], undefined, 1), [7, 1]);
   channel("s").unbindStore(storage);
 });
 
-check("a tracing channel tells how a function went", async () => {
+check("a tracing channel reports the outcome of a function", async () => {
   const traced = tracingChannel("t");
   const seen = [];
   traced.subscribe(Object.fromEntries(["start", "end", "asyncStart", "asyncEnd", "error"].map((name) => [name, () => seen.push(name)])));

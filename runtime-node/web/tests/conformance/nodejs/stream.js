@@ -14,13 +14,13 @@ const collect = async (stream) => {
   for await (const chunk of stream) all.push(typeof chunk === "object" && chunk !== null && chunk.buffer ? chunk.toString() : chunk);
   return all;
 };
-/** What a stream emits, in order. */
+/** Returns a list to which the events of a stream are appended. */
 const events = (stream, ...types) => {
   const seen = [];
   for (const type of types) stream.on(type, (value) => seen.push(value instanceof Error ? `${type} ${value.message}` : type));
   return seen;
 };
-/** Keeps what is written, and takes its time. */
+/** Returns a slow sink that records its chunks. */
 const slow = (options = {}) => {
   const seen = [];
   const writable = new Writable({
@@ -49,7 +49,7 @@ check("a duplex stream is an instance of both, and others are of one", () => {
   equal([new Own() instanceof Own, new Writable() instanceof Own, duplex instanceof Own], [true, false, false]);
 });
 
-check("constructors work without new, and for classes of old", () => {
+check("constructors work without new, and for constructor functions that inherit from them", () => {
   equal([Readable() instanceof Readable, Writable() instanceof Writable, Transform() instanceof Transform, PassThrough() instanceof PassThrough], [true, true, true, true]);
   function Old() { Readable.call(this, { objectMode: true }); }
   Object.setPrototypeOf(Old.prototype, Readable.prototype);
@@ -57,7 +57,7 @@ check("constructors work without new, and for classes of old", () => {
   return collect(new Old()).then((all) => equal(all, [1]));
 });
 
-check("the mark is of bytes, or of objects", () => {
+check("highWaterMark counts bytes, or objects in object mode", () => {
   equal([new Readable().readableHighWaterMark, new Writable({ objectMode: true }).writableHighWaterMark], [getDefaultHighWaterMark(false), getDefaultHighWaterMark(true)]);
   equal([getDefaultHighWaterMark(true), new Readable({ highWaterMark: 3 }).readableHighWaterMark], [16, 3]);
   const duplex = new Duplex({ readableHighWaterMark: 1, writableHighWaterMark: 2, readableObjectMode: true });
@@ -67,7 +67,7 @@ check("the mark is of bytes, or of objects", () => {
 
 // ---- Readable
 
-check("what is pushed is read, in flowing mode", async () => {
+check("pushed chunks are read in flowing mode", async () => {
   const readable = new Readable({ read() {} });
   const seen = [];
   readable.on("data", (chunk) => seen.push(chunk.toString()));
@@ -80,7 +80,7 @@ check("what is pushed is read, in flowing mode", async () => {
   equal([seen, readable.readableEnded, readable.readable], [["a", "b", "c"], true, false]);
 });
 
-check("in paused mode read gives all there is, or as much as is asked for", async () => {
+check("in paused mode, read returns all buffered data, or as much as requested", async () => {
   const readable = new Readable({ read() {} });
   readable.push("hello ");
   readable.push("world");
@@ -91,7 +91,7 @@ check("in paused mode read gives all there is, or as much as is asked for", asyn
   await once(readable, "end");
 });
 
-check("readable is emitted when there is something, and at the end", async () => {
+check("readable is emitted when data is available, and at the end", async () => {
   const pieces = ["one", "two", null];
   const readable = new Readable({ read() { this.push(pieces.shift()); } });
   const seen = [];
@@ -103,14 +103,14 @@ check("readable is emitted when there is something, and at the end", async () =>
   equal(seen.join(""), "onetwo");
 });
 
-check("push says when there is enough", () => {
+check("push returns false when the buffer is full", () => {
   const readable = new Readable({ highWaterMark: 3, read() {} });
   equal([readable.push("ab"), readable.push("c"), readable.push("d")], [true, false, false]);
   const objects = new Readable({ objectMode: true, highWaterMark: 2, read() {} });
   equal([objects.push({}), objects.push(0), objects.readableLength], [true, false, 2]);
 });
 
-check("read is called as far as the mark", async () => {
+check("read is called until the buffer reaches highWaterMark", async () => {
   let count = 0;
   const readable = new Readable({ highWaterMark: 4, read() { count++; this.push("x"); } });
   readable.read(0);
@@ -118,13 +118,13 @@ check("read is called as far as the mark", async () => {
   equal([count, readable.readableLength], [4, 4]);
 });
 
-check("in object mode chunks stay as they are, null apart", async () => {
+check("in object mode, chunks are unchanged, except null", async () => {
   const pieces = [0, "", false, { a: 1 }, null];
   const readable = new Readable({ objectMode: true, read() { this.push(pieces.shift()); } });
   equal(await collect(readable), [0, "", false, { a: 1 }]);
 });
 
-check("an encoding makes strings, also where a character is in two chunks", async () => {
+check("an encoding converts chunks to strings, even if a character is split between two", async () => {
   const readable = new Readable({ read() {} });
   readable.setEncoding("utf8");
   equal(readable.readableEncoding, "utf8");
@@ -137,14 +137,14 @@ check("an encoding makes strings, also where a character is in two chunks", asyn
   equal(hex.read(), "617a");
 });
 
-check("unshift puts back", () => {
+check("unshift puts a chunk back", () => {
   const readable = new Readable({ read() {} });
   readable.push("world");
   readable.unshift("hello ");
   equal(readable.read().toString(), "hello world");
 });
 
-check("pause and resume", async () => {
+check("pause and resume stop and restart the flow", async () => {
   const readable = Readable.from(["a", "b", "c"]);
   const seen = [];
   equal([readable.isPaused(), readable.readableFlowing], [false, null]);
@@ -162,7 +162,7 @@ check("pause and resume", async () => {
   equal(order.slice(0, 2), ["resume", "pause"]);
 });
 
-check("what is pushed after the end is an error, and so is what is no chunk", async () => {
+check("a push after the end, or of a value that is not a chunk, is an error", async () => {
   const readable = new Readable({ read() {} });
   readable.push(null);
   readable.push("late");
@@ -173,7 +173,7 @@ check("what is pushed after the end is an error, and so is what is no chunk", as
   equal((await once(other, "error"))[0].code, "ERR_INVALID_ARG_TYPE");
 });
 
-check("a stream that cannot read says so, and one that throws fails", async () => {
+check("a stream without read, or with one that throws, emits an error", async () => {
   const readable = new Readable();
   readable.read();
   equal((await once(readable, "error"))[0].code, "ERR_METHOD_NOT_IMPLEMENTED");
@@ -182,7 +182,7 @@ check("a stream that cannot read says so, and one that throws fails", async () =
   equal((await once(thrower, "error"))[0].message, "no");
 });
 
-check("destroy closes, once, and tells why", async () => {
+check("destroy closes a stream once, with its error", async () => {
   const order = [];
   const readable = new Readable({ read() {}, destroy(error, callback) { order.push(`destroy ${error.message}`); callback(error); } });
   readable.on("error", (error) => order.push(`error ${error.message}`)).on("close", () => order.push("close"));
@@ -193,7 +193,7 @@ check("destroy closes, once, and tells why", async () => {
   equal([order, readable.closed, readable.readableAborted], [["destroy x", "error x", "close"], true, true]);
 });
 
-check("after its end a stream closes by itself, unless it is told not to", async () => {
+check("a stream closes after its end unless autoDestroy is false", async () => {
   const closing = Readable.from(["a"]).resume();
   await once(closing, "close");
   equal(closing.destroyed, true);
@@ -206,7 +206,7 @@ check("after its end a stream closes by itself, unless it is told not to", async
   equal(silent, ["end"]);
 });
 
-check("construct comes before all else", async () => {
+check("construct is called before all other methods", async () => {
   const order = [];
   const readable = new Readable({
     construct(callback) { setTimeout(() => { order.push("construct"); callback(); }); },
@@ -219,7 +219,7 @@ check("construct comes before all else", async () => {
   equal((await once(failing, "error"))[0].message, "never");
 });
 
-check("iteration ends with the stream, and ends the stream", async () => {
+check("iteration ends with the stream, and leaving it destroys the stream", async () => {
   equal(await collect(Readable.from(["a", "b"])), ["a", "b"]);
   const readable = Readable.from(["a", "b"]);
   for await (const chunk of readable) break;
@@ -235,7 +235,7 @@ check("iteration ends with the stream, and ends the stream", async () => {
   equal((await rejects("Error", collect(premature))).code, "ERR_STREAM_PREMATURE_CLOSE");
 });
 
-check("a stream is made of what can be iterated", async () => {
+check("from creates a stream from an iterable", async () => {
   equal(await collect(Readable.from(new Set([1, 2]))), [1, 2]);
   equal(await collect(Readable.from("text")), ["text"]);
   equal(await collect(Readable.from([Promise.resolve(1), 2])), [1, 2]);
@@ -250,7 +250,7 @@ check("a stream is made of what can be iterated", async () => {
   equal(throws("TypeError", () => Readable.from(5)).code, "ERR_INVALID_ARG_TYPE");
 });
 
-check("operators", async () => {
+check("operators transform a stream", async () => {
   const numbers = () => Readable.from([1, 2, 3, 4]);
   equal(await numbers().map((x) => x * 2).toArray(), [2, 4, 6, 8]);
   equal(await numbers().filter(async (x) => x % 2 === 0).toArray(), [2, 4]);
@@ -270,7 +270,7 @@ check("operators", async () => {
   await rejects("TypeError", Readable.from([]).reduce((a, b) => a + b));
 });
 
-check("an old stream is wrapped", async () => {
+check("wrap adapts a stream of the old style", async () => {
   const old = new EventEmitter();
   const readable = new Readable().wrap(old);
   setTimeout(() => { old.emit("data", "a"); old.emit("data", "b"); old.emit("end"); });
@@ -295,7 +295,7 @@ check("chunks are written one after the other, as bytes", async () => {
   equal([writable.writableFinished, writable.writableEnded, writable.writableLength, writable.writable], [true, true, 0, false]);
 });
 
-check("strings stay as they are where that is asked for", async () => {
+check("strings are not converted if decodeStrings is false", async () => {
   const seen = [];
   const writable = new Writable({ decodeStrings: false, defaultEncoding: "latin1", write(chunk, encoding, callback) { seen.push(chunk, encoding); callback(); } });
   writable.write("a");
@@ -305,7 +305,7 @@ check("strings stay as they are where that is asked for", async () => {
   equal(throws("TypeError", () => writable.write("a", "no-such")).code, "ERR_UNKNOWN_ENCODING");
 });
 
-check("write says when there is enough, and drain when there is room", async () => {
+check("write returns false when the buffer is full, and drain is emitted when there is room", async () => {
   const writable = slow({ highWaterMark: 3 });
   equal([writable.write("ab"), writable.write("c"), writable.writableNeedDrain, writable.writableLength], [true, false, true, 3]);
   await once(writable, "drain");
@@ -324,7 +324,7 @@ check("callbacks are called when their chunk is written, and not before write re
   equal(order, ["sync", "a", "b", "end", "finish"]);
 });
 
-check("writev gets what has come meanwhile", async () => {
+check("writev gets the chunks that were buffered meanwhile", async () => {
   const seen = [];
   const writable = new Writable({
     write(chunk, encoding, callback) { seen.push(`one ${chunk}`); setTimeout(callback); },
@@ -336,7 +336,7 @@ check("writev gets what has come meanwhile", async () => {
   equal(seen, ["one a", "b,c"]);
 });
 
-check("cork holds back until uncork", async () => {
+check("cork delays writes until uncork", async () => {
   const writable = slow();
   writable.cork();
   writable.cork();
@@ -351,7 +351,7 @@ check("cork holds back until uncork", async () => {
   equal(writable.seen, ["a", "b"]);
 });
 
-check("final comes before finish", async () => {
+check("final is called before finish is emitted", async () => {
   const order = [];
   const writable = new Writable({
     write(chunk, encoding, callback) { callback(); },
@@ -366,7 +366,7 @@ check("final comes before finish", async () => {
   equal((await once(failing, "error"))[0].message, "x");
 });
 
-check("a write that fails is the end, and what waits hears of it", async () => {
+check("a write that fails destroys the stream and fails the waiting writes", async () => {
   const writable = new Writable({ write(chunk, encoding, callback) { setTimeout(callback, 0, new Error("full")); } });
   const seen = [];
   writable.write("a", (error) => seen.push(`a ${error?.message}`));
@@ -377,7 +377,7 @@ check("a write that fails is the end, and what waits hears of it", async () => {
   equal([writable.destroyed, writable.errored.message], [true, "full"]);
 });
 
-check("nothing is written after the end, nor to what is destroyed", async () => {
+check("nothing can be written after the end, or to a destroyed stream", async () => {
   const writable = new Writable({ write(chunk, encoding, callback) { callback(); } });
   writable.end();
   writable.write("late", (error) => equal(error.code, "ERR_STREAM_WRITE_AFTER_END"));
@@ -394,7 +394,7 @@ check("nothing is written after the end, nor to what is destroyed", async () => 
   equal(await new Promise((resolve) => again.end((error) => resolve(error.code))), "ERR_STREAM_ALREADY_FINISHED");
 });
 
-check("a writable stream cannot be piped", async () => {
+check("a writable stream cannot be piped from", async () => {
   const writable = new Writable();
   writable.pipe(new Writable());
   equal((await once(writable, "error"))[0].code, "ERR_STREAM_CANNOT_PIPE");
@@ -402,7 +402,7 @@ check("a writable stream cannot be piped", async () => {
 
 // ---- Duplex and Transform
 
-check("the two sides of a duplex stream end each by itself", async () => {
+check("the two sides of a duplex stream end independently", async () => {
   const written = [];
   const duplex = new Duplex({ read() {}, write(chunk, encoding, callback) { written.push(chunk.toString()); callback(); } });
   duplex.end("in");
@@ -416,7 +416,7 @@ check("the two sides of a duplex stream end each by itself", async () => {
   await once(half, "finish");
 });
 
-check("a transform gives what it makes of what it gets", async () => {
+check("a transform outputs its transformed input", async () => {
   const upper = new Transform({
     transform(chunk, encoding, callback) { callback(null, chunk.toString().toUpperCase()); },
     flush(callback) { this.push("!"); callback(null, "?"); },
@@ -434,7 +434,7 @@ check("a transform gives what it makes of what it gets", async () => {
   equal(await collect(twice), [1, 1, 2, 2]);
 });
 
-check("a transform holds back who writes while nobody reads", async () => {
+check("a transform that is not read exerts backpressure on its writer", async () => {
   let count = 0;
   const through = new Transform({ highWaterMark: 2, transform(chunk, encoding, callback) { count++; callback(null, chunk); } });
   for (let i = 0; i < 10; i++) through.write("x");
@@ -454,7 +454,7 @@ check("a transform that fails fails both sides", async () => {
   equal((await once(flushing, "error"))[0].message, "y");
 });
 
-check("a duplex stream is made of what there is", async () => {
+check("Duplex.from creates a duplex stream from iterables, streams, functions and promises", async () => {
   equal(await collect(Duplex.from(["a", "b"])), ["a", "b"]);
   const seen = [];
   const sink = new Writable({ write(chunk, encoding, callback) { seen.push(chunk.toString()); callback(); } });
@@ -470,7 +470,7 @@ check("a duplex stream is made of what there is", async () => {
 
 // ---- Pipes
 
-check("pipe carries everything on, and the end", async () => {
+check("pipe forwards all chunks and the end", async () => {
   const writable = slow({ highWaterMark: 2 });
   const source = Readable.from(["aa", "bb", "cc"]);
   const order = events(writable, "pipe", "unpipe", "finish");
@@ -480,7 +480,7 @@ check("pipe carries everything on, and the end", async () => {
   equal([writable.seen, order], [["aa", "bb", "cc"], ["pipe", "finish", "unpipe"]]);
 });
 
-check("a slow writer holds a fast reader back", async () => {
+check("a slow writer exerts backpressure on a fast reader", async () => {
   let made = 0;
   const source = new Readable({ highWaterMark: 1, objectMode: true, read() { this.push(made < 50 ? made++ : null); } });
   const sink = new Writable({ objectMode: true, highWaterMark: 1, write(chunk, encoding, callback) { if (chunk > 3) return; setTimeout(callback); } });
@@ -489,7 +489,7 @@ check("a slow writer holds a fast reader back", async () => {
   equal(made < 10, true);
 });
 
-check("unpipe ends it, and end: false leaves the writer open", async () => {
+check("unpipe detaches the writer, and end: false leaves it open", async () => {
   const sink = slow();
   const source = new Readable({ read() {} });
   source.pipe(sink);
@@ -507,7 +507,7 @@ check("unpipe ends it, and end: false leaves the writer open", async () => {
   equal([open.writableEnded, open.writable], [false, true]);
 });
 
-check("one source for two writers goes as fast as the slower", async () => {
+check("a source with two writers is as fast as the slower", async () => {
   const [one, two] = [slow({ highWaterMark: 1 }), slow({ highWaterMark: 100 })];
   const source = Readable.from(["a", "b", "c"]);
   source.pipe(one);
@@ -516,7 +516,7 @@ check("one source for two writers goes as fast as the slower", async () => {
   equal([one.seen, two.seen], [["a", "b", "c"], ["a", "b", "c"]]);
 });
 
-check("streams of old are piped by what they emit", async () => {
+check("streams of the old style are piped by their events", async () => {
   const old = new Stream();
   old.readable = true;
   const sink = slow();
@@ -529,7 +529,7 @@ check("streams of old are piped by what they emit", async () => {
 
 // ---- finished, pipeline, compose
 
-check("finished tells of every end there is", async () => {
+check("finished reports every way in which a stream ends", async () => {
   const outcome = (stream, options) => new Promise((resolve) => finished(stream, options ?? {}, (error) => resolve(error?.code ?? error?.message ?? "well")));
   equal(await outcome(Readable.from(["a"]).resume()), "well");
   const writable = new Writable({ write(chunk, encoding, callback) { callback(); } });
@@ -565,7 +565,7 @@ check("pipeline joins streams, and calls back at the end of the last", async () 
   equal([error, sink.seen, sink.writableFinished], [undefined, ["A", "B"], true]);
 });
 
-check("pipeline takes what is no stream: iterables, generators, and a function at the end", async () => {
+check("pipeline also takes iterables, generators, and a function at the end", async () => {
   const total = await pipelinePromise(
     [1, 2, 3],
     async function* (source) { for await (const x of source) yield x * 2; },
@@ -577,7 +577,7 @@ check("pipeline takes what is no stream: iterables, generators, and a function a
   equal(sink.seen, ["a", "b"]);
 });
 
-check("what fails in a pipeline ends all of it", async () => {
+check("an error in a pipeline destroys all of its streams", async () => {
   const source = new Readable({ read() {} });
   source.push("x");
   const failing = new Transform({ transform(chunk, encoding, callback) { callback(new Error("middle")); } });
@@ -607,13 +607,13 @@ check("a pipeline can be aborted, and can leave its end open", async () => {
   equal([open.writableEnded, open.destroyed], [false, false]);
 });
 
-check("too few streams, and what is no stream, are refused", async () => {
+check("too few streams, and values that are not streams, are rejected", async () => {
   equal(throws("TypeError", () => pipeline(new PassThrough(), () => {})).code, "ERR_MISSING_ARGS");
   throws("TypeError", () => pipeline(new PassThrough(), new PassThrough()));
   throws("TypeError", () => finished({}, () => {}));
 });
 
-check("compose makes one of many", async () => {
+check("compose combines several streams into one", async () => {
   const upper = new Transform({ transform(chunk, encoding, callback) { callback(null, chunk.toString().toUpperCase()); } });
   const twice = async function* (source) { for await (const chunk of source) yield `${chunk}${chunk}`; };
   const composed = compose(upper, twice);
@@ -633,9 +633,9 @@ check("a signal destroys a stream", async () => {
   equal([isErrored(readable), isReadable(readable), isReadable(Readable.from([]))], [true, false, true]);
 });
 
-// ---- The platform's streams
+// ---- Web streams
 
-check("a readable stream becomes one of the platform's, and back", async () => {
+check("a readable stream is converted to a ReadableStream and back", async () => {
   const response = new Response(Readable.toWeb(Readable.from([Buffer.from("he"), Buffer.from("llo")], { objectMode: false })));
   equal(await response.text(), "hello");
   const back = Readable.fromWeb(new Response("from the web").body);
@@ -644,7 +644,7 @@ check("a readable stream becomes one of the platform's, and back", async () => {
   equal(await collect(objects), [{ a: 1 }]);
 });
 
-check("errors and cancellation cross over", async () => {
+check("errors and cancellation are propagated between converted streams", async () => {
   const failing = new Readable({ read() { this.destroy(new Error("x")); } });
   await rejects("Error", Readable.toWeb(failing).getReader().read(), "x");
   const source = new Readable({ read() {} });
@@ -660,7 +660,7 @@ check("errors and cancellation cross over", async () => {
   await rejects("Error", collect(Readable.fromWeb(new ReadableStream({ pull() { throw new Error("y"); } }))), "y");
 });
 
-check("a reader of the platform's holds a stream back", async () => {
+check("a ReadableStream's reader exerts backpressure on a stream", async () => {
   let made = 0;
   const source = new Readable({ highWaterMark: 4, read() { made++; this.push("xx"); } });
   const reader = Readable.toWeb(source).getReader();
@@ -670,7 +670,7 @@ check("a reader of the platform's holds a stream back", async () => {
   await reader.cancel();
 });
 
-check("a writable stream becomes one of the platform's, and back", async () => {
+check("a writable stream is converted to a WritableStream and back", async () => {
   const sink = slow({ highWaterMark: 1 });
   const writer = Writable.toWeb(sink).getWriter();
   await writer.write(Buffer.from("a"));
@@ -685,7 +685,7 @@ check("a writable stream becomes one of the platform's, and back", async () => {
   equal(seen, ["x", "y", "close"]);
 });
 
-check("a pair of the platform's becomes a duplex stream", async () => {
+check("a pair of Web streams is converted to a duplex stream", async () => {
   const duplex = Duplex.fromWeb(new TransformStream({ transform(chunk, controller) { controller.enqueue(Buffer.from(chunk.toString().toUpperCase())); } }));
   duplex.end("abc");
   equal((await collect(duplex)).join(""), "ABC");
@@ -696,7 +696,7 @@ check("a pair of the platform's becomes a duplex stream", async () => {
   equal(await new Response(readable).text(), "through");
 });
 
-check("a stream reads with the language's own Promise, even if the Worker has replaced it", async () => {
+check("a stream uses the original Promise, even if the Worker has replaced it", async () => {
   const { Promise } = globalThis;
   globalThis.Promise = function () { throw new Error("the Worker's"); };
   try {
@@ -710,7 +710,7 @@ check("a stream reads with the language's own Promise, even if the Worker has re
   }
 });
 
-check("node:stream/web has the platform's classes", () => {
+check("node:stream/web exports the global classes", () => {
   equal([web.ReadableStream === ReadableStream, web.TextDecoderStream === TextDecoderStream, web.WritableStream === WritableStream], [true, true, true]);
 });
 

@@ -5,7 +5,7 @@ export { default } from "../check.js";
 
 about("node:util");
 
-check("format puts values where they are asked for", () => {
+check("format replaces its specifiers by values", () => {
   equal(format("%s %s", "a", "b", "c"), "a b c");
   equal(format("%d %i %f", "42.5", "42.5", "42.5"), "42.5 42 42.5");
   equal(format("%s %d %i", 7n, 7n, 7n), "7n 7n 7n");
@@ -29,7 +29,7 @@ check("format puts values where they are asked for", () => {
   equal(format(), "");
 });
 
-check("inspect shows values, as deep as asked", () => {
+check("inspect shows values to the requested depth", () => {
   const deep = { a: { b: { c: { d: 1 } } } };
   equal(inspect(deep), "{ a: { b: { c: [Object] } } }");
   equal(inspect(deep, { depth: 0 }), "{ a: [Object] }");
@@ -40,7 +40,7 @@ check("inspect shows values, as deep as asked", () => {
   equal(inspect({ text: "x".repeat(100), b: 1 }, { breakLength: Infinity }).includes("\n"), false);
 });
 
-check("inspect asks objects that know how to show themselves", () => {
+check("inspect calls the custom inspection method of objects", () => {
   class Secret {
     [inspect.custom](depth, options, show) { return `<secret ${depth} ${typeof options.stylize} ${show === inspect}>`; }
   }
@@ -53,7 +53,7 @@ check("inspect asks objects that know how to show themselves", () => {
   equal(inspect(Buffer.alloc(52)).endsWith("00 ... 2 more bytes>"), true);
 });
 
-check("promisify makes promises of callbacks", async () => {
+check("promisify converts callbacks to promises", async () => {
   const adds = function (a, b, callback) { callback(null, a + b + (this?.more ?? 0)); };
   equal(await promisify(adds)(1, 2), 3);
   equal(await promisify(adds).call({ more: 4 }, 1, 2), 7);
@@ -65,7 +65,7 @@ check("promisify makes promises of callbacks", async () => {
   equal(throws("TypeError", () => promisify(1)).code, "ERR_INVALID_ARG_TYPE");
 });
 
-check("callbackify makes callbacks of promises", async () => {
+check("callbackify converts promises to callbacks", async () => {
   const called = (fn, ...args) => new Promise((resolve) => callbackify(fn)(...args, (...results) => resolve(results)));
   equal(await called(async (a) => a * 2, 4), [null, 8]);
   equal((await called(async () => { throw new TypeError("x"); }))[0].message, "x");
@@ -74,7 +74,7 @@ check("callbackify makes callbacks of promises", async () => {
   equal(callbackify(async function name(a) {}).length, 2);
 });
 
-check("inherits, deprecate, debuglog, stripVTControlCharacters and the rest", () => {
+check("inherits, deprecate, debuglog, stripVTControlCharacters and others", () => {
   function Parent() {}
   Parent.prototype.x = 1;
   function Child() {}
@@ -88,7 +88,7 @@ check("inherits, deprecate, debuglog, stripVTControlCharacters and the rest", ()
   equal([util.isArray([]), util.toUSVString("\uD800"), util.TextEncoder === TextEncoder], [true, "\uFFFD", true]);
 });
 
-check("types look at what an object is", () => {
+check("types recognize objects by their internal slots", () => {
   for (const [name, value] of Object.entries({
     isDate: new Date(), isRegExp: /x/, isMap: new Map(), isSet: new Set(), isPromise: Promise.resolve(), isProxy: new Proxy({}, {}),
     isNativeError: new TypeError(), isAsyncFunction: async () => {}, isGeneratorFunction: function* () {}, isGeneratorObject: (function* () {})(),
@@ -102,7 +102,7 @@ check("types look at what an object is", () => {
   equal([isProxy === types.isProxy, types.isDate({ __proto__: Date.prototype })], [true, false]);
 });
 
-check("isDeepStrictEqual compares all the way down", () => {
+check("isDeepStrictEqual compares recursively", () => {
   const same = (a, b) => equal([isDeepStrictEqual(a, b), isDeepStrictEqual(b, a)], [true, true], inspect(a));
   const differ = (a, b) => equal([isDeepStrictEqual(a, b), isDeepStrictEqual(b, a)], [false, false], inspect(a));
   same({ a: [1, { b: NaN }] }, { a: [1, { b: NaN }] });
@@ -135,7 +135,7 @@ check("isDeepStrictEqual compares all the way down", () => {
   differ(new WeakMap(), new WeakMap());
 });
 
-check("a timer can be made to promise", async () => {
+check("a timer can be promisified", async () => {
   equal(await promisify(setTimeout)(1, "value"), "value");
   equal(await promisify(setImmediate)("soon"), "soon");
 });

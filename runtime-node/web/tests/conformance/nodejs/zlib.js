@@ -10,7 +10,7 @@ about("node:zlib");
 
 const LONG = "the same words again and again, ".repeat(20_000);
 
-check("what is compressed at once comes back", () => {
+check("the synchronous functions round-trip", () => {
   for (const [compress, decompress] of [["gzipSync", "gunzipSync"], ["deflateSync", "inflateSync"], ["deflateRawSync", "inflateRawSync"], ["brotliCompressSync", "brotliDecompressSync"]]) {
     for (const data of ["", "né", LONG]) {
       const compressed = zlib[compress](data);
@@ -22,7 +22,7 @@ check("what is compressed at once comes back", () => {
   equal(gunzipSync(gzipSync(new Uint8Array([1, 2]).buffer)).toString("hex"), "0102");
 });
 
-check("the formats are those of others", () => {
+check("the formats are compatible with other implementations", () => {
   equal(inflateSync(Buffer.from("eJxLTEoGAAJNASc=", "base64")).toString(), "abc");
   equal(inflateRawSync(Buffer.from("S0xKBgA=", "base64")).toString(), "abc");
   equal(gunzipSync(Buffer.from("H4sIAAAAAAAAA0tMSgYAwkEkNQMAAAA=", "base64")).toString(), "abc");
@@ -30,14 +30,14 @@ check("the formats are those of others", () => {
   equal([unzipSync(gzipSync("a")).toString(), unzipSync(deflateSync("b")).toString()], ["a", "b"]);
 });
 
-check("the same with a callback, and so as a promise", async () => {
+check("the functions with a callback round-trip, and can be promisified", async () => {
   equal((await promisify(gunzip)(await promisify(gzip)(LONG))).toString() === LONG, true);
   equal(brotliDecompressSync(await promisify(brotliCompress)("né")).toString(), "né");
   equal((await promisify(unzip)(deflateSync("b"), {})).toString(), "b");
   throws("TypeError", () => gzip("a"));
 });
 
-check("as streams", async () => {
+check("the streams round-trip", async () => {
   const source = () => Readable.from([Buffer.from("one, "), Buffer.from("two")]);
   equal(gunzipSync(await buffer(source().pipe(createGzip()))).toString(), "one, two");
   equal(await text(source().pipe(createGzip()).pipe(createGunzip())), "one, two");
@@ -45,7 +45,7 @@ check("as streams", async () => {
   await rejects("TypeError", pipeline(Readable.from([Buffer.from("not it")]), createGunzip(), async (stream) => buffer(stream)));
 });
 
-check("what is not in the format, or not all of it, is refused", async () => {
+check("malformed and truncated data is rejected", async () => {
   equal(throws("Error", () => gunzipSync("not gzip")).code, "Z_DATA_ERROR");
   equal(throws("Error", () => gunzipSync(gzipSync(LONG).subarray(0, 50))).code, "Z_BUF_ERROR");
   equal((await rejects("Error", promisify(gunzip)("not gzip"))).code, "Z_DATA_ERROR");
@@ -53,7 +53,7 @@ check("what is not in the format, or not all of it, is refused", async () => {
   equal(throws("TypeError", () => gzipSync(5)).code, "ERR_INVALID_ARG_TYPE");
 });
 
-check("no more comes of it than is wanted", async () => {
+check("maxOutputLength bounds the output", async () => {
   const bomb = gzipSync(LONG);
   equal(throws("RangeError", () => gunzipSync(bomb, { maxOutputLength: 1000 })).code, "ERR_BUFFER_TOO_LARGE");
   equal((await rejects("RangeError", promisify(gunzip)(bomb, { maxOutputLength: 1000 }))).code, "ERR_BUFFER_TOO_LARGE");

@@ -10,7 +10,7 @@ const pending = async (promise) => {
 };
 const bytes = (...values) => new Uint8Array(values);
 const numbers = (view) => [...new Uint8Array(view.buffer, view.byteOffset, view.byteLength)];
-// A byte stream, its controller, and a reader that brings views.
+// A byte stream, its controller, and a BYOB reader.
 function make(source = {}, strategy = undefined) {
   let controller;
   const stream = new ReadableStream({ type: "bytes", ...source, start: (c) => ((controller = c), source.start?.(c)) }, strategy);
@@ -19,7 +19,7 @@ function make(source = {}, strategy = undefined) {
 
 about("ReadableByteStreamController");
 
-check("the constructor knows byte streams", () => {
+check("the constructor creates byte streams", () => {
   equal(`${make().controller}`, "[object ReadableByteStreamController]");
   throws("RangeError", () => new ReadableStream({ type: "bytes" }, { size: () => 1 }));
   throws("TypeError", () => new ReadableStream({ type: "bytes", autoAllocateChunkSize: 0 }));
@@ -27,7 +27,7 @@ check("the constructor knows byte streams", () => {
   equal([make().controller.desiredSize, make({}, { highWaterMark: 7 }).controller.desiredSize], [0, 7]);
 });
 
-check("chunks must be views of something", () => {
+check("chunks must be views that are not empty", () => {
   const { controller } = make();
   for (const bad of [undefined, null, "a", 1, {}, new ArrayBuffer(1), [1]]) throws("TypeError", () => controller.enqueue(bad));
   throws("TypeError", () => controller.enqueue());
@@ -38,7 +38,7 @@ check("chunks must be views of something", () => {
   throws("TypeError", () => controller.enqueue(gone));
 });
 
-check("a chunk is the stream's from then on", async () => {
+check("an enqueued chunk is transferred to the stream", async () => {
   const { controller, stream } = make();
   const whole = bytes(1, 2, 3, 4);
   controller.enqueue(whole.subarray(1, 3));
@@ -49,7 +49,7 @@ check("a chunk is the stream's from then on", async () => {
 
 about("ReadableStreamBYOBReader");
 
-check("any view is read as bytes by a reader that brings none", async () => {
+check("a default reader gets any enqueued view as bytes", async () => {
   const { controller, stream } = make();
   controller.enqueue(new Uint16Array([0x0201, 0x0403]));
   controller.enqueue(new DataView(bytes(5, 6, 7).buffer, 1));
@@ -60,7 +60,7 @@ check("any view is read as bytes by a reader that brings none", async () => {
   equal(controller.desiredSize, 0);
 });
 
-check("reads that wait get chunks as they come", async () => {
+check("pending reads get chunks as they arrive", async () => {
   const { controller, stream } = make();
   const reader = stream.getReader();
   const reads = [reader.read(), reader.read(), reader.read()];
@@ -70,7 +70,7 @@ check("reads that wait get chunks as they come", async () => {
   equal(await Promise.all(reads), [{ value: bytes(1), done: false }, { value: bytes(2), done: false }, { value: undefined, done: true }]);
 });
 
-check("a view is filled with what is there, and belongs to the stream meanwhile", async () => {
+check("a view is filled with the queued bytes, and is transferred to the stream meanwhile", async () => {
   const it = make();
   it.controller.enqueue(bytes(1, 2, 3));
   it.controller.enqueue(bytes(4, 5));
@@ -83,7 +83,7 @@ check("a view is filled with what is there, and belongs to the stream meanwhile"
   equal((await reader.read(new Uint8Array(10))).value, bytes(5));
 });
 
-check("views come back as what they were", async () => {
+check("views are returned with their type and offset", async () => {
   for (const View of [Int8Array, Uint8ClampedArray, Int16Array, Uint32Array, Float16Array, Float32Array, Float64Array, BigInt64Array, DataView]) {
     const it = make();
     it.controller.enqueue(new Uint8Array(24).fill(1));
@@ -96,7 +96,7 @@ check("views come back as what they were", async () => {
   equal((await it.byob.read(new Mine(1))).value.constructor === Uint8Array, true);
 });
 
-check("only whole elements come back; the rest waits", async () => {
+check("only whole elements are returned; the rest waits", async () => {
   const it = make();
   it.controller.enqueue(bytes(1, 2, 3));
   const reader = it.byob;
@@ -124,7 +124,7 @@ check("a source may fill the view in place", async () => {
   equal([value, value.buffer.byteLength], [bytes(1, 2, 3), 8]);
 });
 
-check("there is one byobRequest until it is answered", async () => {
+check("byobRequest is the same object until it is responded to", async () => {
   const it = make();
   equal(it.controller.byobRequest, null);
   const reader = it.byob;
@@ -178,13 +178,13 @@ check("respondWithNewView takes another buffer in place of the one that was give
   throws("TypeError", () => request.respondWithNewView(bytes(1, 2, 3, 4).subarray(0, 0)));
   const { view } = request;
   const moved = new Uint8Array(view.buffer.transfer());
-  throws("TypeError", () => request.respond(1)); // the view that was given is gone
+  throws("TypeError", () => request.respond(1)); // the original view has been transferred
   moved.set([7, 8]);
   request.respondWithNewView(moved.subarray(0, 2));
   equal([moved.length, (await read).value], [0, bytes(7, 8)]);
 });
 
-check("a view that the source has let go of cannot be filled", async () => {
+check("a view whose buffer the source has transferred cannot be filled", async () => {
   const it = make();
   it.byob.read(new Uint8Array(4)).catch(() => {});
   it.controller.byobRequest.view.buffer.transfer();
@@ -194,7 +194,7 @@ check("a view that the source has let go of cannot be filled", async () => {
 
 about("ReadableStreamBYOBReader");
 
-check("read refuses views of nothing", async () => {
+check("read rejects empty views", async () => {
   const reader = make().byob;
   for (const bad of [undefined, null, 1, {}, new ArrayBuffer(4)]) await rejects("TypeError", reader.read(bad));
   await rejects("TypeError", reader.read());
@@ -210,7 +210,7 @@ check("read refuses views of nothing", async () => {
   throws("TypeError", () => controller.enqueue(new Uint8Array(memory.buffer, 0, 4)));
 });
 
-check("min asks for so many elements", async () => {
+check("min is the number of elements to wait for", async () => {
   const it = make();
   const reader = it.byob;
   const read = reader.read(new Uint8Array(5), { min: 3 });
@@ -238,7 +238,7 @@ check("min must be at least one and fit into the view", async () => {
   await rejects("TypeError", reader.read(view, { get min() { view.buffer.transfer(); return 1; } }));
 });
 
-check("fewer than min come back at the end", async () => {
+check("fewer elements than min are returned at the end", async () => {
   const it = make();
   const reader = it.byob;
   const read = reader.read(new Uint8Array(4), { min: 4 });
@@ -248,7 +248,7 @@ check("fewer than min come back at the end", async () => {
   equal(await read, { value: bytes(1, 2), done: true });
 });
 
-check("at the end views come back empty", async () => {
+check("at the end, views are returned empty", async () => {
   const it = make();
   const reader = it.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint16Array(3))];
@@ -263,7 +263,7 @@ check("at the end views come back empty", async () => {
   equal(await reader.closed, undefined);
 });
 
-check("a closed stream takes no bytes into its view", async () => {
+check("the view of a closed stream takes no bytes", async () => {
   const it = make();
   it.byob.read(new Uint8Array(4)).catch(() => {});
   it.controller.close();
@@ -312,7 +312,7 @@ check("an error ends everything", async () => {
   throws("TypeError", () => request.respond(1));
 });
 
-check("cancelling gives reads that wait nothing at all", async () => {
+check("cancelling resolves pending reads without a view", async () => {
   const reasons = [];
   const it = make({ cancel: (reason) => void reasons.push(reason) });
   const reader = it.byob;
@@ -325,7 +325,7 @@ check("cancelling gives reads that wait nothing at all", async () => {
   throws("TypeError", () => it.controller.enqueue(bytes(1)));
 });
 
-check("with autoAllocateChunkSize the source gets a view whoever reads", async () => {
+check("with autoAllocateChunkSize, the source gets a view for every reader", async () => {
   const sizes = [];
   const stream = new ReadableStream({
     type: "bytes",
@@ -345,7 +345,7 @@ check("with autoAllocateChunkSize the source gets a view whoever reads", async (
   equal(sizes, [16, 16, 3]);
 });
 
-check("what is enqueued while the source has a view goes into that", async () => {
+check("a chunk enqueued while the source has a view is copied into the view", async () => {
   const it = make();
   const read = it.byob.read(new Uint8Array(4));
   const request = it.controller.byobRequest;
@@ -355,7 +355,7 @@ check("what is enqueued while the source has a view goes into that", async () =>
 
 about("ReadableStreamBYOBReader");
 
-check("views wait in a row", async () => {
+check("pending views are filled in order", async () => {
   const it = make();
   const reader = it.byob;
   const reads = [1, 2, 3].map((n) => reader.read(new Uint8Array(n)));
@@ -363,7 +363,7 @@ check("views wait in a row", async () => {
   equal((await Promise.all(reads)).map(({ value }) => [...value]), [[1], [2, 3], [4, 5]]);
 });
 
-check("a reader that is released leaves its view to the source, and what is filled in to the next", async () => {
+check("the view of a released reader stays with the source, and the next reader gets its bytes", async () => {
   const it = make();
   const reader = it.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint8Array(4))];
@@ -380,7 +380,7 @@ check("a reader that is released leaves its view to the source, and what is fill
   equal((await next.read(new Uint8Array(4))).value, bytes(3));
 });
 
-check("readers that are released leave nothing undone", async () => {
+check("releasing a reader with a pending read keeps the stream usable", async () => {
   const it = make({ autoAllocateChunkSize: 8 });
   const plain = it.stream.getReader();
   const read = plain.read();
@@ -404,7 +404,7 @@ check("readers that are released leave nothing undone", async () => {
 
 about("ReadableByteStreamController");
 
-check("a source is pulled while there is room in bytes, or somebody waits", async () => {
+check("a source is pulled while the queue has room in bytes, or a read is pending", async () => {
   let pulls = 0;
   const stream = new ReadableStream({ type: "bytes", pull: (c) => (pulls++, c.enqueue(new Uint8Array(4))) }, { highWaterMark: 10 });
   await later();
@@ -446,7 +446,7 @@ check("a controller can be called again from a getter of then", async () => {
   equal(ends.slice(1).every(({ status }) => status !== undefined), true);
 });
 
-check("members refuse what is not their own, with a promise where they give one", async () => {
+check("members reject receivers of other types, with a promise if they return one", async () => {
   const promises = new Set(["cancel", "read", "closed"]);
   for (const Class of [ReadableStreamBYOBReader, ReadableStreamBYOBRequest, ReadableByteStreamController]) {
     for (const key of Object.keys(Class.prototype)) {

@@ -26,7 +26,7 @@ const compress = (format, ...chunks) => through(chunks, new CompressionStream(fo
 const decompress = (format, ...chunks) => through(chunks, new DecompressionStream(format));
 const text = async (promise) => new TextDecoder().decode(await promise);
 
-// "expected output", as RFC 1952, 1950, 1951 and 7932 have it.
+// "expected output" in the formats of RFC 1952, 1950, 1951 and 7932.
 const KNOWN = {
   "gzip": "1f8b08000000000000034bad28484d2e494d51c82f2d29282d0100b00139b30f000000",
   "deflate": "789c4bad28484d2e494d51c82f2d29282d010030ad0624",
@@ -36,7 +36,7 @@ const KNOWN = {
 
 about("CompressionStream");
 
-check("what is compressed becomes what it was", async () => {
+check("compressed data is decompressed to the original", async () => {
   const plain = "to be or not to be, ".repeat(500);
   for (const format of FORMATS) {
     const packed = await compress(format, utf8(plain));
@@ -45,14 +45,14 @@ check("what is compressed becomes what it was", async () => {
   }
 });
 
-check("formats are what others write", async () => {
+check("formats are compatible with other implementations", async () => {
   for (const format of FORMATS) equal(await text(decompress(format, hex(KNOWN[format]))), "expected output", format);
   const zip = await compress("gzip", utf8("expected output"));
   equal([...zip.subarray(0, 4), zip[zip.length - 4]], [0x1F, 0x8B, 8, 0, 15]);
   equal((await compress("deflate", utf8("a")))[0], 0x78);
 });
 
-check("nothing is compressed to something, and comes back as nothing", async () => {
+check("empty input is compressed and decompressed", async () => {
   for (const format of FORMATS) {
     const packed = await compress(format);
     equal(packed.length > 0, true, format);
@@ -61,7 +61,7 @@ check("nothing is compressed to something, and comes back as nothing", async () 
   }
 });
 
-check("chunks may be cut anywhere and be of any kind", async () => {
+check("chunks may be split anywhere and be buffers or views of any type", async () => {
   const plain = utf8("abcdefghijklmnopqrstuvwxyz".repeat(40));
   for (const format of FORMATS) {
     const packed = await compress(format, plain.buffer.slice(0, 100), new DataView(plain.buffer, 100, 101), new Uint16Array(plain.buffer.slice(201, 301)), plain.subarray(301));
@@ -71,7 +71,7 @@ check("chunks may be cut anywhere and be of any kind", async () => {
   }
 });
 
-check("what comes out are Uint8Arrays that are not empty", async () => {
+check("the output is a sequence of Uint8Arrays that are not empty", async () => {
   for (const format of FORMATS) {
     const out = await collect(ReadableStream.from([utf8("a"), utf8("b")]).pipeThrough(new CompressionStream(format)));
     equal(out.every((part) => part.constructor === Uint8Array && part.length > 0), true, format);
@@ -92,7 +92,7 @@ check("a chunk that is not of bytes fails both sides", async () => {
 
 about("DecompressionStream");
 
-check("what is not compressed cannot be decompressed", async () => {
+check("malformed data cannot be decompressed", async () => {
   for (const format of FORMATS) await rejects("TypeError", decompress(format, new Uint8Array(100).fill(0xFF)), "");
   const gzip = await compress("gzip", utf8("some text"));
   for (const at of [0, 1, 2, gzip.length - 1, gzip.length - 8]) {
@@ -103,10 +103,10 @@ check("what is not compressed cannot be decompressed", async () => {
   const deflate = await compress("deflate", utf8("some text"));
   deflate[deflate.length - 1] ^= 1; // the checksum
   await rejects("TypeError", decompress("deflate", deflate));
-  await rejects("TypeError", decompress("deflate", bytes(0x78, 0xBB, 0, 0, 0, 1))); // wants a dictionary
+  await rejects("TypeError", decompress("deflate", bytes(0x78, 0xBB, 0, 0, 0, 1))); // requires a preset dictionary
 });
 
-check("compressed data that ends too early is wrong", async () => {
+check("truncated data is an error", async () => {
   for (const format of FORMATS) {
     const packed = await compress(format, utf8("some text that is not too short"));
     for (const length of [0, 1, packed.length - 1]) {
@@ -115,7 +115,7 @@ check("compressed data that ends too early is wrong", async () => {
   }
 });
 
-check("something after the end is wrong, in the same chunk or a later one", async () => {
+check("data after the end is an error, in the same chunk or a later one", async () => {
   for (const format of FORMATS) {
     const packed = await compress(format, utf8("some text"));
     await rejects("TypeError", decompress(format, join([packed, bytes(0)])));
@@ -124,13 +124,13 @@ check("something after the end is wrong, in the same chunk or a later one", asyn
     const { readable, writable } = new DecompressionStream(format);
     const writer = writable.getWriter();
     const written = writer.write(join([packed, bytes(1, 2, 3)]));
-    // What came before is given out all the same.
+    // The valid data before the error is still output.
     equal(new TextDecoder().decode((await readable.getReader().read()).value), "some text", format);
     await rejects("TypeError", written);
   }
 });
 
-check("much is decompressed in pieces, as far as it is wanted", async () => {
+check("a large output is decompressed in pieces, as it is read", async () => {
   const SIZE = 16 << 20;
   for (const format of FORMATS) {
     const zeros = new Uint8Array(1 << 20);
@@ -146,7 +146,7 @@ check("much is decompressed in pieces, as far as it is wanted", async () => {
   }
 });
 
-check("a bomb that nobody reads stops", async () => {
+check("decompression stops while the output is not read", async () => {
   const zeros = new Uint8Array(16 << 20);
   const bomb = await compress("gzip", zeros);
   const { readable, writable } = new DecompressionStream("gzip");
@@ -169,7 +169,7 @@ check("a bomb that nobody reads stops", async () => {
   await out.cancel().catch(() => {});
 });
 
-check("a chunk that its writer takes back in between is at its end there", async () => {
+check("a chunk whose buffer is transferred during a write ends there", async () => {
   const bomb = await compress("gzip", new Uint8Array(16 << 20));
   const { readable, writable } = new DecompressionStream("gzip");
   const writer = writable.getWriter();
@@ -188,7 +188,7 @@ check("a chunk that its writer takes back in between is at its end there", async
 
 about("CompressionStream");
 
-check("streams that are left half done are forgotten", async () => {
+check("unfinished streams may be dropped", async () => {
   for (let i = 0; i < 300; i++) {
     const { writable } = new DecompressionStream("gzip");
     writable.getWriter().write(bytes(0x1F, 0x8B)).catch(() => {});
@@ -197,7 +197,7 @@ check("streams that are left half done are forgotten", async () => {
   }
 });
 
-check("the constructors know the formats", () => {
+check("the constructors accept only the specified formats", () => {
   for (const Class of [CompressionStream, DecompressionStream]) {
     throws("TypeError", () => new Class());
     for (const bad of ["a", "GZIP", "", undefined, null, "zip"]) throws("TypeError", () => new Class(bad));

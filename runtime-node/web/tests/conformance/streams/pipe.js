@@ -14,7 +14,7 @@ const gate = () => {
   const promise = new Promise((resolve, reject) => ((open = resolve), (fail = reject)));
   return { promise, open, fail };
 };
-// Streams that note what happens to them.
+// Streams that record the calls of their source or sink.
 function source(how = {}, strategy = undefined) {
   const events = [];
   let controller;
@@ -55,7 +55,7 @@ const of = (...chunks) => ReadableStream.from(chunks);
 
 about("ReadableStream");
 
-check("all that is read is written, and then both are closed and free", async () => {
+check("all chunks are written, and then both streams are closed and unlocked", async () => {
   const from = of("a", "b", "c");
   const to = sink();
   const done = from.pipeTo(to.stream);
@@ -65,7 +65,7 @@ check("all that is read is written, and then both are closed and free", async ()
   equal(to.events, [["write", "a"], ["write", "b"], ["write", "c"], "close"]);
 });
 
-check("pipeTo refuses what it cannot use, by its promise", async () => {
+check("pipeTo rejects invalid arguments", async () => {
   const from = new ReadableStream();
   for (const bad of [undefined, null, {}, new ReadableStream(), 1]) await rejects("TypeError", from.pipeTo(bad));
   await rejects("TypeError", from.pipeTo());
@@ -81,7 +81,7 @@ check("pipeTo refuses what it cannot use, by its promise", async () => {
   await rejects("one", new ReadableStream().pipeTo(new WritableStream(), failing));
 });
 
-check("pipeThrough refuses what it cannot use, by throwing, and gives back the readable side", async () => {
+check("pipeThrough throws for invalid arguments, and returns the readable side", async () => {
   const from = new ReadableStream();
   const { readable, writable } = new TransformStream();
   for (const bad of [undefined, null, {}, 1, { readable }, { writable }, { readable: writable, writable: readable }]) {
@@ -98,12 +98,12 @@ check("pipeThrough refuses what it cannot use, by throwing, and gives back the r
   equal(order, ["readable", "writable", "preventAbort", "preventCancel", "preventClose", "signal"]);
 });
 
-check("a pipe that fails behind pipeThrough is nobody's unhandled rejection", async () => {
+check("a failed pipeThrough causes no unhandled rejection", async () => {
   const out = new ReadableStream({ start: (c) => c.error(error1) }).pipeThrough(new TransformStream());
   await rejects("one", out.getReader().read());
 });
 
-check("nothing is read that the sink has no room for", async () => {
+check("chunks are read only while the sink has room", async () => {
   const write = gate();
   let pulls = 0;
   const from = new ReadableStream({ pull: (c) => (pulls === 5 ? c.close() : c.enqueue(pulls++)) }, { highWaterMark: 0 });
@@ -149,14 +149,14 @@ check("an error of the source aborts the sink, after what was read has been writ
   equal([from.stream.locked, to.stream.locked], [false, false]);
 });
 
-check("an error of the source leaves the sink alone with preventAbort", async () => {
+check("an error of the source does not affect the sink with preventAbort", async () => {
   const to = sink();
   await rejects("one", new ReadableStream({ start: (c) => c.error(error1) }).pipeTo(to.stream, { preventAbort: true }));
   equal(to.events, []);
   await to.stream.getWriter().write("still");
 });
 
-check("an abort that fails is what the pipe fails with", async () => {
+check("the pipe rejects with the error of a failed abort", async () => {
   const to = sink({ abort: () => { throw error2; } });
   await rejects("two", new ReadableStream({ start: (c) => c.error(error1) }).pipeTo(to.stream));
 });
@@ -178,7 +178,7 @@ check("an error of the sink cancels the source", async () => {
   equal(idle.events, [["cancel", error1]]);
 });
 
-check("an error of the sink leaves the source alone with preventCancel", async () => {
+check("an error of the sink does not affect the source with preventCancel", async () => {
   const from = source();
   from.controller.enqueue("a");
   from.controller.enqueue("b");
@@ -186,13 +186,13 @@ check("an error of the sink leaves the source alone with preventCancel", async (
   equal([from.events, (await from.stream.getReader().read()).value], [[], "b"]);
 });
 
-check("a cancel that fails is what the pipe fails with", async () => {
+check("the pipe rejects with the error of a failed cancel", async () => {
   const from = source({ cancel: () => { throw error2; } });
   const to = new WritableStream({ start: (c) => c.error(error1) });
   await rejects("two", from.stream.pipeTo(to));
 });
 
-check("the end of the source is the sink's, unless that is to be prevented", async () => {
+check("the end of the source closes the sink, unless preventClose is set", async () => {
   const to = sink();
   await of("a").pipeTo(to.stream, { preventClose: true });
   equal(to.events, [["write", "a"]]);
@@ -200,7 +200,7 @@ check("the end of the source is the sink's, unless that is to be prevented", asy
   equal(to.events, [["write", "a"], ["write", "b"], "close"]);
 });
 
-check("a close that fails is what the pipe fails with", async () => {
+check("the pipe rejects with the error of a failed close", async () => {
   await rejects("one", of("a").pipeTo(sink({ close: () => Promise.reject(error1) }).stream));
 });
 
@@ -219,7 +219,7 @@ check("a sink that is closed, or about to be, cancels the source", async () => {
   }
 });
 
-check("of several ends the first in the standard's order counts", async () => {
+check("the first applicable end in the order of the standard decides", async () => {
   const failedSource = () => new ReadableStream({ start: (c) => c.error(error1) });
   const failedSink = () => new WritableStream({ start: (c) => c.error(error2) });
   const failed = failedSink();
@@ -261,7 +261,7 @@ check("a signal ends the pipe, after what was read has been written", async () =
   equal([from.events, to.events], [[["cancel", error1]], [["write", "a"], ["abort", error1]]]);
 });
 
-check("a signal leaves alone what is to be left alone", async () => {
+check("a signal respects preventAbort and preventCancel", async () => {
   const signal = AbortSignal.abort(error1);
   for (const [options, cancelled, aborted] of [
     [{ preventCancel: true }, 0, 1], [{ preventAbort: true }, 1, 0], [{ preventCancel: true, preventAbort: true }, 0, 0],
@@ -272,7 +272,7 @@ check("a signal leaves alone what is to be left alone", async () => {
   }
 });
 
-check("a signal waits for cancel and abort, and fails with what fails first", async () => {
+check("a signal waits for cancel and abort, and the pipe rejects with the first error", async () => {
   const abort = gate(), cancel = gate();
   const from = source({ cancel: () => cancel.promise }), to = sink({ abort: () => abort.promise });
   const control = new AbortController();
@@ -287,7 +287,7 @@ check("a signal waits for cancel and abort, and fails with what fails first", as
   equal(reason instanceof DOMException, true);
 });
 
-check("a signal has nothing to say once the pipe has ended", async () => {
+check("a signal has no effect once the pipe has ended", async () => {
   const control = new AbortController();
   const from = of("a"), to = sink();
   await from.pipeTo(to.stream, { signal: control.signal, preventClose: true });
@@ -296,7 +296,7 @@ check("a signal has nothing to say once the pipe has ended", async () => {
   equal(to.events, [["write", "a"]]);
 });
 
-check("a chunk that comes while the pipe is ending is written if it can be", async () => {
+check("a chunk that arrives while the pipe is ending is written if possible", async () => {
   const close = gate();
   const from = source();
   const to = sink();
@@ -310,7 +310,7 @@ check("a chunk that comes while the pipe is ending is written if it can be", asy
   equal([to.events, rest], [[["write", "a"]], "none"]);
 });
 
-check("a byte stream is piped like another", async () => {
+check("a byte stream is piped like any other stream", async () => {
   const from = new ReadableStream({
     type: "bytes",
     start(c) {
@@ -324,7 +324,7 @@ check("a byte stream is piped like another", async () => {
   equal(to.events, [["write", new Uint8Array([1, 2])], ["write", new Uint8Array([3])], "close"]);
 });
 
-check("a pipe is seen neither by Promise.prototype.then nor by Object.prototype.then", async () => {
+check("a pipe calls neither Promise.prototype.then nor Object.prototype.then", async () => {
   const { then } = Promise.prototype;
   let seen = 0;
   Object.defineProperty(Object.prototype, "then", {

@@ -46,7 +46,7 @@ check("the constructor takes an object and a strategy, and reads their members i
   equal([ReadableStream.length, ReadableStream.name], [0, "ReadableStream"]);
 });
 
-check("members of a source must be functions, and its type is bytes or nothing", () => {
+check("members of a source must be functions, and its type is bytes or undefined", () => {
   for (const key of ["start", "pull", "cancel"]) {
     for (const bad of [null, 1, {}]) throws("TypeError", () => new ReadableStream({ [key]: bad }), key);
   }
@@ -62,7 +62,7 @@ check("members of a source must be functions, and its type is bytes or nothing",
 
 about("ReadableStreamDefaultController");
 
-check("start is called at once with the controller, and what it throws is thrown", () => {
+check("start is called at once with the controller, and its exception is thrown", () => {
   const source = {
     start(controller, ...rest) {
       equal([this === source, rest.length, Object.prototype.toString.call(controller)], [true, 0, "[object ReadableStreamDefaultController]"]);
@@ -111,7 +111,7 @@ check("results are ordinary objects with their members in order", async () => {
   equal(Object.getOwnPropertyDescriptor(result, "done"), { value: false, writable: true, enumerable: true, configurable: true });
 });
 
-check("reads that wait get what comes, each in its turn", async () => {
+check("pending reads get chunks in order", async () => {
   let controller;
   const reader = new ReadableStream({ start: (c) => void (controller = c) }).getReader();
   const reads = [reader.read(), reader.read(), reader.read()];
@@ -123,7 +123,7 @@ check("reads that wait get what comes, each in its turn", async () => {
 
 about("ReadableStreamDefaultController");
 
-check("desiredSize is what the queue lacks", async () => {
+check("desiredSize is the free size of the queue", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) }, { highWaterMark: 3, size: (x) => x });
   equal(controller.desiredSize, 3);
@@ -137,7 +137,7 @@ check("desiredSize is what the queue lacks", async () => {
   await reader.read();
   equal(controller.desiredSize, 3);
   const read = reader.read();
-  controller.enqueue(100); // goes to who waits
+  controller.enqueue(100); // goes to the pending read
   equal([controller.desiredSize, (await read).value], [3, 100]);
   controller.close();
   equal(controller.desiredSize, 0);
@@ -170,7 +170,7 @@ check("a source is pulled while there is room, one pull at a time", async () => 
   equal(most, 1);
 });
 
-check("with a highWaterMark of 0 nothing is pulled before it is asked for", async () => {
+check("with a highWaterMark of 0, pull is called only for a read", async () => {
   let pulls = 0;
   const stream = new ReadableStream({ pull: (c) => c.enqueue(pulls++) }, { highWaterMark: 0 });
   await later();
@@ -201,7 +201,7 @@ check("a pull that fails fails the stream", async () => {
   }
 });
 
-check("closing lets go of what is queued first", async () => {
+check("queued chunks can be read after close", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) });
   controller.enqueue(1);
@@ -215,7 +215,7 @@ check("closing lets go of what is queued first", async () => {
   equal(await reader.closed, undefined);
 });
 
-check("failing throws away what is queued", async () => {
+check("error discards the queue", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) });
   controller.enqueue(1);
@@ -228,7 +228,7 @@ check("failing throws away what is queued", async () => {
   await rejects("one", reader.closed);
 });
 
-check("a size that throws or is no size fails the stream and the enqueuing", async () => {
+check("a size that throws or is invalid fails the stream and enqueue", async () => {
   let controller;
   const start = (c) => void (controller = c);
   for (const [size, name] of [[failing(), "thrown"], [() => NaN, "RangeError"], [() => -1, "RangeError"], [() => Infinity, "RangeError"]]) {
@@ -238,7 +238,7 @@ check("a size that throws or is no size fails the stream and the enqueuing", asy
     throws(name, () => controller.enqueue(1));
     await rejects(name, closed);
   }
-  // Who waits gets a chunk unmeasured.
+  // A chunk for a pending read is not measured.
   const reader = new ReadableStream({ start }, { size: failing() }).getReader();
   const read = reader.read();
   controller.enqueue(1);
@@ -268,7 +268,7 @@ check("a stream has one reader", async () => {
   equal(await new ReadableStreamDefaultReader(stream).read(), { value: 1, done: false });
 });
 
-check("getReader knows one mode", () => {
+check("getReader accepts one mode", () => {
   throws("TypeError", () => new ReadableStream().getReader({ mode: "bytes" }));
   throws("TypeError", () => new ReadableStream().getReader({ mode: null }));
   throws("TypeError", () => new ReadableStream().getReader({ mode: "byob" }));
@@ -277,7 +277,7 @@ check("getReader knows one mode", () => {
   new ReadableStream().getReader(null);
 });
 
-check("a reader that is released while it waits gets nothing, and the next one all", async () => {
+check("a read of a released reader rejects, and the next reader gets the chunks", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) });
   const reader = stream.getReader();
@@ -291,7 +291,7 @@ check("a reader that is released while it waits gets nothing, and the next one a
   equal((await stream.getReader().read()).value, 1);
 });
 
-check("closed of a reader is replaced when it is released after the end", async () => {
+check("closed is replaced if a reader is released after the end", async () => {
   const stream = of();
   const reader = stream.getReader();
   const { closed } = reader;
@@ -304,7 +304,7 @@ check("closed of a reader is replaced when it is released after the end", async 
 
 about("ReadableStream");
 
-check("cancelling asks the source, and closes the stream whatever it says", async () => {
+check("cancelling calls the source, and closes the stream whatever the result", async () => {
   const reasons = [];
   const source = { cancel(...args) { reasons.push([this === source, args]); return "ignored"; } };
   const stream = new ReadableStream(source);
@@ -323,7 +323,7 @@ check("cancelling asks the source, and closes the stream whatever it says", asyn
   await rejects("one", failed.cancel());
 });
 
-check("cancelling throws away what is queued and answers who waits", async () => {
+check("cancelling discards the queue and resolves pending reads", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) });
   const reader = stream.getReader();
@@ -365,7 +365,7 @@ check("a controller can be called again from within what it calls", async () => 
   equal(await collect(nested), [1, 2, 3]);
 });
 
-check("the classes of controllers have no constructor of their own", () => {
+check("controllers cannot be constructed", () => {
   for (const Class of [ReadableStreamDefaultController, ReadableByteStreamController, ReadableStreamBYOBRequest]) {
     throws("TypeError", () => new Class(), "Illegal constructor");
     throws("TypeError", () => new Class({ __proto__: null }, {}), "Illegal constructor");
@@ -378,7 +378,7 @@ check("the classes of controllers have no constructor of their own", () => {
 
 about("ReadableStream");
 
-check("members refuse what is not their own, with a promise where they give one", async () => {
+check("members reject receivers of other types, with a promise if they return one", async () => {
   const stream = new ReadableStream();
   const reader = new ReadableStream().getReader();
   const promises = new Set(["cancel", "pipeTo", "read", "closed"]);
@@ -417,7 +417,7 @@ check("a stream can be iterated over, which reads it to its end and releases it"
   equal(failed.locked, false);
 });
 
-check("leaving an iteration cancels the stream, unless that is to be prevented", async () => {
+check("leaving an iteration cancels the stream, unless preventCancel is set", async () => {
   const reasons = [];
   const source = () => ({ start: (c) => c.enqueue(1), cancel: (...args) => void reasons.push(args) });
   const stream = new ReadableStream(source());
@@ -435,7 +435,7 @@ check("leaving an iteration cancels the stream, unless that is to be prevented",
   equal(reasons.length, 2);
 });
 
-check("an iterator answers in order, whatever it is asked", async () => {
+check("an iterator resolves its promises in the order of the calls", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) });
   const iterator = stream.values();
@@ -465,7 +465,7 @@ check("an iterator awaits chunks that are promises", async () => {
   equal((await of(chunks[1]).getReader().read()).value === chunks[1], true);
 });
 
-check("an iterator has finished with the first error", async () => {
+check("an iterator is finished after the first error", async () => {
   const stream = new ReadableStream({ start: (c) => c.error(error1) });
   const iterator = stream[Symbol.asyncIterator]();
   await rejects("one", iterator.next());
@@ -474,7 +474,7 @@ check("an iterator has finished with the first error", async () => {
   await rejects("refused", cancelling.return());
 });
 
-check("asynchronous iterators have the shape of the platform's", async () => {
+check("asynchronous iterators have the shape that Web IDL specifies", async () => {
   const iterator = new ReadableStream().values();
   const prototype = Object.getPrototypeOf(iterator);
   equal(Object.keys(prototype), ["next", "return"]);
@@ -488,7 +488,7 @@ check("asynchronous iterators have the shape of the platform's", async () => {
   throws("TypeError", () => new ReadableStream().values(1));
 });
 
-check("what read gives does not ask an iterator of arrays, nor then of promises", async () => {
+check("the result of read uses neither array iterators nor Promise.prototype.then", async () => {
   const { then } = Promise.prototype;
   const stream = of(1);
   Promise.prototype.then = failing("then");

@@ -17,7 +17,7 @@ const bytes = (...values) => new Uint8Array(values);
 
 about("ReadableStream");
 
-check("both branches have all chunks, the very same", async () => {
+check("both branches get all chunks, as the same objects", async () => {
   const chunk = {};
   const stream = ReadableStream.from([1, chunk]);
   const branches = stream.tee();
@@ -55,7 +55,7 @@ check("a stream is cancelled when both branches are, with both reasons", async (
   for (const promise of both) await rejects("one", promise);
 });
 
-check("one branch goes on when the other is cancelled, and then tells it the end", async () => {
+check("one branch continues if the other is cancelled, and its end resolves the cancellation", async () => {
   let controller;
   const [first, second] = new ReadableStream({ start: (c) => void (controller = c) }).tee();
   const cancelled = first.cancel();
@@ -65,7 +65,7 @@ check("one branch goes on when the other is cancelled, and then tells it the end
   equal(await cancelled, undefined);
 });
 
-check("the source is pulled for whoever wants more", async () => {
+check("the source is pulled if either branch has room", async () => {
   let pulls = 0;
   const stream = new ReadableStream({ pull: (c) => c.enqueue(pulls++) }, { highWaterMark: 0 });
   const [first, second] = stream.tee();
@@ -79,18 +79,18 @@ check("the source is pulled for whoever wants more", async () => {
   equal((await second.getReader().read()).value, 0);
 });
 
-check("errors overtake no chunk that was given before", async () => {
+check("an error does not overtake an earlier chunk", async () => {
   let controller;
   const [first] = new ReadableStream({ start: (c) => void (controller = c) }).tee();
   const read = first.getReader().read();
   await later();
   controller.enqueue("a");
   controller.error(error1);
-  // The branches get a chunk in a microtask, an error as soon as that.
+  // The branches get a chunk in a microtask, and an error no earlier.
   equal(await read.then((r) => r.value, (e) => e.name), "a");
 });
 
-check("branches of bytes are of bytes, and have memory of their own", async () => {
+check("the branches of a byte stream are byte streams with separate memory", async () => {
   const stream = new ReadableStream({
     type: "bytes",
     start(c) {
@@ -110,7 +110,7 @@ check("branches of bytes are of bytes, and have memory of their own", async () =
   equal([end.done, end.value], [true, bytes()]);
 });
 
-check("a view that a branch's reader brings is filled by the source itself", async () => {
+check("the source fills the view of a branch's reader directly", async () => {
   const seen = [];
   const stream = new ReadableStream({
     type: "bytes",
@@ -127,7 +127,7 @@ check("a view that a branch's reader brings is filled by the source itself", asy
   equal((await second.getReader().read()).value, bytes(7));
 });
 
-check("branches of bytes end, fail and are cancelled like others", async () => {
+check("the branches of a byte stream end, fail and are cancelled like others", async () => {
   let controller;
   const make = (source = {}) => new ReadableStream({ type: "bytes", start: (c) => void (controller = c), ...source }).tee();
   let [first, second] = make();
@@ -169,7 +169,7 @@ check("readers of both kinds may take turns on branches", async () => {
   equal((await plain.read()).value.length > 0, true);
 });
 
-check("from makes a stream of a sync iterable, whose promises are awaited", async () => {
+check("from creates a stream from a sync iterable, and awaits its promises", async () => {
   equal(await collect(ReadableStream.from([1, 2, 3])), [1, 2, 3]);
   equal(await collect(ReadableStream.from(new String("aé"))), ["a", "é"]);
   equal(await collect(ReadableStream.from(new Set([1]))), [1]);
@@ -177,7 +177,7 @@ check("from makes a stream of a sync iterable, whose promises are awaited", asyn
   equal(await collect(ReadableStream.from([])), []);
 });
 
-check("from makes a stream of an async iterable", async () => {
+check("from creates a stream from an async iterable", async () => {
   async function* numbers() {
     yield 1;
     await later();
@@ -191,7 +191,7 @@ check("from makes a stream of an async iterable", async () => {
   equal(await collect(ReadableStream.from(sync)), [3]);
 });
 
-check("from refuses what is not iterable", () => {
+check("from rejects values that are not iterable", () => {
   for (const bad of [undefined, null, 1, "ab", {}, () => {}, { [Symbol.iterator]: 1 }, { [Symbol.asyncIterator]: {} }, { [Symbol.iterator]: () => 1 }]) {
     throws("TypeError", () => ReadableStream.from(bad));
   }
@@ -199,7 +199,7 @@ check("from refuses what is not iterable", () => {
   throws("one", () => ReadableStream.from({ [Symbol.asyncIterator]: () => { throw error1; } }));
 });
 
-check("from asks for one value at a time, when it is wanted", async () => {
+check("from requests one value at a time, on demand", async () => {
   let asked = 0;
   const iterable = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: asked++, done: false }) }) };
   const stream = ReadableStream.from(iterable);
@@ -211,7 +211,7 @@ check("from asks for one value at a time, when it is wanted", async () => {
   equal(asked, 1);
 });
 
-check("cancelling a stream that is from an iterable returns the iterator", async () => {
+check("cancelling a stream from an iterable calls return of the iterator", async () => {
   const calls = [];
   const iterator = {
     next: async () => ({ value: 1, done: false }),

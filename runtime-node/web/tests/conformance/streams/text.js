@@ -18,7 +18,7 @@ check("chunks of text become chunks of UTF-8", async () => {
   ]);
 });
 
-check("a character may be cut between chunks, and halves without their other are replaced", async () => {
+check("a surrogate pair may be split between chunks, and lone surrogates are replaced", async () => {
   equal(await through(["a\uD83D", "\uDE00b"], new TextEncoderStream()), [bytes(0x61), bytes(0xF0, 0x9F, 0x98, 0x80, 0x62)]);
   equal(await through(["\uD83D", "", "\uDE00"], new TextEncoderStream()), [bytes(0xF0, 0x9F, 0x98, 0x80)]);
   equal(await through(["\uD83D"], new TextEncoderStream()), [bytes(0xEF, 0xBF, 0xBD)]);
@@ -27,7 +27,7 @@ check("a character may be cut between chunks, and halves without their other are
   equal(await through(["\uDE00"], new TextEncoderStream()), [bytes(0xEF, 0xBF, 0xBD)]);
 });
 
-check("what cannot be text fails the stream", async () => {
+check("a chunk that cannot be converted to a string fails the stream", async () => {
   await rejects("TypeError", through([Symbol()], new TextEncoderStream()));
   await rejects("thrown", through([{ toString() { throw Object.assign(new Error(""), { name: "thrown" }); } }], new TextEncoderStream()));
 });
@@ -42,24 +42,24 @@ check("chunks of bytes become chunks of text, in any encoding", async () => {
   equal(await through([], new TextDecoderStream()), []);
 });
 
-check("what is missing at the end is replaced, or fatal", async () => {
+check("an incomplete character at the end is replaced, or fatal", async () => {
   equal(await through([bytes(0x61, 0xC3)], new TextDecoderStream()), ["a", "\uFFFD"]);
   await rejects("TypeError", through([bytes(0x61, 0xC3)], new TextDecoderStream("utf-8", { fatal: true })));
   await rejects("TypeError", through([bytes(0xFF)], new TextDecoderStream("utf-8", { fatal: true })));
   equal(await through([bytes(0xFF)], new TextDecoderStream()), ["\uFFFD"]);
 });
 
-check("a byte order mark is dropped unless it is to be kept, though it be cut", async () => {
+check("a byte order mark, even a split one, is dropped unless ignoreBOM is set", async () => {
   const marked = () => [bytes(0xEF, 0xBB), bytes(0xBF, 0x61)];
   equal(await through(marked(), new TextDecoderStream()), ["a"]);
   equal(await through(marked(), new TextDecoderStream("utf-8", { ignoreBOM: true })), ["\uFEFFa"]);
 });
 
-check("a decoder refuses what is not bytes", async () => {
+check("a decoder rejects chunks that are not bytes", async () => {
   for (const bad of ["a", 1, null, undefined, {}, [1]]) await rejects("TypeError", through([bad], new TextDecoderStream()), "");
 });
 
-check("a long chunk is one chunk", async () => {
+check("a long chunk is encoded and decoded as one chunk", async () => {
   const text = "aé€😀".repeat(100_000);
   const encoded = await through([text], new TextEncoderStream());
   equal([encoded.length, encoded[0].length], [1, 1_000_000]);
@@ -67,7 +67,7 @@ check("a long chunk is one chunk", async () => {
   equal([decoded.length, decoded[0] === text], [1, true]);
 });
 
-check("attributes tell how they were made", () => {
+check("attributes have the values that the constructor was given", () => {
   const decoder = new TextDecoderStream("Latin1", { fatal: true, ignoreBOM: 1 });
   equal([decoder.encoding, decoder.fatal, decoder.ignoreBOM], ["windows-1252", true, true]);
   const plain = new TextDecoderStream();
@@ -84,7 +84,7 @@ check("attributes tell how they were made", () => {
   }
 });
 
-check("there are as many decoders as are wanted", async () => {
+check("thousands of decoders can be created", async () => {
   for (let i = 0; i < 3000; i++) {
     const { writable, readable } = new TextDecoderStream();
     const writer = writable.getWriter();

@@ -34,7 +34,7 @@ check("the constructor takes a transformer and two strategies", () => {
   equal(TransformStream.length, 0);
 });
 
-check("it has two sides, always the same", () => {
+check("readable and writable are always the same objects", () => {
   const stream = new TransformStream();
   equal([stream.readable instanceof ReadableStream, stream.writable instanceof WritableStream], [true, true]);
   equal([stream.readable === stream.readable, stream.writable === stream.writable], [true, true]);
@@ -42,14 +42,14 @@ check("it has two sides, always the same", () => {
   throws("TypeError", () => Reflect.get(TransformStream.prototype, "readable", {}));
 });
 
-check("without a transformer chunks come out as they went in", async () => {
+check("without a transformer, chunks pass unchanged", async () => {
   const chunks = [1, "a", undefined, null, { a: 1 }];
   const out = await collect(of(...chunks).pipeThrough(new TransformStream()));
   equal(out, chunks);
   equal(out[4] === chunks[4], true);
 });
 
-check("a transformer makes any number of chunks of one, and some at the end", async () => {
+check("a transformer can enqueue any number of chunks for each chunk, and more at the end", async () => {
   const transformer = {
     transform(chunk, controller) {
       equal(this === transformer, true);
@@ -63,7 +63,7 @@ check("a transformer makes any number of chunks of one, and some at the end", as
   equal(await collect(of(2, 0, 1, 3).pipeThrough(new TransformStream(transformer))), [2, 2, 1, 3, 3, 3, "end"]);
 });
 
-check("a transformer may take its time", async () => {
+check("a transformer may be asynchronous", async () => {
   let busy = 0;
   const transformer = {
     async start(c) { await later(); c.enqueue("start"); },
@@ -78,7 +78,7 @@ check("a transformer may take its time", async () => {
   equal(await collect(of(1, 2, 3).pipeThrough(new TransformStream(transformer))), ["start", 2, 4, 6, "end"]);
 });
 
-check("nothing is transformed before it is wanted", async () => {
+check("nothing is transformed before the readable side is read", async () => {
   let transformed = 0;
   const stream = new TransformStream({ transform: (chunk, c) => (transformed++, c.enqueue(chunk)) });
   const writer = stream.writable.getWriter();
@@ -92,7 +92,7 @@ check("nothing is transformed before it is wanted", async () => {
   equal([writer.desiredSize, transformed], [1, 1]);
 });
 
-check("with room on the readable side it goes ahead", async () => {
+check("chunks are transformed while the readable side has room", async () => {
   let controller;
   const stream = new TransformStream({ start: (c) => void (controller = c) }, { highWaterMark: 1 }, { highWaterMark: 2 });
   equal(controller.desiredSize, 2);
@@ -164,7 +164,7 @@ check("terminate closes the readable side and fails the writable one", async () 
 
 about("TransformStream");
 
-check("closing waits for nobody to read, and aborting for nothing", async () => {
+check("closing does not wait for a reader, and aborting does not wait at all", async () => {
   const events = [];
   const closed = new TransformStream({ flush: () => void events.push("flush") });
   await closed.writable.close();
@@ -187,7 +187,7 @@ check("cancelling the readable side fails the writable one", async () => {
   await rejects("one", writer.write("b"));
 });
 
-check("a cancel that fails fails what asked for it and the other side", async () => {
+check("a failed cancel rejects the call and fails the other side", async () => {
   for (const cancel of [() => { throw error2; }, () => Promise.reject(error2)]) {
     const one = new TransformStream({ cancel });
     await rejects("two", one.readable.cancel(error1));
@@ -198,7 +198,7 @@ check("a cancel that fails fails what asked for it and the other side", async ()
   }
 });
 
-check("of cancel, abort and close only the first calls the transformer", async () => {
+check("only the first of cancel, abort and close calls the transformer", async () => {
   const events = [];
   let go;
   const transformer = {
@@ -217,7 +217,7 @@ check("of cancel, abort and close only the first calls the transformer", async (
   equal(events, ["c"]);
 });
 
-check("the other side's error during a cancel is what cancel is rejected with", async () => {
+check("cancel rejects with an error of the controller during the cancellation", async () => {
   let controller;
   const stream = new TransformStream({
     start: (c) => void (controller = c),
@@ -255,7 +255,7 @@ check("a transformer can be called again from within", async () => {
   await rejects("one", reader.read());
 });
 
-check("a chain of many works, and stops when its end does", async () => {
+check("a long chain works, and exerts backpressure", async () => {
   let pulled = 0, cancelled;
   let stream = new ReadableStream({ pull: (c) => c.enqueue(pulled++), cancel: (reason) => void (cancelled = reason) });
   for (let i = 0; i < 20; i++) stream = stream.pipeThrough(new TransformStream({ transform: (x, c) => c.enqueue(x + 1) }));
@@ -270,7 +270,7 @@ check("a chain of many works, and stops when its end does", async () => {
 
 about("TransformStreamDefaultController");
 
-check("the controller refuses strangers", () => {
+check("the controller's members reject receivers of other types", () => {
   throws("TypeError", () => new TransformStreamDefaultController(), "Illegal constructor");
   const { prototype } = TransformStreamDefaultController;
   equal(Object.keys(prototype), ["desiredSize", "enqueue", "error", "terminate"]);

@@ -1,10 +1,10 @@
-// What Cloudflare's Workers have of streams beyond the standard.
+// The streams of Cloudflare's Workers that are not in the standard.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
 const bytes = (...list) => new Uint8Array(list);
 
-// Writes the chunks, and gives all that comes out.
+// Writes the chunks, and returns all output.
 async function through(stream, ...chunks) {
   const writer = stream.writable.getWriter();
   const written = (async () => {
@@ -19,7 +19,7 @@ async function through(stream, ...chunks) {
 
 about("IdentityTransformStream");
 
-check("what goes in comes out, as bytes of its own", async () => {
+check("bytes pass unchanged, as copies", async () => {
   const chunk = bytes(1, 2);
   const stream = new IdentityTransformStream();
   equal([stream instanceof TransformStream, stream.readable instanceof ReadableStream], [true, true]);
@@ -27,12 +27,12 @@ check("what goes in comes out, as bytes of its own", async () => {
   equal(chunk.length, 2);
 });
 
-check("what are no bytes fails both sides", async () => {
+check("a chunk that is not bytes fails both sides", async () => {
   await rejects("TypeError", through(new IdentityTransformStream(), "text"), "ArrayBuffer");
   await rejects("TypeError", through(new IdentityTransformStream({ highWaterMark: 8 }), 5), "ArrayBuffer");
 });
 
-check("a mark counts bytes", () => {
+check("highWaterMark counts bytes", () => {
   const writer = new IdentityTransformStream({ highWaterMark: 5 }).writable.getWriter();
   writer.write(bytes(1, 2, 3));
   equal(writer.desiredSize, 2);
@@ -41,7 +41,7 @@ check("a mark counts bytes", () => {
 
 about("FixedLengthStream");
 
-check("a stream of as many bytes as were said passes, and no other", async () => {
+check("a FixedLengthStream passes exactly the given number of bytes", async () => {
   equal(await through(new FixedLengthStream(3), bytes(1, 2), bytes(3)), [1, 2, 3]);
   equal(await through(new FixedLengthStream(0n)), []);
   await rejects("TypeError", through(new FixedLengthStream(2), bytes(1), bytes(2, 3)), "1 bytes more");
@@ -50,7 +50,7 @@ check("a stream of as many bytes as were said passes, and no other", async () =>
   throws("TypeError", () => new FixedLengthStream());
 });
 
-check("a body that is one says how long it is", async () => {
+check("a FixedLengthStream can be a body", async () => {
   const { readable, writable } = new FixedLengthStream(3);
   const writer = writable.getWriter();
   writer.write(new Uint8Array([1, 2, 3]));
@@ -64,7 +64,7 @@ about("crypto.DigestStream");
 
 const hex = (buffer) => new Uint8Array(buffer).toHex();
 
-check("what is written is hashed", async () => {
+check("written data is hashed", async () => {
   const digest = async (algorithm, ...chunks) => {
     const stream = new crypto.DigestStream(algorithm);
     const writer = stream.getWriter();
@@ -87,7 +87,7 @@ check("a digest stream takes a body, and is a WritableStream", async () => {
   equal(hex(await stream.digest), hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode("abc"))));
 });
 
-check("a digest of what fails fails", async () => {
+check("the digest of a failed stream rejects", async () => {
   const aborted = new crypto.DigestStream("SHA-1");
   await aborted.abort("why");
   equal(await aborted.digest.catch((reason) => reason), "why");

@@ -9,7 +9,7 @@ const pending = async (promise) => {
   const mark = {};
   return (await Promise.race([promise, later().then(() => mark)])) === mark;
 };
-// A sink that notes what happens to it; what it returns is in `how`.
+// Returns a sink that records the calls of its methods in `events`, and forwards them to those of `how`.
 const recorder = (how = {}) => {
   const events = [];
   const sink = { events };
@@ -44,7 +44,7 @@ check("the constructor takes an object and a strategy, and reads their members i
   equal(seen, ["strategy.highWaterMark", "strategy.size", "sink.abort", "sink.close", "sink.start", "sink.type", "sink.write"]);
 });
 
-check("start is called at once, and what it throws is thrown", async () => {
+check("start is called at once, and its exception is thrown", async () => {
   const sink = recorder();
   new WritableStream(sink);
   equal(`${sink.controller}`, "[object WritableStreamDefaultController]");
@@ -67,7 +67,7 @@ check("nothing is written before start is done", async () => {
   equal(sink.events, [["write", "a"]]);
 });
 
-check("chunks are written one at a time, in order, and then the end", async () => {
+check("chunks are written one at a time, in order, and then the stream is closed", async () => {
   let busy = 0, most = 0;
   const sink = recorder({
     async write() {
@@ -85,7 +85,7 @@ check("chunks are written one at a time, in order, and then the end", async () =
   equal(await writer.closed, undefined);
 });
 
-check("a sink's functions are called on it, with what the standard says", async () => {
+check("a sink's methods are called on it, with the arguments of the standard", async () => {
   const calls = [];
   const sink = {
     write(...args) { calls.push([this === sink, args.length, `${args[1]}`]); },
@@ -102,7 +102,7 @@ check("a sink's functions are called on it, with what the standard says", async 
 
 about("WritableStreamDefaultWriter");
 
-check("desiredSize and ready tell of backpressure", async () => {
+check("desiredSize and ready signal backpressure", async () => {
   const write = gate();
   const writer = new WritableStream({ write: () => write.promise }, { highWaterMark: 3, size: (x) => x }).getWriter();
   await writer.ready;
@@ -120,7 +120,7 @@ check("desiredSize and ready tell of backpressure", async () => {
   equal(writer.desiredSize, 3);
 });
 
-check("with a highWaterMark of 0 a writer is never ready, and yet may write", async () => {
+check("with a highWaterMark of 0, a writer is never ready, but may write", async () => {
   const sink = recorder();
   const writer = new WritableStream(sink, { highWaterMark: 0 }).getWriter();
   equal([writer.desiredSize, await pending(writer.ready)], [0, true]);
@@ -130,7 +130,7 @@ check("with a highWaterMark of 0 a writer is never ready, and yet may write", as
 
 about("WritableStream");
 
-check("a write that fails fails the stream and all that comes after it", async () => {
+check("a failed write fails the stream and all later operations", async () => {
   for (const fail of [() => { throw error1; }, () => Promise.reject(error1)]) {
     const sink = recorder({ write: fail });
     const stream = new WritableStream(sink);
@@ -148,7 +148,7 @@ check("a write that fails fails the stream and all that comes after it", async (
   }
 });
 
-check("a close that fails fails the stream", async () => {
+check("a failed close fails the stream", async () => {
   for (const close of [() => { throw error1; }, () => Promise.reject(error1)]) {
     const writer = new WritableStream({ close }).getWriter();
     await rejects("one", writer.close());
@@ -157,7 +157,7 @@ check("a close that fails fails the stream", async () => {
   }
 });
 
-check("after the end nothing can be written", async () => {
+check("nothing can be written after the end", async () => {
   const stream = new WritableStream();
   const writer = stream.getWriter();
   const closed = writer.close();
@@ -172,7 +172,7 @@ check("after the end nothing can be written", async () => {
   equal(await stream.abort(), undefined);
 });
 
-check("a close makes a writer that waits ready", async () => {
+check("close resolves a pending ready", async () => {
   const writer = new WritableStream({ write: () => new Promise(() => {}) }).getWriter();
   writer.write("a");
   equal(await pending(writer.ready), true);
@@ -189,7 +189,7 @@ check("a stream can be closed without a writer", async () => {
   equal(sink.events, ["close"]);
 });
 
-check("aborting forgets what is queued and tells the sink", async () => {
+check("aborting discards the queue and aborts the sink", async () => {
   const write = gate();
   const sink = recorder({ write: () => write.promise });
   const stream = new WritableStream(sink);
@@ -201,7 +201,7 @@ check("aborting forgets what is queued and tells the sink", async () => {
   equal(writer.desiredSize, null);
   await rejects("one", writer.ready);
   await rejects("TypeError", writer.write(), "closed");
-  equal([sink.events, await pending(aborted)], [[["write", "a"]], true]); // it waits for what is under way
+  equal([sink.events, await pending(aborted)], [[["write", "a"]], true]); // the abort waits for the write in flight
   write.open();
   equal(await first, undefined);
   await rejects("one", second);
@@ -211,7 +211,7 @@ check("aborting forgets what is queued and tells the sink", async () => {
   await rejects("one", writer.closed);
 });
 
-check("an abort that fails says so, and the stream has failed for its own reason", async () => {
+check("a failed abort rejects with its error, and the stream has the reason of the abort", async () => {
   for (const abort of [() => { throw error2; }, () => Promise.reject(error2)]) {
     const writer = new WritableStream({ abort }).getWriter();
     await rejects("two", writer.abort(error1));
@@ -233,7 +233,7 @@ check("an abort waits until start is done", async () => {
   equal(failing.events, [["abort", error1]]);
 });
 
-check("an abort during a close leaves it to the close", async () => {
+check("an abort during a close has the result of the close", async () => {
   const close = gate();
   const sink = recorder({ close: () => close.promise });
   const writer = new WritableStream(sink).getWriter();
@@ -272,12 +272,12 @@ check("the controller's signal is aborted at once, with the reason", async () =>
   equal([events, signal.aborted], [[error1], true]);
   write.fail(error2);
   await aborted;
-  // Asked for afterwards it is aborted.
+  // A signal that is created after the abort is already aborted.
   const late = recorder();
   const stream = new WritableStream(late);
   await stream.abort("why");
   equal([late.controller.signal.aborted, late.controller.signal.reason], [true, "why"]);
-  // An error of the sink's own does not abort it.
+  // The sink's own error does not abort the signal.
   const failed = recorder();
   new WritableStream(failed);
   failed.controller.error(error1);
@@ -285,7 +285,7 @@ check("the controller's signal is aborted at once, with the reason", async () =>
   equal(failed.controller.signal.aborted, false);
 });
 
-check("who is told by the signal may abort, close and error the stream", async () => {
+check("a listener of the signal may abort and error the stream", async () => {
   const sink = recorder();
   const stream = new WritableStream(sink);
   sink.controller.signal.addEventListener("abort", () => {
@@ -297,7 +297,7 @@ check("who is told by the signal may abort, close and error the stream", async (
   await rejects("two", writer.closed);
 });
 
-check("error fails the stream, once what is under way is done", async () => {
+check("error fails the stream after the write in flight", async () => {
   const write = gate();
   const sink = recorder({ write: () => write.promise });
   const writer = new WritableStream(sink).getWriter();
@@ -324,7 +324,7 @@ check("error does nothing to a stream that is closed", async () => {
 
 about("WritableStream");
 
-check("an abort after an error is rejected with that", async () => {
+check("an abort after an error rejects with that error", async () => {
   const write = gate();
   const sink = recorder({ write: () => write.promise });
   const writer = new WritableStream(sink).getWriter();
@@ -337,7 +337,7 @@ check("an abort after an error is rejected with that", async () => {
   equal(sink.events, [["write", "a"]]);
 });
 
-check("a size that throws or is no size fails the stream", async () => {
+check("a size that throws or is invalid fails the stream", async () => {
   for (const [size, name] of [[() => { throw error1; }, "one"], [() => NaN, "RangeError"], [() => -1, "RangeError"], [() => Infinity, "RangeError"]]) {
     const writer = new WritableStream({}, { size }).getWriter();
     await rejects(name, writer.write("a"));
@@ -382,7 +382,7 @@ check("a stream has one writer", async () => {
   new WritableStreamDefaultWriter(stream).close();
 });
 
-check("what a released writer wrote is still written", async () => {
+check("chunks of a released writer are still written", async () => {
   const sink = recorder();
   const stream = new WritableStream(sink);
   const writer = stream.getWriter();
@@ -393,7 +393,7 @@ check("what a released writer wrote is still written", async () => {
   equal(sink.events, [["write", "a"], "close"]);
 });
 
-check("a writer of a stream that has ended knows that", async () => {
+check("a new writer has the state of a stream that has ended", async () => {
   const closed = new WritableStream();
   await closed.close();
   const first = closed.getWriter();
@@ -408,7 +408,7 @@ check("a writer of a stream that has ended knows that", async () => {
 
 about("WritableStream");
 
-check("members refuse what is not their own, with a promise where they give one", async () => {
+check("members reject receivers of other types, with a promise if they return one", async () => {
   const promises = new Set(["abort", "close", "write", "closed", "ready"]);
   const writer = new WritableStream().getWriter();
   for (const [Class, other] of [[WritableStream, writer], [WritableStreamDefaultWriter, new WritableStream()], [WritableStreamDefaultController, writer]]) {
@@ -436,7 +436,7 @@ check("interfaces have the shape that Web IDL gives them", () => {
 
 about("CountQueuingStrategy");
 
-check("strategies measure", () => {
+check("strategies measure chunks", () => {
   const count = new CountQueuingStrategy({ highWaterMark: 4 });
   const bytes = new ByteLengthQueuingStrategy({ highWaterMark: "5" });
   equal([count.highWaterMark, bytes.highWaterMark], [4, 5]);

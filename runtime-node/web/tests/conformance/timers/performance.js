@@ -9,7 +9,7 @@ const clean = () => {
 
 about("Performance");
 
-check("the clock counts from its origin and does not go back", async () => {
+check("the clock counts from its origin and never goes backwards", async () => {
   const start = performance.now();
   equal([typeof start, performance.timeOrigin + start <= Date.now() + 1], ["number", true]);
   await new Promise((resolve) => setTimeout(resolve, 2));
@@ -19,7 +19,7 @@ check("the clock counts from its origin and does not go back", async () => {
 
 about("PerformanceMark");
 
-check("a mark is now, or when it says", () => {
+check("a mark has the current time, or the given one", () => {
   clean();
   const now = performance.now();
   const mark = performance.mark("m");
@@ -37,7 +37,7 @@ check("a mark is now, or when it says", () => {
   equal(performance.getEntries().length, 2);
 });
 
-check("a mark that is made by its constructor is in no list", () => {
+check("a mark that is created by its constructor is not listed", () => {
   clean();
   equal(new PerformanceMark("m", { startTime: 1 }).startTime, 1);
   equal(performance.getEntries(), []);
@@ -49,7 +49,7 @@ check("a mark that is made by its constructor is in no list", () => {
 
 about("PerformanceMeasure");
 
-check("a measure is between marks, times, the beginning and now", () => {
+check("a measure is between marks, times, the time origin and now", () => {
   clean();
   performance.mark("a", { startTime: 10 });
   performance.mark("b", { startTime: 30 });
@@ -72,7 +72,7 @@ check("a measure is between marks, times, the beginning and now", () => {
   equal(of({ start: "b", end: "a" }), [30, -10, null]);
 });
 
-check("a measure refuses what it cannot be", () => {
+check("invalid measures are rejected", () => {
   clean();
   performance.mark("a", { startTime: 1 });
   throws("SyntaxError", () => performance.measure("m", "absent"));
@@ -88,7 +88,7 @@ check("a measure refuses what it cannot be", () => {
 
 about("Performance");
 
-check("entries are given by time, name and type", () => {
+check("entries are sorted by time, and found by name and type", () => {
   clean();
   performance.mark("b", { startTime: 3 });
   performance.mark("a", { startTime: 1 });
@@ -126,13 +126,13 @@ check("the number of entries is bounded", () => {
 
 about("PerformanceEntry");
 
-check("entries can be written as JSON", () => {
+check("entries can be converted to JSON", () => {
   equal(new PerformanceMark("m", { startTime: 1 }).toJSON(), { name: "m", entryType: "mark", startTime: 1, duration: 0 });
 });
 
 about("Performance");
 
-check("performance is an event target of its own", () => {
+check("performance is an event target", () => {
   equal([performance instanceof EventTarget, performance instanceof Performance, String(performance)], [true, true, "[object Performance]"]);
   throws("TypeError", () => Performance.prototype.now.call({}));
 });

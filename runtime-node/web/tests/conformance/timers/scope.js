@@ -3,7 +3,7 @@ export { default } from "../check.js";
 
 about("Navigator");
 
-check("navigator says little", () => {
+check("navigator reveals nothing about the machine", () => {
   equal([typeof navigator.userAgent, navigator.hardwareConcurrency, navigator.language, navigator.languages], ["string", 1, "en", ["en"]]);
   equal([navigator.languages === navigator.languages, Object.isFrozen(navigator.languages), String(navigator)], [true, true, "[object Navigator]"]);
   throws("TypeError", () => new Navigator());
@@ -11,7 +11,7 @@ check("navigator says little", () => {
 
 about("queueMicrotask");
 
-check("queueMicrotask calls a function once, with nothing, and reports what it throws", async () => {
+check("queueMicrotask calls a function once, without arguments, and reports its exception", async () => {
   const seen = [];
   equal(queueMicrotask(function (...args) { seen.push(args.length, this === undefined || this === globalThis); }), undefined);
   equal(seen, []);
@@ -35,7 +35,7 @@ check("scheduler.wait waits", async () => {
   throws("TypeError", () => new Scheduler());
 });
 
-check("scheduler.wait can be called off", async () => {
+check("scheduler.wait can be aborted", async () => {
   await rejects("AbortError", scheduler.wait(60_000, { signal: AbortSignal.abort() }));
   const controller = new AbortController();
   setTimeout(() => controller.abort("enough"), 1);

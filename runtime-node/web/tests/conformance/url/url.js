@@ -15,7 +15,7 @@ check("every part of a URL can be read", () => {
   equal(JSON.stringify({ url }), `{"url":"${url.href}"}`);
 });
 
-check("parts that are not there are empty", () => {
+check("missing parts are empty", () => {
   equal(parts(new URL("http://h")), ["http:", "", "", "h", "", "/", "", ""]);
   equal(parts(new URL("http://h/?#")), ["http:", "", "", "h", "", "/", "", ""]);
   equal(new URL("http://h/?#").href, "http://h/?#");
@@ -37,7 +37,7 @@ check("a relative URL is resolved against its base", () => {
   equal(new URL("", new URL("https://h/a?b#c")).href, "https://h/a?b");
 });
 
-check("what is not a URL is refused", () => {
+check("invalid URLs are rejected", () => {
   throws("TypeError", () => new URL("nonsense"), "nonsense");
   throws("TypeError", () => new URL("/path"));
   throws("TypeError", () => new URL("http://"));
@@ -81,7 +81,7 @@ check("every part can be set", () => {
   equal(url.href, "https://other/");
 });
 
-check("a value that does not fit is ignored, but not by href", () => {
+check("an invalid value is ignored, except by href", () => {
   const url = new URL("https://h:8/");
   url.protocol = "mailto";
   url.port = "x";
@@ -91,7 +91,7 @@ check("a value that does not fit is ignored, but not by href", () => {
   equal(url.href, "https://h:8/");
 });
 
-check("setting a port stops at what is not a digit", () => {
+check("a port that is set ends at the first character that is not a digit", () => {
   const url = new URL("https://h:8/");
   url.port = "90a";
   equal(url.port, "90");
@@ -120,7 +120,7 @@ check("searchParams is one live object", () => {
 
 about("URL");
 
-check("two URLs of the same text do not share their state", () => {
+check("two URLs of the same text do not share state", () => {
   const [a, b] = [new URL("https://h/x"), new URL("https://h/x")];
   a.pathname = "/y";
   equal([a.href, b.href], ["https://h/y", "https://h/x"]);
@@ -177,13 +177,13 @@ check("lone surrogates become replacement characters", () => {
   equal(new URLSearchParams({ "\uD800": "1", "\uDBFF": "2" }).toString(), "%EF%BF%BD=2");
 });
 
-check("form characters are escaped as forms have it", () => {
+check("characters are escaped as in form encoding", () => {
   equal(new URLSearchParams([["*-._ ~'()!", "\u0000\n%"]]).toString(), "*-._+%7E%27%28%29%21=%00%0A%25");
 });
 
 about("URL");
 
-check("a caret is encoded in a path, and in no opaque one", () => {
+check("a caret is encoded in a path, but not in an opaque one", () => {
   equal(new URL("http://h/a^b?^#^").href, "http://h/a%5Eb?^#^");
   equal(new URL("data:a^b").href, "data:a^b");
 });
@@ -195,7 +195,7 @@ check("the last of the spaces that end an opaque path is encoded before a query 
   equal([url.href, new URL("data:a  ").href], ["data:a %20", "data:a"]);
 });
 
-check("a path that is set does not become a host where there is none", () => {
+check("a path that is set on a URL without a host does not become a host", () => {
   const url = new URL("foo:/a?q");
   url.pathname = "//h/b";
   equal([url.href, url.host, url.pathname], ["foo:/.//h/b?q", "", "//h/b"]);
@@ -203,7 +203,7 @@ check("a path that is set does not become a host where there is none", () => {
   equal(url.href, "foo:/?q");
 });
 
-check("parse and canParse take what the constructor takes", () => {
+check("parse and canParse accept the same arguments as the constructor", () => {
   equal([URL.parse("nothing"), URL.parse("/a", "http://h").href, URL.parse("a", "b")], [null, "http://h/a", null]);
   equal([URL.canParse("nothing"), URL.canParse("/a", "http://h"), URL.canParse("http://h", undefined)], [false, true, true]);
   throws("TypeError", () => URL.parse());
@@ -212,7 +212,7 @@ check("parse and canParse take what the constructor takes", () => {
 
 about("URLSearchParams");
 
-check("has and delete look at a value too, where there is one", () => {
+check("has and delete take an optional value", () => {
   const params = new URLSearchParams("a=1&a=2&b=3&a=null");
   equal([params.has("a", "2"), params.has("a", "9"), params.has("a", undefined), params.has("a", null)], [true, false, true, true]);
   params.delete("a", "1");

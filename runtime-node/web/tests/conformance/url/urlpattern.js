@@ -5,14 +5,14 @@ const parts = (pattern) => ["protocol", "username", "password", "hostname", "por
 
 about("URLPattern");
 
-check("a pattern of nothing matches everything", () => {
+check("an empty pattern matches everything", () => {
   for (const pattern of [new URLPattern(), new URLPattern({}), new URLPattern(undefined)]) {
     equal(parts(pattern), ["*", "*", "*", "*", "*", "*", "*", "*"]);
     equal([pattern.test("https://u:p@host:1/a?b#c"), pattern.test("data:x"), pattern.test({}), pattern.test("relative")], [true, true, true, false]);
   }
 });
 
-check("a string is taken apart like a URL, and what it does not say is left open", () => {
+check("a string is parsed like a URL, and later components that it omits are wildcards", () => {
   equal(parts(new URLPattern("https://example.com/a/:b\\?c=*#d")), ["https", "*", "*", "example.com", "", "/a/:b", "c=*", "d"]);
   equal(parts(new URLPattern("https://example.com")), ["https", "*", "*", "example.com", "", "*", "*", "*"]);
   equal(parts(new URLPattern("http{s}?://*:8080/x")), ["http{s}?", "*", "*", "*", "8080", "/x", "*", "*"]);
@@ -30,7 +30,7 @@ check("a relative string needs a base URL", () => {
   equal(new URLPattern("?q=:v", "https://host/a").exec("https://host/a?q=1").search.groups, { v: "1" });
 });
 
-check("an object has its components, and its base URL", () => {
+check("an object provides components and a base URL", () => {
   const pattern = new URLPattern({ pathname: "/a/:b", baseURL: "https://host/x?y" });
   equal(parts(pattern), ["https", "*", "*", "host", "", "/a/:b", "*", "*"]);
   throws("TypeError", () => new URLPattern({ pathname: "/a" }, "https://host/"));
@@ -38,7 +38,7 @@ check("an object has its components, and its base URL", () => {
   equal(new URLPattern({ pathname: "b", baseURL: "https://host/x/y" }).pathname, "/x/b");
 });
 
-check("named groups, wildcards and expressions", () => {
+check("named groups, wildcards and expressions match", () => {
   const groups = (pathname, input) => new URLPattern({ pathname }).exec({ pathname: input })?.pathname.groups ?? null;
   equal(groups("/books/:id", "/books/12"), { id: "12" });
   equal(groups("/books/:id", "/books/12/3"), null);
@@ -52,7 +52,7 @@ check("named groups, wildcards and expressions", () => {
   equal(groups("/:_\u00e9$", "/x"), { "_\u00e9$": "x" });
 });
 
-check("modifiers", () => {
+check("modifiers are supported", () => {
   const groups = (pathname, input) => new URLPattern({ pathname }).exec({ pathname: input })?.pathname.groups ?? null;
   equal(groups("/a/:b?", "/a"), { b: undefined });
   equal(groups("/a/:b?", "/a/c"), { b: "c" });
@@ -68,7 +68,7 @@ check("modifiers", () => {
   equal(groups("/\\:a\\*", "/:a*"), {});
 });
 
-check("exec says what there was and what was found", () => {
+check("exec returns the inputs and the groups of each component", () => {
   const pattern = new URLPattern({ hostname: ":sub.example.com", pathname: "/:a" });
   const result = pattern.exec("https://www.example.com:8080/x?y#z");
   equal(Object.keys(result), ["inputs", "protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"]);
@@ -94,7 +94,7 @@ check("inputs are URLs, relative ones with a base, or objects", () => {
   equal(pattern.test({ baseURL: "nonsense" }), false);
 });
 
-check("patterns and inputs are made canonical", () => {
+check("patterns and inputs are canonicalized", () => {
   equal(new URLPattern({ hostname: "B\u00dcCHER.example" }).hostname, "xn--bcher-kva.example");
   equal(new URLPattern({ pathname: "/caf\u00e9/:x" }).pathname, "/caf%C3%A9/:x");
   equal(new URLPattern({ search: "?a" }).search, "a");
@@ -106,7 +106,7 @@ check("patterns and inputs are made canonical", () => {
   equal(new URLPattern({ pathname: "/a/:b([^\\/]+?)" }).pathname, "/a/:b");
 });
 
-check("the case may be ignored", () => {
+check("ignoreCase ignores the case of paths, queries and fragments", () => {
   equal(new URLPattern({ pathname: "/Foo" }).test({ pathname: "/foo" }), false);
   equal(new URLPattern({ pathname: "/Foo" }, { ignoreCase: true }).test({ pathname: "/fOO" }), true);
   equal(new URLPattern("https://h/Foo?Bar#Baz", { ignoreCase: true }).test("https://h/foo?bar#baz"), true);
@@ -114,20 +114,20 @@ check("the case may be ignored", () => {
   equal(new URLPattern("/Foo", "https://h", { ignoreCase: false }).test("https://h/foo"), false);
 });
 
-check("it says whether there are expressions of its author's", () => {
+check("hasRegExpGroups returns whether a pattern contains regular expressions", () => {
   equal(new URLPattern({ pathname: "/:a/*" }).hasRegExpGroups, false);
   equal(new URLPattern({ pathname: "/:a(x)" }).hasRegExpGroups, true);
   equal(new URLPattern({ hostname: "(a|b)" }).hasRegExpGroups, true);
 });
 
-check("expressions are those of the language, with its sets", () => {
+check("expressions have the syntax of JavaScript with the flag v", () => {
   equal(new URLPattern({ pathname: "/([[a-z]&&[^b]]+)" }).test({ pathname: "/ac" }), true);
   equal(new URLPattern({ pathname: "/([[a-z]&&[^b]]+)" }).test({ pathname: "/b" }), false);
   equal(new URLPattern({ pathname: "/(a(?=b).*)" }).test({ pathname: "/abc" }), true);
   equal(new URLPattern({ pathname: "/((?<=\\/)x)" }).test({ pathname: "/x" }), true);
 });
 
-check("what is no pattern is refused", () => {
+check("invalid patterns are rejected", () => {
   for (const pathname of ["/(", "/:a/:a", "/{", "/(?x)", "/([)", "/((x))", "/:", "/()", "/(\u00e9)", "\\"]) {
     throws("TypeError", () => new URLPattern({ pathname }));
   }
@@ -138,7 +138,7 @@ check("what is no pattern is refused", () => {
   throws("TypeError", () => URLPattern.prototype.test.call({}));
 });
 
-check("a pattern is an interface like others", () => {
+check("URLPattern behaves like other interfaces", () => {
   const pattern = new URLPattern({ pathname: "/a" });
   equal([String(pattern), Object.keys(pattern), URLPattern.length], ["[object URLPattern]", [], 0]);
   throws("TypeError", () => { pattern.pathname = "/b"; });

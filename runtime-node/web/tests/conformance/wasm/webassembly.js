@@ -18,7 +18,7 @@ const wasmResponse = (bytes, init = {}) =>
 
 about("WebAssembly");
 
-check("the namespace has its members, described as the platform's are", () => {
+check("the namespace has its members, with the attributes that Web IDL specifies", () => {
   const global = Object.getOwnPropertyDescriptor(globalThis, "WebAssembly");
   equal([global.enumerable, global.configurable], [false, true]);
   equal(Object.prototype.toString.call(WebAssembly), "[object WebAssembly]");
@@ -49,14 +49,14 @@ check("classes have the lengths and tags that the interface gives them", () => {
   }
 });
 
-check("errors are classes of errors", () => {
+check("the error classes inherit from Error", () => {
   for (const name of ["CompileError", "LinkError", "RuntimeError"]) {
     const error = new WebAssembly[name]("what");
     equal([error instanceof Error, error.name, error.message, Object.getPrototypeOf(WebAssembly[name]) === Error], [true, name, "what", true]);
   }
 });
 
-check("there is nothing for threads, nor for what waits on a stack of its own", () => {
+check("threads and stack switching are absent", () => {
   equal([typeof SharedArrayBuffer, typeof Atomics], ["undefined", "undefined"]);
   equal([WebAssembly.promising, WebAssembly.Suspending, WebAssembly.SuspendError], [undefined, undefined, undefined]);
   equal(["toResizableBuffer" in WebAssembly.Memory.prototype, "toFixedLengthBuffer" in WebAssembly.Memory.prototype], [false, false]);
@@ -64,7 +64,7 @@ check("there is nothing for threads, nor for what waits on a stack of its own", 
 
 // ---- validate
 
-check("validate says whether bytes are a module", () => {
+check("validate returns whether bytes are a module", () => {
   equal([WebAssembly.validate(EMPTY), WebAssembly.validate(ADD), WebAssembly.validate(ADD.buffer)], [true, true, true]);
   equal([WebAssembly.validate(new DataView(ADD.buffer)), WebAssembly.validate(new Uint16Array(EMPTY.buffer))], [true, true]);
   const malformed = [[], [0], [0, 0x61, 0x73, 0x6d], [0, 0x61, 0x73, 0x6d, 2, 0, 0, 0], [...EMPTY, 0], [...EMPTY, 1, 5, 0]];
@@ -72,12 +72,12 @@ check("validate says whether bytes are a module", () => {
   equal(WebAssembly.validate(program([op.i32_add], { results: [i32] })), false);
 });
 
-check("validate wants bytes", () => {
+check("validate requires bytes", () => {
   for (const value of [undefined, null, 1, "", {}, [], () => {}]) throws("TypeError", () => WebAssembly.validate(value));
   throws("TypeError", () => WebAssembly.validate());
 });
 
-check("what has been standardised can be used", () => {
+check("standardized features are supported", () => {
   const valid = {
     "sign extension": program([op.local_get, 0, 0xc0], { parameters: [i32], results: [i32] }),
     "saturating conversions": program([op.local_get, 0, op.prefix, 0], { parameters: [f32], results: [i32] }),
@@ -101,7 +101,7 @@ check("what has been standardised can be used", () => {
 
 // ---- Module
 
-check("a module is made of a copy of the bytes", () => {
+check("a module is compiled from a copy of the bytes", () => {
   const bytes = ADD.slice();
   const module = new WebAssembly.Module(bytes);
   bytes.fill(0);
@@ -111,7 +111,7 @@ check("a module is made of a copy of the bytes", () => {
   equal(Object.isExtensible(module), true);
 });
 
-check("what is malformed or invalid is a CompileError that says where", () => {
+check("malformed or invalid bytes are a CompileError that names the position", () => {
   throws("CompileError", () => new WebAssembly.Module(new Uint8Array()), "WebAssembly.Module()");
   throws("CompileError", () => new WebAssembly.Module(new Uint8Array([1, 2, 3, 4])), "magic");
   throws("CompileError", () => new WebAssembly.Module(program([op.i32_add], { results: [i32] })), "@+");
@@ -121,13 +121,13 @@ check("what is malformed or invalid is a CompileError that says where", () => {
   throws("CompileError", () => new WebAssembly.Module(assemble(twice)), "duplicate");
 });
 
-check("an argument that is no bytes is a TypeError", () => {
+check("an argument that is not bytes is a TypeError", () => {
   for (const value of [undefined, null, 1, "", {}, [], new Proxy(ADD, {})]) {
     throws("TypeError", () => new WebAssembly.Module(value), "WebAssembly.Module()");
   }
 });
 
-check("bytes of a detached buffer are none", () => {
+check("a detached buffer is an empty module", () => {
   const bytes = ADD.slice();
   bytes.buffer.transfer();
   throws("CompileError", () => new WebAssembly.Module(bytes));
@@ -167,7 +167,7 @@ check("Module.exports and Module.imports describe a module", () => {
   for (const name of ["exports", "imports"]) throws("TypeError", () => WebAssembly.Module[name]({}));
 });
 
-check("Module.customSections gives copies of their contents", () => {
+check("Module.customSections returns copies of the sections", () => {
   const module = new WebAssembly.Module(MANY);
   const [first, second] = WebAssembly.Module.customSections(module, "a");
   equal([[...new Uint8Array(first)], [...new Uint8Array(second)]], [[1, 2], [3]]);
@@ -177,12 +177,12 @@ check("Module.customSections gives copies of their contents", () => {
   throws("TypeError", () => WebAssembly.Module.customSections(module, undefined));
 });
 
-check("a module cannot be cloned, nor an instance be taken for one", () => {
+check("a module cannot be cloned, and an instance is not accepted as a module", () => {
   throws("DataCloneError", () => structuredClone(new WebAssembly.Module(ADD)));
   throws("TypeError", () => new WebAssembly.Instance(instance(ADD)));
 });
 
-check("string functions that V8 brings along are compiled in where the options ask for them", () => {
+check("V8's string built-ins are compiled in if the options request them", () => {
   const length = assemble({
     types: [[[externref], [i32]]],
     imports: [["wasm:js-string", "length", 0, 0]],
@@ -196,7 +196,7 @@ check("string functions that V8 brings along are compiled in where the options a
 
 // ---- compile and instantiate
 
-check("compile gives a promise of a module", async () => {
+check("compile returns a promise of a module", async () => {
   const promise = WebAssembly.compile(ADD);
   equal(promise instanceof Promise, true);
   equal((await promise) instanceof WebAssembly.Module, true);
@@ -209,7 +209,7 @@ check("compile rejects, and never throws", async () => {
   await rejects("CompileError", WebAssembly.compile(new Uint8Array(4)), "WebAssembly.compile()");
 });
 
-check("instantiate gives both of bytes, and the instance of a module", async () => {
+check("instantiate returns a module and an instance for bytes, and an instance for a module", async () => {
   const both = await WebAssembly.instantiate(ADD);
   equal(Object.keys(both), ["module", "instance"]);
   equal([both.module instanceof WebAssembly.Module, both.instance instanceof WebAssembly.Instance], [true, true]);
@@ -225,7 +225,7 @@ check("instantiate copies the bytes before it returns", async () => {
   equal((await promise).instance.exports.add(1, 2), 3);
 });
 
-check("instantiate reads the imports later, and rejects with what they throw", async () => {
+check("instantiate reads the imports later, and rejects with their exceptions", async () => {
   const order = [];
   const bytes = assemble({ types: [[[], []]], imports: [["m", "f", 0, 0]] });
   const imports = { get m() { order.push("m"); return { get f() { order.push("f"); return () => {}; } }; } };
@@ -255,7 +255,7 @@ check("compileStreaming and instantiateStreaming take a response or a promise of
   equal((await WebAssembly.instantiateStreaming(wasmResponse(pieces))).instance.exports.add(1, 1), 2);
 });
 
-check("a response has to be ok, of the type, unread and whole", async () => {
+check("a response must be ok, unread, complete and of type application/wasm", async () => {
   await rejects("TypeError", WebAssembly.compileStreaming(ADD), "Response");
   await rejects("TypeError", WebAssembly.compileStreaming(), "1 argument");
   await rejects("TypeError", WebAssembly.compileStreaming(new Response(ADD)), "application/wasm");
@@ -288,7 +288,7 @@ check("an instance's exports are a frozen object without a prototype", () => {
   throws("TypeError", () => Object.getOwnPropertyDescriptor(WebAssembly.Instance.prototype, "exports").get.call({}));
 });
 
-check("what is imported must be there and of its kind", () => {
+check("imports must exist and have the declared types", () => {
   const wants = (...what) => assemble({ types: [[[], []]], imports: [["m", "x", ...what]] });
   for (const [bytes, wrong] of [
     [wants(0, 0), {}], [wants(0, 0), 1], [wants(1, funcref, 0, 1), {}], [wants(2, 0, 1), {}], [wants(3, i32, 0), "1"],
@@ -316,7 +316,7 @@ check("numbers are converted on the way in and out", () => {
   throws("RangeError", () => same(i32)({ valueOf() { throw new RangeError("mine"); } }), "mine");
 });
 
-check("an exported function is one by name, length and identity", () => {
+check("an exported function has a name, a length and an identity", () => {
   const { add } = instance(ADD).exports;
   equal([typeof add, add.name, add.length, add instanceof Function], ["function", "0", 2, true]);
   throws("TypeError", () => new add(1, 2));
@@ -325,7 +325,7 @@ check("an exported function is one by name, length and identity", () => {
   equal(table.get(0) === add, true);
 });
 
-check("an imported function gets no receiver, and what it throws comes through", () => {
+check("an imported function gets no receiver, and its exception is propagated", () => {
   let receiver;
   const call = (f) => run([op.call, 0], { types: [], imports: [["m", "f", 0, 0]] }, { m: { f } });
   call(function () { "use strict"; receiver = this; })();
@@ -338,7 +338,7 @@ check("an imported function gets no receiver, and what it throws comes through",
   }
 });
 
-check("a start function runs when the instance is made, and its trap is an error", () => {
+check("a start function runs when the instance is created, and its trap is an error", () => {
   let ran = 0;
   const start = (code) => assemble({ types: [[[], []]], imports: [["m", "f", 0, 0]], functions: [{ type: 0, code }], start: 1 });
   instance(start([op.call, 0]), { m: { f: () => ran++ } });
@@ -346,7 +346,7 @@ check("a start function runs when the instance is made, and its trap is an error
   throws("RuntimeError", () => instance(start([op.unreachable]), { m: { f() {} } }), "unreachable");
 });
 
-check("traps are RuntimeErrors that say which", () => {
+check("traps are RuntimeErrors that name the cause", () => {
   const divide = run([op.local_get, 0, op.local_get, 1, op.i32_div_s], { parameters: [i32, i32], results: [i32] });
   throws("RuntimeError", () => divide(1, 0), "divide by zero");
   throws("RuntimeError", () => divide(-(2 ** 31), -1));
@@ -360,7 +360,7 @@ check("traps are RuntimeErrors that say which", () => {
   throws("RangeError", () => run([op.call, 0])(), "call stack");
 });
 
-check("a segment that does not fit is a RuntimeError, after those before it", () => {
+check("a segment that does not fit is a RuntimeError, and earlier segments are applied", () => {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const bytes = assemble({ imports: [["m", "m", 2, 0, 1]], data: [[0, [7]], [65_536, [8]]] });
   throws("RuntimeError", () => instance(bytes, { m: { m: memory } }));
@@ -392,7 +392,7 @@ check("a memory that grows detaches its buffer and keeps its bytes", () => {
   throws("TypeError", () => memory.grow(-1));
 });
 
-check("a memory's buffer cannot be taken from it", () => {
+check("a memory's buffer cannot be transferred", () => {
   const { buffer } = new WebAssembly.Memory({ initial: 1 });
   throws("TypeError", () => buffer.transfer());
   throws("TypeError", () => structuredClone(buffer, { transfer: [buffer] }));
@@ -415,14 +415,14 @@ check("a descriptor of a memory is checked", () => {
   equal(new WebAssembly.Memory({ initial: "1" }).buffer.byteLength, 65_536);
 });
 
-check("shared memory is refused, with what to do", () => {
+check("shared memory is rejected, with the remedy", () => {
   throws("TypeError", () => new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }), "leave out 'shared'");
   throws("TypeError", () => new WebAssembly.Memory({ initial: 1, shared: true }));
   throws("CompileError", () => new WebAssembly.Module(assemble({ memories: [[3, 1, 1]] })), "shared");
   throws("CompileError", () => new WebAssembly.Module(assemble({ imports: [["m", "m", 2, 3, 1, 1]] })), "shared");
 });
 
-check("a memory cannot be larger than the Worker's own", () => {
+check("a memory cannot exceed the Worker's limit", () => {
   throws("RangeError", () => new WebAssembly.Memory({ initial: 4096 }), "memory");
   throws("RangeError", () => new WebAssembly.Memory({ initial: 65_536 }));
   const memory = new WebAssembly.Memory({ initial: 1 });
@@ -432,7 +432,7 @@ check("a memory cannot be larger than the Worker's own", () => {
   equal([grow(4096), grow(16), grow(0)], [-1, 1, 17]);
 });
 
-check("memories that nobody has any more make room for others", () => {
+check("unreachable memories are freed for others", () => {
   for (let i = 0; i < 200; i++) new Uint8Array(new WebAssembly.Memory({ initial: 256 }).buffer)[i] = 1;
 });
 
@@ -443,7 +443,7 @@ check("a class may extend Memory", () => {
   instance(assemble({ imports: [["m", "m", 2, 0, 1]] }), { m: { m: mine } });
 });
 
-check("views of a memory are bodies and texts like any other", async () => {
+check("views of a memory can be used as bodies and decoded like any other", async () => {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const view = new Uint8Array(memory.buffer, 10, 5);
   new TextEncoder().encodeInto("hello", view);
@@ -459,7 +459,7 @@ check("views of a memory are bodies and texts like any other", async () => {
 
 // ---- Table
 
-check("a table has places that can be set and read", () => {
+check("a table has elements that can be set and read", () => {
   const table = new WebAssembly.Table({ element: "anyfunc", initial: 2, maximum: 4 });
   const { add } = instance(ADD).exports;
   equal([table.length, table.get(0), Object.prototype.toString.call(table)], [2, null, "[object WebAssembly.Table]"]);
@@ -471,7 +471,7 @@ check("a table has places that can be set and read", () => {
   for (const wrong of [() => table.get(), () => table.get(-1), () => table.set(0, () => {}), () => table.set(0, 1)]) throws("TypeError", wrong);
 });
 
-check("a table grows up to its maximum, by a value", () => {
+check("a table grows up to its maximum, with an initial value", () => {
   const table = new WebAssembly.Table({ element: "externref", initial: 1, maximum: 3 }, "first");
   equal([table.get(0), table.grow(1, "second"), table.get(1), table.length], ["first", 1, "second", 2]);
   throws("RangeError", () => table.grow(2));
@@ -486,7 +486,7 @@ check("a table's descriptor is checked", () => {
   throws("RangeError", () => new WebAssembly.Table({ element: "anyfunc", initial: 2 ** 24 }));
 });
 
-check("call_indirect calls what is in the table", () => {
+check("call_indirect calls the function in the table", () => {
   const { run: call, t } = instance(assemble({
     types: [[[i32], [i32]], [[], [i32]]],
     functions: [
@@ -554,20 +554,20 @@ check("exceptions pass between JavaScript and WebAssembly", () => {
   catching();
 });
 
-check("JSTag is the tag of what JavaScript throws", () => {
+check("JSTag is the tag of JavaScript exceptions", () => {
   equal(WebAssembly.JSTag instanceof WebAssembly.Tag, true);
   throws("TypeError", () => new WebAssembly.Exception(WebAssembly.JSTag, [1]));
 });
 
 // ---- Stacks and the console
 
-check("a frame of WebAssembly is in the stack", () => {
+check("stack traces contain WebAssembly frames", () => {
   let stack;
   run([op.call, 0], { types: [], imports: [["m", "f", 0, 0]] }, { m: { f() { ({ stack } = new Error()); } } })();
   equal(/wasm/.test(stack), true, stack);
 });
 
-check("bounds of a module are said", () => {
+check("the error for a module that exceeds a bound names the bound", () => {
   const parameters = new Array(256).fill(i32);
   throws("CompileError", () => new WebAssembly.Module(assemble({ types: [[parameters, []]] })), "255 parameters");
   throws("CompileError", () => new WebAssembly.Module(assemble({ tables: [[funcref, 0, 2 ** 20 + 1]] })), "elements");

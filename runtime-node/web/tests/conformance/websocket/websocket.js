@@ -1,5 +1,5 @@
 // WebSocket and CloseEvent (WebSockets §3, §4) as far as they need no origin, and WebSocketPair;
-// `runtime-node/tests/fetch/sockets` has what goes over a network.
+// `runtime-node/tests/fetch/sockets` tests WebSockets over a network.
 
 import { about, check, equal, throws } from "../check.js";
 
@@ -8,7 +8,7 @@ export { default } from "../check.js";
 const next = (socket, type) => new Promise((resolve) => socket.addEventListener(type, resolve, { once: true }));
 const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
 
-/** Two sockets that talk with each other. */
+/** Returns two accepted sockets that are connected to each other. */
 function pair() {
   const [one, other] = Object.values(new WebSocketPair());
   one.accept();
@@ -16,7 +16,7 @@ function pair() {
   return [one, other];
 }
 
-/** One that will not get anywhere. */
+/** Returns a socket that never connects. */
 const nowhere = (url = "ws://127.0.0.1/", ...rest) => {
   const socket = new WebSocket(url, ...rest);
   socket.close();
@@ -35,7 +35,7 @@ check("a socket is an EventTarget with its constants on itself and on its instan
   throws("TypeError", () => WebSocket("ws://a.test/"));
 });
 
-check("a socket begins connecting, with nothing agreed on", () => {
+check("a socket begins in the state CONNECTING, without a protocol or extensions", () => {
   const socket = new WebSocket("ws://127.0.0.1/");
   equal([socket.readyState, socket.protocol, socket.extensions, socket.bufferedAmount, socket.binaryType], [0, "", "", 0, "blob"]);
   equal([socket.onopen, socket.onmessage, socket.onerror, socket.onclose], [null, null, null, null]);
@@ -48,13 +48,13 @@ check("the URL is parsed, and http: and https: are other names for ws: and wss:"
   equal(nowhere(new URL("wss://a.test/")).url, "wss://a.test/");
 });
 
-check("a URL that is none, of another scheme or with a fragment is a SyntaxError", () => {
+check("a URL that is invalid, of another scheme or with a fragment is a SyntaxError", () => {
   for (const url of ["/relative", "", "ws://", "ftp://a.test/", "about:blank", "ws://a.test/#", "https://a.test/#x", "ws://a b/"]) {
     throws("SyntaxError", () => new WebSocket(url));
   }
 });
 
-check("subprotocols are tokens, and each is there once", () => {
+check("subprotocols are tokens, and each may be given once", () => {
   for (const protocols of [["a", "a"], "", "a b", "a,b", "ä", ["ok", "not\tok"], "\u0000", "(a)"]) {
     throws("SyntaxError", () => new WebSocket("ws://127.0.0.1/", protocols));
   }
@@ -62,21 +62,21 @@ check("subprotocols are tokens, and each is there once", () => {
   nowhere("ws://127.0.0.1/", undefined);
 });
 
-check("the URL is looked at before the subprotocols, and both are converted before", () => {
+check("both arguments are converted before the URL is checked, and then the subprotocols", () => {
   const order = [];
   const part = (name, value) => ({ toString: () => (order.push(name), value) });
   throws("SyntaxError", () => new WebSocket(part("url", "nothing"), part("protocols", "a a")), "not an absolute URL");
   equal(order, ["url", "protocols"]);
 });
 
-check("nothing can be sent before it is open", () => {
+check("send throws before the socket is open", () => {
   const socket = new WebSocket("ws://127.0.0.1/");
   throws("InvalidStateError", () => socket.send("x"));
   throws("TypeError", () => socket.send());
   socket.close();
 });
 
-check("who closes it while it connects hears of a failure", async () => {
+check("closing a socket that is connecting is reported as a failure", async () => {
   const socket = new WebSocket("ws://127.0.0.1/");
   const seen = [];
   for (const type of ["open", "error", "close"]) socket.addEventListener(type, (e) => seen.push([e.type, e.isTrusted, socket.readyState]));
@@ -87,7 +87,7 @@ check("who closes it while it connects hears of a failure", async () => {
   equal(seen, [["error", true, 3], ["close", true, 3]]);
 });
 
-check("what cannot be reached fails the same way", async () => {
+check("a connection that fails is reported in the same way", async () => {
   const socket = new WebSocket("ws://127.0.0.1/");
   const seen = [];
   socket.onerror = (e) => seen.push(e instanceof Event && e.type);
@@ -96,7 +96,7 @@ check("what cannot be reached fails the same way", async () => {
   equal([seen, socket.readyState], [["error", 1006], 3]);
 });
 
-check("once it is closed what is sent is counted and goes nowhere", async () => {
+check("messages sent after close are counted and discarded", async () => {
   const socket = nowhere();
   await next(socket, "close");
   socket.send("zwölf");
@@ -106,7 +106,7 @@ check("once it is closed what is sent is counted and goes nowhere", async () => 
   socket.close();
 });
 
-check("a page may close with 1000 and with 3000 to 4999, and say why in 123 bytes", () => {
+check("a client may close with 1000 or 3000 to 4999, and a reason of up to 123 bytes", () => {
   const socket = new WebSocket("ws://127.0.0.1/");
   for (const code of [0, 999, 1001, 1005, 2999, 5000, 65_536, NaN, "x", -1]) {
     throws("InvalidAccessError", () => socket.close(code));
@@ -119,7 +119,7 @@ check("a page may close with 1000 and with 3000 to 4999, and say why in 123 byte
   equal(socket.readyState, 2);
 });
 
-check("binaryType is one of two, and stays what it was for anything else", () => {
+check("binaryType has one of two values, and other values are ignored", () => {
   const socket = nowhere();
   for (const value of ["arraybuffer", "nonsense", "", null]) socket.binaryType = value;
   equal(socket.binaryType, "arraybuffer");
@@ -127,7 +127,7 @@ check("binaryType is one of two, and stays what it was for anything else", () =>
   equal(socket.binaryType, "blob");
 });
 
-check("it is open at the earliest in a later turn", async () => {
+check("a socket opens in a later turn at the earliest", async () => {
   const socket = new WebSocket("ws://127.0.0.1/");
   await undefined;
   equal(socket.readyState, 0);
@@ -136,7 +136,7 @@ check("it is open at the earliest in a later turn", async () => {
 
 about("CloseEvent");
 
-check("a CloseEvent has what it is made with", () => {
+check("a CloseEvent has the members that it is created with", () => {
   const event = new CloseEvent("x", { code: 70_000, reason: "why\ud800", wasClean: 1, cancelable: true });
   equal([event.type, event.code, event.reason, event.wasClean, event.cancelable], ["x", 4464, "why\ufffd", true, true]);
   const plain = new CloseEvent("close");
@@ -154,7 +154,7 @@ check("a pair has two sockets, by number and in order", () => {
   equal([one.readyState, other.readyState, one.url, one.binaryType], [1, 1, "", "arraybuffer"]);
 });
 
-check("nothing is said before accept, and accept is called once", () => {
+check("send and close throw before accept, and accept may be called once", () => {
   const [one] = Object.values(new WebSocketPair());
   throws("TypeError", () => one.send("x"), "accept");
   throws("TypeError", () => one.close(), "accept");
@@ -163,7 +163,7 @@ check("nothing is said before accept, and accept is called once", () => {
   throws("TypeError", () => nowhere().accept());
 });
 
-check("what one says the other hears, in order and each in a turn of its own", async () => {
+check("messages arrive in order, each in its own turn", async () => {
   const [one, other] = pair();
   const seen = [];
   other.onmessage = (event) => {
@@ -189,7 +189,7 @@ check("a message is a trusted MessageEvent", async () => {
     [true, true, true, "", []]);
 });
 
-check("bytes come as a copy, in the form that is asked for", async () => {
+check("bytes arrive as a copy, of the type that binaryType selects", async () => {
   const [one, other] = pair();
   const bytes = new Uint8Array([1, 2, 3, 4]);
   one.send(bytes.subarray(1, 3));
@@ -204,7 +204,7 @@ check("bytes come as a copy, in the form that is asked for", async () => {
   equal(await (await next(other, "message")).data.text(), "text");
 });
 
-check("what was said before the other has accepted is heard then", async () => {
+check("messages sent before the peer accepts are delivered after it has", async () => {
   const [one, other] = Object.values(new WebSocketPair());
   one.accept();
   one.send("early");
@@ -214,7 +214,7 @@ check("what was said before the other has accepted is heard then", async () => {
   equal((await heard).data, "early");
 });
 
-check("a close comes to both, with its code and its reason", async () => {
+check("both sockets get a close event, with the code and the reason", async () => {
   const [one, other] = pair();
   const ends = Promise.all([next(one, "close"), next(other, "close")]);
   one.close(4001, "enough");
@@ -228,7 +228,7 @@ check("a close comes to both, with its code and its reason", async () => {
   equal([one.readyState, other.readyState, one.bufferedAmount], [3, 3, 5]);
 });
 
-check("a close without a code is heard as 1005, and one with a reason alone as 1000", async () => {
+check("a close without a code is reported as 1005, and one with only a reason as 1000", async () => {
   const [one, other] = pair();
   one.close();
   equal((await next(other, "close")).code, 1005);
@@ -238,7 +238,7 @@ check("a close without a code is heard as 1005, and one with a reason alone as 1
   equal([code, reason], [1000, "why"]);
 });
 
-check("what was said before a close is heard before it", async () => {
+check("messages sent before a close are delivered before it", async () => {
   const [one, other] = pair();
   const seen = [];
   other.onmessage = ({ data }) => seen.push(data);
@@ -250,7 +250,7 @@ check("what was said before a close is heard before it", async () => {
   equal(seen, ["1", "2", "close"]);
 });
 
-check("both may close at once", async () => {
+check("both sockets may close at once", async () => {
   const [one, other] = pair();
   one.close(4000);
   other.close(4001);
@@ -258,14 +258,14 @@ check("both may close at once", async () => {
   equal([first.code, second.code], [4001, 4000]);
 });
 
-check("a server may say the codes that a page may not, and none that nobody may", () => {
+check("a server may send codes that a client may not, but no reserved ones", () => {
   for (const code of [1000, 1001, 1003, 1008, 1011, 1014, 3000, 4999]) pair()[0].close(code);
   for (const code of [999, 1004, 1005, 1006, 1015, 1016, 2999, 5000]) {
     throws("InvalidAccessError", () => pair()[0].close(code));
   }
 });
 
-check("handlers may be set, replaced and taken away, and take their place among listeners", async () => {
+check("handlers may be set, replaced and removed, and keep their position among the listeners", async () => {
   const [one, other] = pair();
   const seen = [];
   other.onmessage = () => seen.push("replaced");
