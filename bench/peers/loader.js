@@ -1,4 +1,4 @@
-// Loads the hello Worker again for each host, by workerd's loader of Workers at run time.
+// Loads a copy of the hello Worker for each host at run time, through workerd's `workerLoader`.
 import source from "hello.txt";
 
 export default {

@@ -41,7 +41,7 @@ const RATE: u32 = 200;
 /// A delay that does not matter to a client.
 const UNNOTICED: Duration = Duration::from_millis(10);
 
-/// A router without a crowd has fewer open file descriptors than this.
+/// The maximum number of file descriptors that a router without a crowd has open.
 const CALM: u64 = 100;
 
 /// The time within which the router must have closed the connections of a crowd that has ended.

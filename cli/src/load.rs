@@ -1,4 +1,5 @@
-//! Turns objects into revisions, as the operator does, or into a list of problems. Pure.
+//! Turns objects into revisions, as the operator does, or into a list of problems.
+//! This module is pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Validates an object against the schema of its CustomResourceDefinition, as the API server would.
-//! Pure.
+//! This module is pure.
 //!
 //! The schema and its CEL rules are those installed on clusters, so no rule is written twice.
 

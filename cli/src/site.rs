@@ -1,5 +1,5 @@
-//! Compares the Workers being served with those in the files. Pure: it makes the decision that
-//! [`dev`](crate::dev) carries out.
+//! Compares the Workers being served with those in the files. This module is pure: it makes the
+//! decision that [`dev`](crate::dev) carries out.
 //!
 //! A Worker that is no longer in the files is removed. An invalid Worker keeps its last good
 //! revision, and so do all Workers of a file that cannot be read or parsed in part, because they

@@ -13,7 +13,8 @@ use serde_json::Value;
 /// Panics if there is no such kind or field.
 pub(crate) fn table(kind: &str, path: &str, apart: &[&str]) -> String {
     let crds = tenon_crds::all();
-    let crd = crds.iter().find(|crd| crd.spec.names.kind == kind).expect("the kind is one of ours");
+    let crd =
+        crds.iter().find(|crd| crd.spec.names.kind == kind).expect("the kind is one of Tenon's");
     let schema = serde_json::to_value(&crd.spec.versions[0].schema).expect("a schema is JSON");
     let mut at = &schema["openAPIV3Schema"]["properties"]["spec"];
     for name in path.split('.').filter(|name| !name.is_empty()) {

@@ -1,5 +1,4 @@
-//! Hostile bytes for every parser that reads untrusted input. `make fuzz` runs every target; to run
-//! one:
+//! Fuzz targets for every parser of untrusted input. `make fuzz` runs all of them; to run one:
 //!
 //! ```text
 //!  RUSTC_BOOTSTRAP=1 cargo fuzz run frame            # until it finds something

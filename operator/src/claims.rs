@@ -1,5 +1,5 @@
 //! Decides which Worker holds a route that several Workers claim: the oldest, so that a route
-//! cannot be taken over. Pure.
+//! cannot be taken over. This module is pure.
 //!
 //! A host belongs to one namespace. Otherwise a tenant could add a longer path under another
 //! tenant's host and receive its clients' cookies:

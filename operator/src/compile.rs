@@ -1,5 +1,5 @@
 //! Compiles a Worker's modules as written into those that a node runs, or reports what is wrong
-//! with them. Pure.
+//! with them. This module is pure.
 //!
 //! ```text
 //!  bounds ─► each module: code ─ syntax, early errors ─► JavaScript and source map of TypeScript

@@ -1,4 +1,4 @@
-//! Derives the nodes from the EndpointSlices of the pools' headless Services. Pure.
+//! Derives the nodes from the EndpointSlices of the pools' headless Services. This module is pure.
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;

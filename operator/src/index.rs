@@ -1,4 +1,5 @@
-//! The index: the cluster's objects, as the reconciler and the catalog need them. Pure.
+//! The index: the cluster's objects, as the reconciler and the catalog need them.
+//! This module is pure.
 //!
 //! ```text
 //!  Worker, WorkerRevision, RuntimePool, ConfigMap, Secret, EndpointSlice

@@ -1,4 +1,5 @@
-//! The limits that a Worker gets: those that it requests, as far as its pool allows. Pure.
+//! The limits that a Worker gets: those that it requests, as far as its pool allows.
+//! This module is pure.
 //!
 //! ```text
 //!  the Worker's own ─► or the pool's default ─► or the platform's ─► at most the pool's maximum

@@ -1,4 +1,4 @@
-//! Turns Workers into the revisions that nodes run. Pure.
+//! Turns Workers into the revisions that nodes run. This module is pure.
 //!
 //! ```text
 //!  Worker + modules ─► snapshot ─► compiled: WorkerRevision ─► with Secrets' values: Revision

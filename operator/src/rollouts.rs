@@ -1,5 +1,5 @@
 //! Tracks rollouts: the number of Workers in each stage, and the time from a changed spec to
-//! readiness. Pure.
+//! readiness. This module is pure.
 //!
 //! ```text
 //!  a new generation ─► Pending ─┬─ Ready=True on it ──► Ready: the elapsed time is reported, once
@@ -165,7 +165,11 @@ mod tests {
         assert_eq!(see(worker(1, None), 1), None);
         assert_eq!(see(worker(1, Some((true, 1))), 2), Some(SECOND * 2));
         assert_eq!(see(worker(1, Some((true, 1))), 3), None, "reported once");
-        assert_eq!(see(worker(2, Some((true, 1))), 10), None, "what is ready is not the newest");
+        assert_eq!(
+            see(worker(2, Some((true, 1))), 10),
+            None,
+            "the ready generation is not the latest"
+        );
         assert_eq!(see(worker(3, Some((true, 1))), 11), None);
         assert_eq!(see(worker(3, Some((true, 3))), 14), Some(SECOND * 3));
     }

@@ -4,7 +4,7 @@
 //!  Index ─► queue ─► draft ─► compiler ─► plan ─► apply ─► status ─► delete ─► Events
 //! ```
 //!
-//! - [`plan`]: every decision. Pure.
+//! - [`plan`]: every decision. This module is pure.
 //! - [`queue`]: when a Worker is reconciled, and when it is retried.
 //! - [`Reconciler`]: performs a plan.
 

@@ -1,5 +1,5 @@
 //! The cost of compiling a source's regular expressions, as far as it does not follow from the
-//! source's length. Pure.
+//! source's length. This module is pure.
 //!
 //! A Unicode property takes a few characters of source (`\p{RGI_Emoji}`) and stands for a set of
 //! thousands of ranges, or of strings. V8 builds that set when it parses the literal, before any

@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(
             state.cursor.as_ref().unwrap().version,
             1,
-            "the watch resumes from what is whole"
+            "the watch resumes from the last complete snapshot"
         );
         state.apply(message(Kind::Delta, 2, &["more"]));
         assert!(serves(&state, "old") && serves(&state, "more") && !serves(&state, "half"));

@@ -54,7 +54,7 @@ pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
                 Step::Pass(len) => {
                     assert!(
                         (1..=held.len()).contains(&len),
-                        "something passes, and no more than there is"
+                        "at least one byte passes, and no more than were given"
                     );
                     current.extend(held.drain(..len));
                     if messages.is_in_head() {

@@ -10,8 +10,8 @@
 //! much may take, while one that holds little still finds some free. A proxy with many clients
 //! behind it is hardly limited while there is no other demand.
 //!
-//! Pure. The counts are atomic because hyper requires connections to be `Send`; only one thread
-//! reads and writes them.
+//! This module is pure. The counts are atomic because hyper requires connections to be `Send`; only
+//! one thread reads and writes them.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};

@@ -314,7 +314,7 @@ mod tests {
                     match enters.as_mut().now_or_never() {
                         Some(permit) => {
                             let_in.push(seconds);
-                            inside.push(permit.expect("who waits is not refused"));
+                            inside.push(permit.expect("a waiting request is not refused"));
                         }
                         None => still.push((seconds, enters)),
                     }

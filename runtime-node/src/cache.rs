@@ -1,4 +1,4 @@
-//! A least-recently-used cache by digest, bounded in bytes. Pure.
+//! A least-recently-used cache by digest, bounded in bytes. This module is pure.
 
 use std::collections::{BTreeMap, HashMap};
 

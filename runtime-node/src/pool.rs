@@ -1,4 +1,5 @@
-//! The pool's policy: which isolate serves a revision, and which one is evicted to make room. Pure.
+//! The pool's policy: which isolate serves a revision, and which one is evicted to make room.
+//! This module is pure.
 //!
 //! ```text
 //!          Vacancy                  Launch                    least recently used

@@ -1,4 +1,4 @@
-//! Decides how many spare isolates a shard should have. Pure.
+//! Decides how many spare isolates a shard should have. This module is pure.
 //!
 //! The number of recent cold starts, so that a wave of starts finds as many spares as the previous
 //! one needed, and at least one. The count decays by half in every [`HALF_LIFE`].

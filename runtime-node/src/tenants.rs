@@ -1,4 +1,4 @@
-//! Tenants: how much of a shard one namespace may take. Pure: the time is an argument.
+//! The share of a shard that one namespace may take. This module is pure: the time is an argument.
 //!
 //! | other tenants with recent requests | share |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Upkeep: decides what a shard does for itself between requests. Pure; [`crate::shard`] carries it
-//! out.
+//! Decides what maintenance a shard does between requests. This module is pure; [`crate::shard`]
+//! carries the decisions out.
 //!
 //! | memory | idle isolates | spare isolates | cold starts |
 //! | --- | --- | --- | --- |

@@ -1,5 +1,5 @@
-//! Decides when a process is worn out: its supervisor then drains and replaces it. Pure;
-//! [`crate::shard`] reads the signs.
+//! Decides when a process is worn out: its supervisor then drains and replaces it. This module is
+//! pure; [`crate::shard`] reads the signs.
 //!
 //! | what is used up | signs |
 //! | --- | --- |

@@ -24,17 +24,16 @@ use crate::unit::human;
 /// a process, it gets requests again.
 const TIMES: usize = 4;
 
-/// The time limit until it is known whether a Worker can serve.
+/// The time limit for the operator to decide whether a Worker can serve.
 const STANDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The time limit for a light Worker to move to its shard, which usually takes much less.
 const MOVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// The wait after the last request of a script, in which its after-effects still show.
+/// The wait after the last request of a script, during which its after-effects are still measured.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// The wait if a process was lost: requests of victims that wait for the process end within that
-/// time.
+/// The wait if a process was lost, within which the victims' requests that wait for it end.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
 
 /// The measurements of one play.
@@ -148,7 +147,8 @@ fn end(answer: &Answer) -> String {
 }
 
 impl Play {
-    /// Returns whether more was lost than two lanes, or a shard and a lane, per revision.
+    /// Returns whether the play ended more processes per revision than two lanes, or a shard and a
+    /// lane.
     pub(super) fn is_too_costly(&self) -> bool {
         let Lost { shards, lanes } = self.lost;
         shards > self.revisions || shards + lanes > 2 * self.revisions

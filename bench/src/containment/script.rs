@@ -17,7 +17,8 @@ pub(super) use suite::Script;
 
 use super::phase::Phase;
 
-/// Responds lightly to `/light`, and passes every other request to the script.
+/// Responds to `/light` with little work, so that the Worker is promoted, and passes every other
+/// request to the script.
 const PROMOTED: &str = "export default {
   async fetch(request, env, context) {
     if (new URL(request.url).pathname === '/light') return new Response('light');
@@ -42,7 +43,7 @@ pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worke
         let mut modules: BTreeMap<_, _> = modules.iter().cloned().collect();
         ensure!(
             modules.keys().all(|name| !name.ends_with(".bin")),
-            "it has modules that are no text"
+            "it has modules that are not text"
         );
         let mut entrypoint = suite::ENTRYPOINT;
         if phase == Phase::Promoted {

@@ -25,7 +25,7 @@ const ROUNDS: usize = 4;
 /// directly, as workerd's do.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The times of each kind.
+/// The times of each kind of start.
 #[derive(Debug)]
 pub struct Starts {
     pub process: Times,
@@ -44,8 +44,8 @@ pub struct Times {
     times: Vec<f64>,
 }
 
-/// Measures the kinds in turns of several starts each, so that a disturbance of the machine affects
-/// all alike, and so that the CPU's caches are not full of another kind's data.
+/// Measures the kinds of start alternately, several starts at a time, so that a disturbance of the
+/// machine affects all alike, and so that the CPU's caches are not full of another kind's data.
 ///
 /// # Errors
 /// Fails if a program does not start, or an answer is wrong.

@@ -29,7 +29,7 @@ pub async fn a_worker_calls_another_on_another_node(scenario: Scenario) -> anyho
     scenario.namespace.apply(&front).await?;
     let host = scenario.namespace.host("front");
     let mut connection = scenario.router.connection();
-    await_condition("what is not there to be named", SOON, async || {
+    await_condition("an error that names the missing Worker", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(answer.body.contains("worker_not_found: "), "{}", answer.body);
         Ok(())

@@ -103,11 +103,11 @@ pub async fn the_schema_lets_no_revision_be_changed(scenario: Scenario) -> anyho
             (mutant, Err(error)) => return Err(error).context(mutant.to_string()),
         }
     }
-    ensure!(immutable > 0, "no change was refused because it is one");
+    ensure!(immutable > 0, "no change was refused for being one");
     Ok(())
 }
 
-/// A CEL rule of ours in a schema.
+/// A CEL rule in a schema.
 struct Rule {
     message: String,
     /// The rule concerns changes, so an object by itself cannot break it.

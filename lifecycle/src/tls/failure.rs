@@ -1,4 +1,4 @@
-//! The reasons why handshakes fail, for metrics and logs. Pure.
+//! The reasons why handshakes fail, for metrics and logs. This module is pure.
 
 use std::{fmt, io};
 

@@ -190,7 +190,7 @@ fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Ident
     Ok(roots)
 }
 
-/// Verifies the certificate as a server's and as a client's, like a peer would.
+/// Verifies the certificate as a server's and as a client's, as a peer would.
 fn verify(
     leaf: &CertificateDer<'_>,
     between: &[CertificateDer<'_>],

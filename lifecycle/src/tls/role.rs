@@ -1,4 +1,4 @@
-//! The roles of processes, and which role may call which. Pure.
+//! The roles of processes, and which role may call which. This module is pure.
 
 use std::fmt;
 

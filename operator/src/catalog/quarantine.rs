@@ -1,5 +1,5 @@
-//! The revisions that no node may run now, because they ended processes. Pure: the time is an
-//! argument.
+//! The revisions that no node may run now, because they ended processes. This module is pure: the
+//! time is an argument.
 //!
 //! ```text
 //!  a node's report here ─────────────────────────┐

@@ -1,4 +1,4 @@
-//! Nodes' reports about the Workers that they run, and the checks on them. Pure.
+//! Nodes' reports about the Workers that they run, and the checks on them. This module is pure.
 //!
 //! A node may report only about itself and its own pool, and only about the revisions that serve
 //! now. Any other report, whether mistaken, late or malicious, is dropped.

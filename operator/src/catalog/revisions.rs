@@ -1,7 +1,9 @@
 //! The revisions that nodes may fetch: those that serve, and for a while those that served before.
 //!
 //! A router whose table is slightly outdated still sends requests for the previous revision, and a
-//! node that has not run it yet must be able to fetch it. Pure: the time is an argument.
+//! node that has not run it yet must be able to fetch it.
+//!
+//! This module is pure: the time is an argument.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

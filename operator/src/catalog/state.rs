@@ -1,5 +1,5 @@
-//! The deployed Workers and nodes, with a version for every change. Pure: no clock, no lock, no
-//! socket.
+//! The deployed Workers and nodes, with a version for every change. This module is pure: it uses no
+//! clock, lock or socket.
 //!
 //! Every key (a Worker or a node) is indexed once, under the version of its last change:
 //!

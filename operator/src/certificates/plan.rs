@@ -1,4 +1,4 @@
-//! Decides which certificates to issue, keep and trust. Pure.
+//! Decides which certificates to issue, keep and trust. This module is pure.
 //!
 //! Processes see a change late: the kubelet updates a Secret's volume within a minute or two, at
 //! different times in different Pods. Until all processes have seen it, each must accept the

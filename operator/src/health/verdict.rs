@@ -1,5 +1,5 @@
-//! Decides what a Worker's status says about its health. Pure: from the status and the pending
-//! reports to the verdict.
+//! Decides what a Worker's status says about its health. This module is pure: the verdict follows
+//! from the status and the pending reports.
 //!
 //! ```text
 //!  quarantine in the status ──► of the serving revision, and not over? ──────────┐

@@ -1,4 +1,4 @@
-//! The Workers that depend on ConfigMaps or Secrets. Pure.
+//! The Workers that depend on ConfigMaps or Secrets. This module is pure.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Plans the objects of a RuntimePool. Pure.
+//! Plans the objects of a RuntimePool. This module is pure.
 //!
 //! ```text
 //!  RuntimePool, Settings ─┬─► Service: a named port for each shard and lane

@@ -1,4 +1,5 @@
-//! The status of a RuntimePool, from its Deployment and the objects to which it refers. Pure.
+//! The status of a RuntimePool, from its Deployment and the objects to which it refers.
+//! This module is pure.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
 use k8s_openapi::jiff::Timestamp;

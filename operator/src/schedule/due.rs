@@ -1,5 +1,5 @@
 //! Decides which of a Worker's scheduled times are due, and what its status says once they are
-//! claimed. Pure.
+//! claimed. This module is pure.
 //!
 //! ```text
 //!  last handled ──────────────┬───────────────────────── now

@@ -1,4 +1,4 @@
-//! A priority queue of keys by time. Pure.
+//! A priority queue of keys by time. This module is pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;

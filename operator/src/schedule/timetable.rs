@@ -1,4 +1,4 @@
-//! Computes the times of a schedule. Pure.
+//! Computes the times of a schedule. This module is pure.
 
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};

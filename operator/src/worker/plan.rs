@@ -1,4 +1,5 @@
-//! Plans the desired state of a Worker. Pure: from the current objects to the desired ones.
+//! Plans the desired state of a Worker. This module is pure: the desired objects follow from the
+//! current ones.
 //!
 //! ```text
 //!  source ─► draft ─► compile ─► bindings ─► limits ─► all good? ─► latestRevision moves

@@ -123,7 +123,7 @@ pub async fn run<K, E, Work, Done>(
     }
 }
 
-/// The waiting and running keys, and the number of failures of each. Pure.
+/// The waiting and running keys, and the number of failures of each. This type is pure.
 struct Queue<K> {
     /// Tenants with waiting keys, in the order of their turns.
     turns: VecDeque<Box<str>>,

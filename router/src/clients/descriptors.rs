@@ -1,8 +1,8 @@
 //! Bounds the number of file descriptors that the clients of a router may take: each connection
 //! takes one.
 //!
-//! Without this bound a crowd takes the last one, and then no client is accepted and no shard can
-//! be reached.
+//! Without this bound, a crowd of clients could use up all descriptors: the router could then
+//! neither accept a client nor connect to a shard.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -25,7 +25,7 @@ pub fn for_clients() -> u64 {
 /// Returns the clients' share of a limit.
 ///
 /// # Arguments
-/// * `limit`: the number of descriptors; `None` counts as more than any kernel has.
+/// * `limit`: the number of descriptors; `None` means no limit.
 fn share(limit: Option<u64>) -> u64 {
     let limit = limit.unwrap_or(u64::from(u32::MAX));
     limit - limit / OURS

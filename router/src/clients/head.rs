@@ -8,11 +8,11 @@
 //!     └── no body: the next one begins at once
 //! ```
 //!
-//! hyper parses the messages that pass here. This module looks only at what determines where a
-//! message ends: line ends, `content-length` and `transfer-encoding`. A head passes completely or
-//! not at all, so that an incomplete head waits where its bytes are charged.
+//! hyper parses the messages that pass this filter. This module examines only the parts that
+//! determine where a message ends: line ends, `content-length` and `transfer-encoding`. A head
+//! passes completely or not at all, so that an incomplete head waits where its bytes are charged.
 //!
-//! Pure.
+//! This module is pure.
 
 /// The maximum size of a head, in bytes.
 pub(crate) const MAX_HEAD: usize = 64 * 1024;

@@ -83,7 +83,7 @@ fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unre
     assert_eq!(
         [first, second].map(|client| client.can_end()),
         [false, false],
-        "one works, and one has ended"
+        "one client is working, and one has ended"
     );
     assert!(must_end(&crowd[1].0) && !must_end(&crowd[0].0));
     second_request.unread(true);

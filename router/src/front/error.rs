@@ -1,6 +1,6 @@
 //! Converts a failure into a response: a stable code, a message and the request's id.
 //!
-//! The body is JSON if the client accepts it, and plain text otherwise. Pure.
+//! The body is JSON if the client accepts it, and plain text otherwise. This module is pure.
 
 use bytes::Bytes;
 use http::request::Parts;

@@ -11,7 +11,7 @@
 //! Any other upgrade is ignored, as HTTP specifies (RFC 9110, section 7.8), and the request is
 //! answered as if it did not ask for one.
 //!
-//! Pure.
+//! This module is pure.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -1,6 +1,6 @@
 //! Selects the headers that are forwarded with a request, and adds those of the router.
 //!
-//! Pure.
+//! This module is pure.
 
 use std::net::IpAddr;
 

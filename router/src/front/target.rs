@@ -4,7 +4,7 @@
 //! segments, `%2e` and backslashes among them, and percent-encodes some characters. A router that
 //! matched the path as it was sent would let `/x/../admin` bypass the route `/admin`.
 //!
-//! Pure.
+//! This module is pure.
 
 use std::borrow::Cow;
 

@@ -17,8 +17,8 @@
 //! The candidates after the first are those that would be first if the ones before them were gone.
 //! So a lost slot gives each of its keys to that key's next candidate, and no other key moves.
 //!
-//! Pure. The hashes are SHA-256 and splitmix64's finalizer and never change, so that routers of
-//! other versions and platforms, and after a restart, agree.
+//! This module is pure. The hashes are SHA-256 and splitmix64's finalizer and never change, so that
+//! routers of other versions and platforms, and after a restart, agree.
 
 use sha2::{Digest as _, Sha256};
 use tenon_proto::id::{ShardId, WorkerId};

@@ -4,7 +4,7 @@
 //! the node is lost, a Close frame tells its client the reason. A Close frame may come only between
 //! two frames, so the heads of the frames from the Worker are read as they pass.
 //!
-//! Pure.
+//! This module is pure.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

@@ -12,7 +12,7 @@
 //! after an answer has arrived on it: the kernel accepts connections for a process that is stopped,
 //! or not yet started.
 //!
-//! Pure.
+//! This module is pure.
 
 use std::time::Duration;
 
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(
             Health::connected().disconnected(Disconnect::Closed),
             Health::connected(),
-            "it had nothing to do"
+            "an idle connection that closes is no failure"
         );
         assert!(
             awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some()

@@ -16,7 +16,7 @@
 //! hop within the node. So the memory may be small. It has a fixed size, and evicts entries if it
 //! is full.
 //!
-//! Pure.
+//! This module is pure.
 
 use std::time::{Duration, Instant};
 

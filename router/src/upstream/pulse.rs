@@ -10,7 +10,7 @@
 //! Time is counted in ticks and not read from a clock. A tick that is late, because this thread was
 //! busy itself, counts as one: data that has arrived in the meantime is read before the next.
 //!
-//! Pure.
+//! This module is pure.
 
 use std::time::Duration;
 

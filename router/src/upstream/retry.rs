@@ -25,7 +25,7 @@
 //! keeps retries from doubling the load of overloaded nodes; repeats that cost no node any work do
 //! not count against it.
 //!
-//! Pure.
+//! This module is pure.
 
 mod budget;
 

@@ -49,7 +49,7 @@ async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_ther
     assert_eq!(
         scenario.metric("tenon_router_retries_total", None),
         0.0,
-        "what moves is not repeated"
+        "following a move does not count as a retry"
     );
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
@@ -64,7 +64,7 @@ async fn a_revision_that_has_just_come_is_asked_for_in_a_lane_at_first() {
     assert_eq!(
         client.post("/", "x").await.header("tenon-shard"),
         "0",
-        "it was there before the router"
+        "a revision of the first snapshot is not new"
     );
     let next = Worker { digest: vec![8; 32], ..worker("shop/cart", "shop") };
     let workers = vec![next, worker("shop/till", "till")];

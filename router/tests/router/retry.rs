@@ -27,13 +27,13 @@ async fn a_node_without_a_listener_is_avoided_and_then_ejected() {
     assert_eq!(
         scenario.metric("tenon_router_retries_total", Some("unreachable")),
         2.0,
-        "two strikes, then out"
+        "two failures eject the shard"
     );
     let spills = |why| scenario.metric("tenon_router_spills_total", Some(why));
     assert_eq!(
         (spills("failed"), spills("ejected")),
         (2.0, 3.0),
-        "each request went elsewhere, and counts once"
+        "every request spilled to the other node, and is counted once"
     );
     assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 1.0);
 }
@@ -63,7 +63,7 @@ async fn a_node_that_drains_hands_the_request_on_and_is_left_alone() {
     for _ in 0..5 {
         assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
     }
-    assert_eq!(first.invocations(), 1, "it has said so once");
+    assert_eq!(first.invocations(), 1, "one refusal is enough");
     assert_eq!(scenario.metric("tenon_router_spills_total", Some("draining")), 5.0);
 }
 
@@ -130,7 +130,7 @@ async fn a_node_that_dies_in_the_middle_of_a_response_breaks_it_off() {
     assert_eq!(
         second.invocations(),
         0,
-        "what the client has seen of one answer is not continued by another"
+        "a response that has begun is not continued by another node"
     );
 }
 

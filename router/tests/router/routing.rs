@@ -34,7 +34,7 @@ async fn a_worker_receives_the_request_and_answers_it() {
         }
         assert!(
             !answer.headers.contains_key("connection"),
-            "what is the node's connection's stays there"
+            "headers of the node's connection are not forwarded"
         );
     }
 }

@@ -145,7 +145,7 @@ async fn requests_wait_for_the_successors_of_lanes_that_were_silent_and_have_end
     assert_eq!(
         second.invocations() + second.in_lanes(),
         0,
-        "what ended the lanes would have ended these"
+        "a request that ended the lanes of one node is not sent to another"
     );
 }
 
@@ -206,7 +206,7 @@ async fn a_worker_that_takes_its_time_is_no_silence() {
     assert_eq!(
         (silent(&scenario), second.invocations() + second.in_lanes()),
         (0.0, 0),
-        "it has answered pings"
+        "a node that answers pings is not silent"
     );
 }
 
@@ -273,7 +273,11 @@ async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more(
     }
     for _ in 0..STREAMS {
         let answered = tokio::time::timeout(DEADLINE, answered_rx.recv()).await;
-        assert_eq!(answered.unwrap().unwrap(), second.name(), "whatever is over the share goes on");
+        assert_eq!(
+            answered.unwrap().unwrap(),
+            second.name(),
+            "requests beyond the share go to the other node"
+        );
     }
     assert_eq!(scenario.metric("tenon_router_inflight", None) as usize, SHARE);
     requests.abort_all();

@@ -10,8 +10,8 @@
 //! A name proves nothing here: its owner decides what it resolves to, and may answer each query
 //! differently. Addresses are therefore judged, each time, and a connection is made to an
 //! [`Allowed`]: there is no way from a name to a connection past this module, unless the platform's
-//! operator has a proxy do this instead ([`super::proxy`]). Pure: nothing here resolves, connects
-//! or reads a clock.
+//! operator has a proxy do this instead ([`super::proxy`]). This module is pure: it does not
+//! resolve names, connect or read a clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The target of a redirect (Fetch §4.4, "HTTP-redirect fetch"). Pure.
+//! The target of a redirect (Fetch §4.4, "HTTP-redirect fetch"). This module is pure.
 
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION,

@@ -193,7 +193,7 @@ impl Block {
         let room = &mut self.memory_mut()[HEADROOM..];
         match write(room) {
             Some(len) => {
-                assert!(len <= ROOM, "what was written is within the room there is");
+                assert!(len <= ROOM, "the writer stays within the room");
                 self.end = BEGIN + len as u32;
                 Some(self)
             }

@@ -200,10 +200,7 @@ mod tests {
         assert!(!collections.are_due(6 * GROWTH));
         assert!(collections.are_due(6 * GROWTH + 1));
         assert!(!collections.are_due(0));
-        assert!(
-            collections.are_due(GROWTH + 1),
-            "what they have now is all that may be worth to keep"
-        );
+        assert!(collections.are_due(GROWTH + 1), "the kept size falls to the present one");
     }
 
     #[test]

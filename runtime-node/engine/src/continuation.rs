@@ -8,10 +8,11 @@
 //! ```
 //!
 //! A Worker never gets access to either, because it could then act for another invocation. Each
-//! change makes a new array, by JavaScript of ours or here, with own elements, so that reading them
-//! runs no code.
+//! change makes a new array, in the built-in JavaScript or in this module. Its elements are own
+//! properties, so reading them runs no code.
 //!
-//! Operations carry the stores as well, from where they begin to the turn in which they complete.
+//! Operations carry the stores as well, from the point where they begin to the turn in which they
+//! complete.
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;

@@ -1,4 +1,4 @@
-//! What the isolates of one shard share.
+//! The state that the isolates of one shard share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -359,7 +359,7 @@ mod tests {
         drop(again);
         scheduler.now.set(TURN);
         scheduler.account(&other);
-        assert_eq!(scheduler.shares.borrow().len(), 1, "who is not ahead is forgotten");
+        assert_eq!(scheduler.shares.borrow().len(), 1, "shares that are not ahead are removed");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::wasm::check::{self, Check, Refused};
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
-    /// Not a valid module.
+    /// An invalid module.
     Invalid,
     /// A module that exceeds a limit.
     Refused(String),

@@ -1,4 +1,4 @@
-//! What the engine is given: the Web interfaces, which it does not know.
+//! The trait by which an embedder gives the engine its Web interfaces.
 
 use std::rc::Rc;
 

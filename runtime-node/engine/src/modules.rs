@@ -110,7 +110,8 @@ pub fn import_dynamically<'s>(
 /// or linked. Must not be called while another module is being evaluated.
 ///
 /// # Arguments
-/// * `attributes` - an array of ours with alternating keys and values; `undefined` for none.
+/// * `attributes` - an array with alternating keys and values, made by the built-in JavaScript;
+///   `undefined` for none.
 pub fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     specifier: v8::Local<'s, v8::String>,

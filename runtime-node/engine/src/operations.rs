@@ -45,7 +45,7 @@ impl Operations {
         self.has_begun.notify_one();
     }
 
-    /// Returns what is notified when an operation has begun.
+    /// Returns the `Notify` that is notified when an operation has begun.
     pub(crate) fn has_begun(&self) -> Rc<Notify> {
         Rc::clone(&self.has_begun)
     }

@@ -79,7 +79,7 @@ impl Writer {
         })
     }
 
-    /// Ends the stream regularly.
+    /// Ends the stream without an error.
     pub fn close(self) {
         self.0.borrow_mut().end(Ok(()));
     }

@@ -21,7 +21,7 @@ use super::flags::FLAGS;
 use super::foreground::{self, Addresses};
 use super::wasm;
 
-/// Whether the linked V8 has the patches of `runtime-node/v8/patches`. On other platforms it is the
+/// Set if the linked V8 has the patches of `runtime-node/v8/patches`. On other platforms it is the
 /// library that the crate `v8` publishes.
 pub const IS_PATCHED: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
 

@@ -8,7 +8,7 @@
 /// # Panics
 /// Panics if it was given none.
 pub fn given<T: Clone + 'static>(isolate: &v8::Isolate) -> T {
-    isolate.get_slot::<T>().expect("an isolate is given it when it is made").clone()
+    isolate.get_slot::<T>().expect("every isolate is created with it").clone()
 }
 
 /// Returns the value of type `T` in its slot of the isolate, creating it on first use.

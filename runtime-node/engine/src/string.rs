@@ -114,7 +114,7 @@ pub fn to_bytes(
 fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
     scope
         .get_slot::<BufferPool>()
-        .expect("every isolate gets its shard's when it is made")
+        .expect("every isolate is created with its shard's pool")
         .take(len)
 }
 

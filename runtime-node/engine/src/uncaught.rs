@@ -1,4 +1,4 @@
-//! What a Worker's code throws and does not catch, on its way to the Worker's events and its log.
+//! Uncaught exceptions and unhandled rejections, on their way to the Worker's events and its log.
 //!
 //! ```text
 //!  a promise is rejected ─┬─ a handler within the turn ─► nothing

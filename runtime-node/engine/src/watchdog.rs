@@ -108,7 +108,7 @@ pub(crate) struct Post {
     tower: Arc<Tower>,
 }
 
-/// What the lock of a post protects.
+/// The state that the lock of a post protects.
 struct Turn {
     clock: TurnClock,
     armed: Option<Armed>,

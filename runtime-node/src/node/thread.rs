@@ -5,7 +5,7 @@
 //!                            (still accepting: a router that has not heard yet gets an answer)
 //! ```
 //!
-//! WebSockets would go on forever: they are closed when the grace period is over.
+//! WebSockets may stay open indefinitely, so they are closed when the grace period is over.
 
 use std::net::{Shutdown, TcpListener};
 use std::pin::pin;
@@ -88,7 +88,7 @@ impl ShardThread {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .expect("a thread that listens may have a runtime");
+            .expect("the system has resources for a runtime");
         LocalSet::new().block_on(&runtime, self.serve());
     }
 

@@ -1,4 +1,5 @@
-//! Remembers revisions whose code fails, and decides how long each is left alone. Pure.
+//! Remembers revisions whose code fails, and decides how long each is left alone.
+//! This module is pure.
 //!
 //! There are two kinds of failure, kept apart because a successful start ends only one of them:
 //!

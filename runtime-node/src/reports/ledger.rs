@@ -1,5 +1,5 @@
-//! Decides what to report about each revision, and when. Pure: the time is an argument, and nothing
-//! is sent from here.
+//! Decides what to report about each revision, and when. This module is pure: the time is an
+//! argument, and it sends nothing itself.
 //!
 //! ```text
 //!            second failure in a row           every shard has recovered

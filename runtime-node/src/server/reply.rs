@@ -77,7 +77,7 @@ impl From<Trailers> for HeaderMap {
             Trailers::Success => Self::from_iter([(GRPC_STATUS, OK)]),
             Trailers::Failure(failure) => {
                 let mut headers = Self::new();
-                // Fails only if the message is too large for a header, which none of ours is.
+                // Fails only if the message is too large for a header, which no message is.
                 if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
                     headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
                 }

@@ -1,4 +1,4 @@
-//! Remembers which revisions the supervisor refuses, and until when. Pure.
+//! Remembers which revisions the supervisor refuses, and until when. This module is pure.
 //!
 //! The supervisor serves every process of a node. Thanks to this memory, any number of requests for
 //! a quarantined revision ask it only once.

@@ -7,7 +7,7 @@
 //!                                   └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
 //! ```
 //!
-//! Pure; `weighing` reports to the supervisor, which decides what follows.
+//! This module is pure; `weighing` reports to the supervisor, which decides what follows.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -104,9 +104,9 @@ mod tests {
         assert_eq!(lights(BATCH + 1), [Tell::Light(BATCH), Tell::Light(BATCH)]);
         assert_eq!(lights(BATCH - 1), []);
         assert_eq!(weight.add(LIGHT * 2, now), Some(Tell::Heavy));
-        assert_eq!(weight.add(LIGHT * 2, now), None, "it was told of a moment ago");
+        assert_eq!(weight.add(LIGHT * 2, now), None, "a heavy request was reported a moment ago");
         assert_eq!(weight.add(LIGHT * 2, now + PAUSE), Some(Tell::Heavy));
-        assert_eq!(lights(BATCH - 1), [], "what was light before counts no more");
+        assert_eq!(lights(BATCH - 1), [], "light requests before a heavy one do not count");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the supervisor knows of one shard's or lane's process, across its restarts.
+//! The supervisor's record of one shard's or lane's process, across its restarts.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Merges the metrics of a node's processes into one page. Pure.
+//! Merges the metrics of a node's processes into one page. This module is pure.
 //!
 //! Each process writes Prometheus' text format. A family that several of them have appears once in
 //! the merged page, with the samples of all. A sample of a shard without a label `shard` gets one,

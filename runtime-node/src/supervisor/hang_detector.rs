@@ -1,4 +1,4 @@
-//! Detects a process that is stuck, from what its page says at each check. Pure.
+//! Detects a process that is stuck, from what its page says at each check. This module is pure.
 //!
 //! ```text
 //!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck

@@ -1,4 +1,4 @@
-//! Decides where a revision may start: on its shard, in a lane, or nowhere. Pure.
+//! Decides where a revision may start: on its shard, in a lane, or nowhere. This module is pure.
 //!
 //! ```text
 //!              8 light requests               warm there

@@ -1,5 +1,5 @@
 //! Decides which revisions a node refuses because their code ended a process, and for how long.
-//! Pure.
+//! This module is pure.
 //!
 //! ```text
 //!  ended a process ─► refused for 10 s ─► on probation for four times that ─► forgotten
@@ -77,7 +77,7 @@ pub(super) struct Quarantines {
 /// The ruling on a revision whose code was running when its process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ruling {
-    /// Not refused this time.
+    /// The revision is not refused this time.
     Forgiven,
     Refused(Term),
 }
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(
             times(quarantines.ended_a_process(&DIGEST, false, now)),
             Some(1),
-            "it was well for long"
+            "the probation is over"
         );
     }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use crate::child::CPU;
 
-/// How often the parent checks a silent child.
+/// The interval at which the parent checks a silent child.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a call may run after it should have been terminated, in CPU time of the thread that
-/// makes it, so that load on the machine does not count against the call.
+/// The time that a call may run after it should have been terminated, in CPU time of the thread
+/// that makes it, so that load on the machine does not count against the call.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// CPU time after which a call is taken to never end.
@@ -27,7 +27,7 @@ const MEMORY: u64 = 1 << 30;
 /// Consecutive starts that may fail, to tolerate a slow machine.
 const STARTS: usize = 10;
 
-/// How a call misbehaved.
+/// The way in which a call misbehaved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum How {
     Aborted(String),
@@ -47,7 +47,7 @@ impl fmt::Display for How {
     }
 }
 
-/// How a child ended, and during which call.
+/// The end of a child, and the call during which it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) call: u32,

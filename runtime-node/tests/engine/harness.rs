@@ -21,7 +21,7 @@ use tenon_web::{Services, Web};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-/// How long any wait may take on a busy machine before the test fails.
+/// The longest wait on a busy machine before a test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lists tests. Each is named after its async function, which gets a new [`Shard`], and runs on a

@@ -226,7 +226,7 @@ async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ende
     let (waits, (answer, condemned, bytes)) = tokio::join!(worker.get("/waits"), other);
     assert_eq!(answer.unwrap().text(), "8364");
     assert_eq!(condemned, Some(FailureCode::MemoryLimitExceeded));
-    assert!(bytes < 1 << 20, "{bytes} bytes are held for those who still have the isolate");
+    assert!(bytes < 1 << 20, "the condemned isolate still holds {bytes} bytes");
     assert_eq!(waits.unwrap_err().code, FailureCode::MemoryLimitExceeded);
 }
 

@@ -1,4 +1,4 @@
-//! How long Workers occupy their thread, as a shard measures it.
+//! Tests how a shard measures the time for which Workers occupy their thread.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -151,7 +151,7 @@ async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc
           const garbage = [];
           for (let j = 0; j < 50; j++) {
             garbage[j] = Array.from({ length: 4000 }, () => [{}]);
-            // Those who depend on a signal are looked through when there are more of them.
+            // A longer list of dependent signals is swept for collected ones.
             AbortSignal.any([signal]);
             await scheduler.wait(0);
           }

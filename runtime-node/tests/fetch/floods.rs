@@ -30,7 +30,7 @@ const HELD: usize = 2 << 20;
 /// bytes.
 const KERNEL: usize = 12 << 20;
 
-/// How often a neighbour must be served during the flood.
+/// The number of times that a neighbour must be served during the flood.
 const ROUNDS: usize = 300;
 
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {

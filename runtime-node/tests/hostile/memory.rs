@@ -10,7 +10,7 @@ const GROWTH: usize = 256 << 20;
 /// bookkeeping for all memory.
 const SANITIZED_GROWTH: usize = 5 * GROWTH;
 
-/// How long to wait for V8, which returns pages from a thread of its own.
+/// The timeout for V8, which returns pages from its own thread.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the resident memory of this process, in bytes.

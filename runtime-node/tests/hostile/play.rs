@@ -27,9 +27,9 @@ const PIECE: &str = "
     new Float64Array(1 << 16).map((_, n) => (n * 2654435761) % 4294967296).sort();
     return new Response('done')";
 
-/// How often a script is played if it exceeds a time limit or its neighbour waits too long. Other
-/// load on the machine only adds to these times, so the shortest of several waits bounds what the
-/// script itself can cause.
+/// The number of tries for a script that exceeds a time limit or whose neighbour waits too long.
+/// Other load on the machine only adds to these times, so the shortest of several waits bounds the
+/// delay that the script itself can cause.
 const TRIES: usize = 10;
 
 /// Failures that the machine may have caused by being slow.
@@ -44,10 +44,10 @@ enum Slow {
     Ended(String),
 }
 
-/// How often the neighbour is asked while nothing else runs.
+/// The number of requests to the neighbour while nothing else runs.
 const ALONE: usize = 50;
 
-/// How often [`PIECE`] is run.
+/// The number of runs of [`PIECE`].
 const PIECES: usize = 3;
 
 pub(crate) fn trial(script: Script) -> Trial {

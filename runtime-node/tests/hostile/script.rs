@@ -1,7 +1,7 @@
 //! A script of the suite: a Worker, with the expected result in the comment at its head.
 //!
 //! ```js
-//! // What it tries, in a sentence or two.
+//! // Describes the attack in a sentence or two.
 //! // expect: cpu_limit_exceeded
 //! // limits: cpu_ms=50 memory_mib=24
 //! export default { … }

@@ -1,5 +1,5 @@
-//! How long a neighbour waits for its responses, in CPU time of the thread that it shares with a
-//! hostile Worker.
+//! Measures how long a neighbour waits for its responses, in CPU time of the thread that it shares
+//! with a hostile Worker.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -23,7 +23,7 @@ use tenon_runtime_node::node::Node;
 use catalog::Catalog;
 use client::Client;
 
-/// How long any wait may take on a busy machine before the test fails.
+/// The longest wait on a busy machine before a test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lists tests. Each is named after its async function and runs on a thread of its own.

@@ -347,7 +347,7 @@ async fn when_memory_is_short_idle_isolates_go_and_none_is_started(name: &'stati
     let failure = stand.client().get(&hello).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
     assert_eq!(stand.metric("tenon_shed_total", &[("reason", "memory_short")]), 1);
-    assert_eq!(upload.end().await.unwrap().text(), "done", "what is in flight goes on");
+    assert_eq!(upload.end().await.unwrap().text(), "done", "requests in flight continue");
 
     uses(92);
     stand.await_metric("tenon_memory_used_bytes", &[], 920).await;

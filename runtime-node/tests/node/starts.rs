@@ -210,7 +210,11 @@ async fn a_start_takes_a_spare_isolate_and_another_is_made(name: &'static str) {
     assert_eq!(stand.client().get(&counter).await.unwrap().text(), "1");
     assert_eq!(stand.metric("tenon_spare_lookups_total", &[("outcome", "hit")]), 1);
     stand.await_metric("tenon_spare_isolates", &[], 1).await;
-    assert_eq!(stand.metric("tenon_isolates", &[]), 1, "a spare is nobody's isolate");
+    assert_eq!(
+        stand.metric("tenon_isolates", &[]),
+        1,
+        "a spare does not count as a Worker's isolate"
+    );
 }
 
 async fn a_worker_with_a_memory_limit_of_its_own_takes_no_spare(name: &'static str) {

@@ -27,7 +27,7 @@ const URL: usize = 64 * 1024;
 
 fn cache(scope: &v8::PinScope<'_, '_>) -> Shared {
     Shared::clone(
-        scope.get_slot::<Shared>().expect("every isolate gets its node's when it is made"),
+        scope.get_slot::<Shared>().expect("every isolate is created with its node's cache"),
     )
 }
 

@@ -15,7 +15,7 @@ enum Kind {
     /// An object without internal slots that V8 exposes.
     Plain,
     Array,
-    /// Never cloned.
+    /// A function, which is never cloned.
     Function,
     Proxy,
     /// An object with slots that cannot be cloned.

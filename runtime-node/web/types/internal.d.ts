@@ -1,4 +1,4 @@
-// What the interfaces' JavaScript can rely on, beside what `check.mjs` infers from its files.
+// The types of `internal` for the interfaces' JavaScript, beside those that `check.mjs` infers.
 
 export {};
 
@@ -27,7 +27,7 @@ type OfSymbol<K extends symbol> = {
     : never;
 }[keyof SymbolConstructor & string];
 
-// What a generic method returns: of any type, instead of an unknown one.
+// The result type of a generic method: `any` instead of `unknown`.
 type Known<T> = unknown extends T ? any : T extends unknown[] ? (unknown[] extends T ? any[] : T) : T;
 // Leaves out an overload that does not exist: `infer` fills up with parameters of unknown types.
 type Unless<A, T> = unknown[] extends A ? never : T;
@@ -120,7 +120,7 @@ declare global {
   // The kind of an event of a socket, and its values.
   type Heard = (kind: number, first: any, second: any, third: any) => void;
 
-  // What native code calls, by name.
+  // The functions that native code calls by name.
   interface Hooks {
     bind(variables: object, services: string[]): void;
     start(invocation: number, evaluation: Promise<unknown>, namespace: any): Promise<void>;
@@ -164,7 +164,7 @@ declare global {
     hrefOf(url: any): string;
   }
 
-  // What the files of built-in modules have in addition (node.js).
+  // Additional members for the files of built-in modules (node.js).
   interface ModuleInternal extends Internal {
     platform: Members;
     use: Use;

@@ -77,6 +77,6 @@ impl Server for Handed {
         let job = Job { worker: worker.clone(), request, answer };
         let handed = self.owners[self.homes.home(worker)].send(job);
         handed.unwrap_or_else(|_| unreachable!("an owner serves as long as there is a client"));
-        response.await.expect("an owner answers what it was handed")
+        response.await.expect("an owner answers every request")
     }
 }

@@ -14,26 +14,26 @@ pub type WorkerId = Arc<str>;
 
 /// The number of Workers per thread: few, so that all stay warm.
 const WORKERS: usize = 4;
-/// The number of clients per thread if requests do not wait: enough that a thread that hands its
-/// requests over has another one to serve meanwhile.
+/// The number of clients per thread if requests do not wait: enough that a thread that hands a
+/// request to another thread has one of its own to serve meanwhile.
 const BUSY_CLIENTS: usize = 4;
 /// The number of clients per thread if requests mostly wait.
 const WAITING_CLIENTS: usize = 32;
-/// The warm-up of scenarios that mostly compute: optimised code takes longer to come.
+/// The warm-up of scenarios that mostly compute: V8 takes longer to optimise their code.
 const COMPUTING_WARM_UP: Duration = Duration::from_millis(800);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// The warm-up of scenarios that mostly wait. They use little CPU time, but this is enough to open
 /// every connection.
 const WAITING_WARM_UP: Duration = Duration::from_millis(100);
-/// The number of threads in the contention scenarios: as in the published one, regardless of the
-/// machine.
+/// The number of threads in the contention scenarios: that of the published benchmark, regardless
+/// of the machine.
 const CONTENDING: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Scenario {
     /// Arithmetic.
     Compute,
-    /// Arithmetic, with a new context for each request in an isolate that stays.
+    /// Arithmetic, with a new context for each request in a long-lived isolate.
     ComputeAnew,
     /// A timer.
     Wait,
@@ -132,7 +132,7 @@ pub struct Shape {
     pub workers: Arc<Workers>,
 }
 
-/// The Workers of each thread, to which their ids hash.
+/// The Workers of each thread: those whose ids hash to it.
 pub struct Workers {
     of_thread: Vec<Vec<WorkerId>>,
 }

@@ -1,9 +1,9 @@
 //! One turn: an input is delivered into an isolate that the thread has entered, JavaScript runs
 //! until it has nothing more to do, and its next step is taken out.
 //!
-//! Here an isolate is a function from an input to the next [`Step`]. It never blocks, and does not
-//! depend on the architecture. A Worker of this benchmark awaits one operation at a time, so a step
-//! is a single operation too.
+//! This module treats an isolate as a function from an input to the next [`Step`]. The function
+//! never blocks and is the same in every architecture. A Worker of this benchmark awaits one
+//! operation at a time, so a step has at most one.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Request {
 
 pub struct Response {
     pub status: u16,
-    #[expect(dead_code, reason = "made, as for a client that reads it")]
+    #[expect(dead_code, reason = "created because a real client would read it")]
     pub body: String,
 }
 
@@ -63,7 +63,7 @@ impl Request {
     }
 }
 
-/// The slot of an isolate in which JavaScript leaves its step. All of it is `Send`.
+/// The state in an isolate's slot, in which JavaScript stores its next step. It is `Send`.
 #[derive(Default)]
 pub struct Outbox {
     step: Option<Step>,

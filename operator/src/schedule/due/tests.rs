@@ -33,7 +33,7 @@ fn claimed(mut worker: Worker, due: &Due) -> Worker {
 fn observed(crons: &[&str], since: &str) -> Worker {
     let worker = worker(crons);
     let due = Due::of(&worker, at(since));
-    assert!(due.calls.is_empty(), "what was before it was there is not called for");
+    assert!(due.calls.is_empty(), "times before the Worker existed are not due");
     claimed(worker, &due)
 }
 

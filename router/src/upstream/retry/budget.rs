@@ -1,6 +1,6 @@
 //! A bound on the retries of a thread, so that they do not double the load of overloaded nodes.
 //!
-//! Pure.
+//! This module is pure.
 
 use std::time::{Duration, Instant};
 

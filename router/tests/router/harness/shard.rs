@@ -22,7 +22,8 @@ pub(crate) enum Behaviour {
     EchoStream,
     /// Refuses before any code has run.
     Refuse(FailureCode),
-    /// Says that the Worker has moved, unless the Worker must stay: then like [`Behaviour::Echo`].
+    /// Answers that the Worker has moved, unless the Worker must stay: then like
+    /// [`Behaviour::Echo`].
     SendOn,
     /// Answers with a failure of the Worker.
     Fail(FailureCode),

@@ -1,4 +1,4 @@
-//! The memory of an isolate, and what an idle one gives back.
+//! Measures the memory of an isolate, and collects idle isolates.
 
 use super::Isolate;
 use crate::collection;

@@ -90,7 +90,7 @@ fn exports<'s>(
 ) -> Option<Vec<Export<'s>>> {
     let hook = v8::Local::new(scope, &realm.hooks.builtin);
     let (undefined, key) = (v8::undefined(scope).into(), v8::String::new(scope, name)?.into());
-    // Names and values alternate, in an array of ours.
+    // The built-in JavaScript returns an array in which names and values alternate.
     let Ok(flat) = hook.call(scope, undefined, &[key])?.try_cast::<v8::Array>() else {
         Thrown::type_error(format!("There is no module \"{name}\"")).throw(scope);
         return None;

@@ -1,4 +1,4 @@
-//! The modules that have been made in a realm, by what they were imported as and by V8's hash.
+//! The modules that have been made in a realm, by name and form, and by V8's hash.
 
 use std::num::NonZeroI32;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub struct Source {
     pub text: &'static v8::OneByteConst,
 }
 
-/// When the functions of a file are compiled.
+/// The time at which the functions of a file are compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// All functions, while the snapshot is made.

@@ -369,7 +369,7 @@ fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), Refused>
     Ok(())
 }
 
-/// An offset in what is in memory.
+/// Converts an offset in a module to an index.
 fn place(offset: u64) -> usize {
     usize::try_from(offset).expect("a module is in memory")
 }

@@ -14,7 +14,7 @@ const CAPACITIES: std::ops::Range<usize> = 1..7;
 enum Step {
     /// A request for the revision of this number, which determines its tenant.
     LookUp(u8, Half),
-    /// One of the starts under way ends.
+    /// One of the pending starts succeeds.
     Started(Index),
     Failed(Index),
     /// One of the isolates begins an invocation, or becomes idle.
@@ -91,13 +91,13 @@ impl Model {
         victims.into_iter().map(|(_, n)| n).collect()
     }
 
-    /// Takes over what the pool has evicted, and returns the numbers.
+    /// Removes the isolates that the pool has evicted from the model, and returns their numbers.
     fn leave(&mut self, evicted: Vec<(Eviction, Fake)>) -> Result<BTreeSet<u8>, TestCaseError> {
         let mut left = BTreeSet::new();
         for (why, fake) in evicted {
             prop_assert!(
                 !self.gone.iter().any(|gone| Rc::ptr_eq(&gone.0, &fake.0)),
-                "nobody leaves twice"
+                "an isolate is evicted once"
             );
             let n = self
                 .warm
@@ -105,11 +105,13 @@ impl Model {
                 .find(|(_, (warm, _))| Rc::ptr_eq(&warm.0, &fake.0))
                 .map(|(n, _)| *n);
             let Some(n) = n else {
-                return Err(TestCaseError::fail("who is not there cannot leave"));
+                return Err(TestCaseError::fail("only warm isolates are evicted"));
             };
             self.warm.remove(&n);
             match fake.condition() {
-                Condition::Busy => return Err(TestCaseError::fail("who is busy stays")),
+                Condition::Busy => {
+                    return Err(TestCaseError::fail("a busy isolate is not evicted"));
+                }
                 Condition::Idle => {
                     prop_assert!(!matches!(why, Eviction::Condemned | Eviction::Retired))
                 }
@@ -213,7 +215,7 @@ fn look_up(
     let has_room = shard.pool.has_room(&digest(n), tenant(n), share, shard.now);
     let launch = match shard.look_up_for(tenant(n), share, n) {
         Lookup::Warm(fake) => {
-            let (known, used) = model.warm.get_mut(&n).expect("only what is warm is found");
+            let (known, used) = model.warm.get_mut(&n).expect("only warm isolates are found");
             prop_assert!(Rc::ptr_eq(&known.0, &fake.0) && !is_spent(&fake));
             *used = at;
             None
@@ -223,7 +225,7 @@ fn look_up(
             None
         }
         Lookup::Refused(_) if has_room => {
-            prop_assert!(has_slot, "what is announced starts");
+            prop_assert!(has_slot, "a revision starts if has_room is true");
             None
         }
         Lookup::Refused(Obstacle::Failed(_)) => {
@@ -231,20 +233,20 @@ fn look_up(
             None
         }
         Lookup::Refused(Obstacle::Full) => {
-            prop_assert!(is_full, "nobody is idle");
+            prop_assert!(is_full, "no isolate can be evicted");
             None
         }
         Lookup::Refused(Obstacle::OverShare) => {
             prop_assert!(
                 !is_full && is_over && victims.is_empty(),
-                "none of the tenant's own is idle"
+                "the tenant has no idle isolate"
             );
             None
         }
         Lookup::Start(vacancy) => {
             prop_assert!(!model.warm.contains_key(&n) && !model.starting.contains_key(&n));
             prop_assert!(!is_full && (!is_over || !victims.is_empty()));
-            prop_assert!(has_slot || has_room, "what starts is announced");
+            prop_assert!(has_slot || has_room, "has_room is true if a revision starts");
             Some(vacancy.starting(()))
         }
     };
@@ -254,7 +256,7 @@ fn look_up(
     }
     let left = model.leave(evicted)?;
     let Some(launch) = launch else {
-        prop_assert!(left.is_empty(), "nobody makes room for nothing");
+        prop_assert!(left.is_empty(), "isolates are evicted only for a start");
         return Ok(());
     };
     let expected: BTreeSet<_> = victims.into_iter().take(usize::from(needs_room)).collect();

@@ -171,7 +171,7 @@ async fn what_the_protocol_forbids_ends_the_socket_with_its_code(shard: Rc<Shard
     for (what, bytes, code) in [
         ("no mask", vec![0x81, 1, b'a'], 1002),
         ("reserved bits", masked(0xC1, b"a"), 1002),
-        ("an opcode that nobody knows", masked(0x83, b"a"), 1002),
+        ("a reserved opcode", masked(0x83, b"a"), 1002),
         ("a continuation of nothing", masked(0x80, b"a"), 1002),
         ("a ping in parts", masked(0x09, b"a"), 1002),
         ("a text that is not UTF-8", masked(0x81, &[0xC3, 0x28]), 1007),

@@ -1,4 +1,4 @@
-// Requests the largest lengths of everything.
+// Requests the largest possible length wherever one can be given.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

@@ -1,5 +1,5 @@
-// Takes what it can get of secrets on their way through promises, JSON and lists: nothing of a key that is not extractable is to be
-// seen by anything that a Worker puts into a prototype.
+// Intercepts promises, JSON and lists through prototypes while keys are used: no key material that is not extractable may be
+// visible there.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

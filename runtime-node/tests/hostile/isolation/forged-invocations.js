@@ -1,4 +1,4 @@
-// Requests the requests, bodies and responses of others by every identifier of an invocation.
+// Looks for identifiers of invocations, with which it could reach the requests of others, and tries to change env.
 // expect: answer held
 // at once: 10
 // requests: 2

@@ -1,4 +1,4 @@
-// Sorts by a comparator without an end, and by a native one.
+// Sorts by a comparator that never returns, and by a native one.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Throws and leaves loops behind.
+// Throws while the microtask queue contains loops.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

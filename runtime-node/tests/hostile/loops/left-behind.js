@@ -1,4 +1,4 @@
-// Is stopped while a loop is in the microtask queue, where no limit would apply any more.
+// Exceeds its limit while the microtask queue contains a loop, which must not run without a limit.
 // expect: cpu_limit_exceeded
 // requests: 3
 export default {

@@ -1,5 +1,5 @@
-// Looks for whose the running code is, which storages carry along, wherever a Worker could get hold of it: setters on the
-// prototypes that lists are made with, functions that have been replaced, stores that are asked for themselves.
+// Tries to obtain the number of the running invocation, which is carried beside the stores: by setters on the prototypes of
+// lists, by replaced functions, and from the stores themselves.
 // expect: answer held
 // flags: nodejs_compat
 // at once: 5

@@ -1,5 +1,5 @@
-// Keeps the context of an invocation that has ended, and enters it from others: what they begin then must still be theirs,
-// and the timers of the dead must not be.
+// Keeps the context of an invocation that has ended, and enters it from others: operations that begin there must belong to the
+// entering invocation, and timers of the ended one must not run.
 // expect: answer mine
 // flags: nodejs_compat
 // requests: 3

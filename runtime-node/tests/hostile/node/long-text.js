@@ -1,5 +1,5 @@
-// Converts megabytes between bytes and text, and searches them in vain: native loops must be
-// bounded.
+// Converts megabytes between bytes and text, and searches them without a match: native loops must
+// be bounded.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=50 memory_mib=96

@@ -1,5 +1,5 @@
-// Replaces what the streams' own code calls, and looks at all that passes by for what is not the Worker's: native functions
-// and whose the running code is.
+// Replaces the functions that the streams' own code calls, and searches their arguments for internals: native functions and
+// the number of the running invocation.
 // expect: answer held
 // flags: nodejs_compat
 import { PassThrough, Readable } from 'node:stream';

@@ -1,5 +1,4 @@
-// Replaces what the language offers, and then asks for the modules: what comes may be of no use to this Worker, and is of no
-// harm to others.
+// Replaces built-in objects, and then imports the modules: these may be useless to this Worker, but must not harm others.
 // expect: answer alive
 // flags: nodejs_compat
 // limits: cpu_ms=500

@@ -1,4 +1,4 @@
-// Defines a then on every prototype, which every await would call.
+// Defines a then method on every prototype, which every await would call.
 // expect: answer well
 // body: text
 export default {

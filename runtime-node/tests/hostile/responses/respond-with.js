@@ -1,4 +1,4 @@
-// Answers an event late, twice, and with values of other types.
+// Calls respondWith late, twice, and with values of other types.
 // expect: worker_exception or no_response
 addEventListener('fetch', (event) => {
   event.respondWith(new Promise((resolve, reject) => reject(new Error('no'))));

@@ -1,4 +1,4 @@
-// Applies as many segments as possible repeatedly.
+// Repeatedly instantiates a module with a hundred thousand data segments.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 200

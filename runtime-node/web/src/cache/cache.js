@@ -141,7 +141,7 @@
       }
 
       async open(name) {
-        this.#default; // the brand
+        this.#default; // a brand check
         needs(arguments.length, 1, "caches.open");
         // The prefix keeps named caches apart from the default cache, whose name is empty.
         return new Cache(CREATE, `=${DOMString(name)}`);

@@ -61,7 +61,7 @@
       }
 
       respondWith(response) {
-        this.#request; // the brand
+        this.#request; // a brand check
         needs(arguments.length, 1, "respondWith");
         if (!this.#open || this.#answer !== undefined) {
           throw new (internal.exceptions().DOMException)(
@@ -75,7 +75,7 @@
 
       // A no-op, because there is no origin behind a Worker.
       passThroughOnException() {
-        this.#request; // the brand
+        this.#request; // a brand check
       }
     }
     expose(FetchEvent);

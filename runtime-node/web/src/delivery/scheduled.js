@@ -33,12 +33,12 @@
         return this.#time;
       }
       get type() {
-        this.#cron; // the brand
+        this.#cron; // a brand check
         return "scheduled";
       }
       // Does nothing: a failed event is never repeated.
       noRetry() {
-        this.#cron; // the brand
+        this.#cron; // a brand check
       }
     }
     expose(ScheduledController);
@@ -62,7 +62,7 @@
         return this.#time;
       }
       noRetry() {
-        this.#cron; // the brand
+        this.#cron; // a brand check
       }
     }
     expose(ScheduledEvent);

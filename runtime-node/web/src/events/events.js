@@ -143,7 +143,7 @@
         return !this.#canceled;
       }
       set returnValue(value) {
-        this.#canceled; // the brand
+        this.#canceled; // a brand check
         if (!value) cancel(this);
       }
       preventDefault() {
@@ -178,7 +178,7 @@
         return this.#detail;
       }
       initCustomEvent(type, bubbles = false, cancelable = false, detail = null) {
-        this.#detail; // the brand
+        this.#detail; // a brand check
         needs(arguments.length, 1, "CustomEvent.initCustomEvent");
         const name = DOMString(type);
         if (isBusy(this)) return;
@@ -331,7 +331,7 @@
       /** @this {any} */
       addEventListener(type, callback, options = undefined) {
         const target = this === undefined || this === null || this === globalThis ? scope : this;
-        target.#types; // the brand
+        target.#types; // a brand check
         needs(arguments.length, 2, "addEventListener");
         listen(target, DOMString(type), callback, options);
       }
@@ -339,7 +339,7 @@
       /** @this {any} */
       removeEventListener(type, callback, options = undefined) {
         const target = this === undefined || this === null || this === globalThis ? scope : this;
-        target.#types; // the brand
+        target.#types; // a brand check
         needs(arguments.length, 2, "removeEventListener");
         unlisten(target, DOMString(type), callback, options);
       }
@@ -348,7 +348,7 @@
       dispatchEvent(event) {
         const isScope = this === undefined || this === null || this === globalThis;
         const target = isScope ? scope : this;
-        target.#types; // the brand
+        target.#types; // a brand check
         needs(arguments.length, 1, "dispatchEvent");
         if (!isEvent(event)) throw new TypeError("dispatchEvent: the argument is not an Event");
         if (isBusy(event)) {

@@ -74,7 +74,7 @@
 
       initMessageEvent(type, bubbles = false, cancelable = false, data = null, origin = "", lastEventId = "", source = null,
         ports = undefined) {
-        this.#data; // the brand
+        this.#data; // a brand check
         needs(arguments.length, 1, "MessageEvent.initMessageEvent");
         if (isBusy(this)) return;
         init(this, DOMString(type), !!bubbles, !!cancelable);

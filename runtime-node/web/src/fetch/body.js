@@ -89,7 +89,7 @@
     if (stream !== null) {
       const streams = internal.streams();
       if (streams.isDisturbed(stream)) throw new TypeError("The body has already been used");
-      if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked: somebody reads it");
+      if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked to a reader");
       const origin = WeakMapPrototypeGet(origins, stream);
       // The stream is unread, and `acquire` locks it against other readers.
       if (origin !== undefined && !origin.used) {
@@ -303,7 +303,7 @@
     }
     if (isUsed(body)) throw new TypeError("The body has already been used");
     const stream = streamOf(body);
-    if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked: somebody reads it");
+    if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked to a reader");
     return streams.decoded(stream);
   }
 

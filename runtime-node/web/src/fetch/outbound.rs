@@ -47,7 +47,7 @@ impl Outbound {
 
     /// Returns the value of the isolate that `scope` is in.
     pub(crate) fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
-        scope.get_slot::<Rc<Self>>().expect("every isolate gets one when it is made").clone()
+        scope.get_slot::<Rc<Self>>().expect("every isolate is created with one").clone()
     }
 
     /// Returns the account of requests on behalf of an invocation.

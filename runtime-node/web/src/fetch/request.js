@@ -202,7 +202,7 @@
       return (r.headers ??= wrap(listOf(r), r.immutable));
     }
     get destination() {
-      this.#r; // the brand
+      this.#r; // a brand check
       return "";
     }
     get referrer() {
@@ -233,7 +233,7 @@
       return signalOf(this.#r);
     }
     get duplex() {
-      this.#r; // the brand
+      this.#r; // a brand check
       return "half";
     }
 

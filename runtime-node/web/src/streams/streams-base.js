@@ -269,7 +269,7 @@
       }
 
       get size() {
-        this.#highWaterMark; // the brand
+        this.#highWaterMark; // a brand check
         return byteLength;
       }
     }
@@ -287,7 +287,7 @@
       }
 
       get size() {
-        this.#highWaterMark; // the brand
+        this.#highWaterMark; // a brand check
         return one;
       }
     }

@@ -51,7 +51,7 @@
       }
 
       get encoding() {
-        this.#transform; // the brand
+        this.#transform; // a brand check
         return "utf-8";
       }
 

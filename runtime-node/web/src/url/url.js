@@ -262,7 +262,7 @@
       return this.#u.href;
     }
     set href(value) {
-      this.#u; // the brand, before any code of the value runs
+      this.#u; // a brand check, before any code of the value runs
       const input = USVString(value);
       const u = parse(input, undefined);
       if (u === null) throw new TypeError(`Invalid URL: '${shown(input)}'`);

@@ -71,7 +71,7 @@
           try {
             expression = new RegExp(component.expression, ignores && i >= PATHNAME ? "vi" : "v");
           } catch (error) {
-            throw new TypeError(`URLPattern: the ${COMPONENTS[i]} has an expression that is none`, { __proto__: null, cause: error });
+            throw new TypeError(`URLPattern: the ${COMPONENTS[i]} contains an invalid regular expression`, { __proto__: null, cause: error });
           }
           ArrayPrototypePush(this.#components, { __proto__: null, pattern: component.text, expression, names: component.groupNames });
         }
@@ -82,7 +82,7 @@
         const base = baseURL === undefined ? undefined : USVString(baseURL);
         const components = this.#components;
         if (base !== undefined && typeof value !== "string") {
-          throw new TypeError(`${what}: an object has its base URL as baseURL`);
+          throw new TypeError(`${what}: a base URL cannot be given beside an object; set its member baseURL`);
         }
         const parts = ops.urlPatternInput(value, base);
         if (parts === null) return null;
@@ -96,13 +96,13 @@
       }
 
       test(value = {}, baseURL = undefined) {
-        this.#components; // the brand
+        this.#components; // a brand check
         const { parts } = input(value, "URLPattern.test");
         return this.#match(parts, baseURL, "URLPattern.test") !== null;
       }
 
       exec(value = {}, baseURL = undefined) {
-        this.#components; // the brand
+        this.#components; // a brand check
         const { parts, shown } = input(value, "URLPattern.exec");
         const matches = this.#match(parts, baseURL, "URLPattern.exec");
         if (matches === null) return null;

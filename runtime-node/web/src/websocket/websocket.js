@@ -243,7 +243,7 @@
         return this.#unsent + (buffered < 0 ? 0 : buffered);
       }
       get extensions() {
-        this.#end; // the brand
+        this.#end; // a brand check
         return "";
       }
       get protocol() {
@@ -253,7 +253,7 @@
         return this.#binaryType;
       }
       set binaryType(value) {
-        this.#end; // the brand
+        this.#end; // a brand check
         const type = DOMString(value);
         if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
       }

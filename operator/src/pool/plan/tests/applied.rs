@@ -1,4 +1,4 @@
-//! Tests of all fields of the objects of a pool.
+//! Tests every field of the objects that are applied for a pool.
 
 use super::*;
 

@@ -89,7 +89,7 @@ fn answers_that_vary_are_kept_side_by_side_and_each_replaced_by_its_like() {
     assert_eq!(found("de").as_deref(), Some(&b"Moin"[..]));
     assert_eq!(found("fr").as_deref(), Some(&b"Bonjour"[..]));
     assert_eq!(cache.entries.get(&key("a")).map(|kept| kept.len()), Some(2));
-    assert!(puts(&cache, &[KEPT]), "one that does not vary any more");
+    assert!(puts(&cache, &[KEPT]), "the new response has no Vary");
     assert_eq!(found("en").as_deref(), Some(&b"body"[..]));
 }
 

@@ -54,7 +54,7 @@ impl Mac {
         done.then_some(())
     }
 
-    /// Replaces a MAC by its own MAC.
+    /// Replaces a MAC with the MAC of its bytes.
     pub(crate) fn again(&mut self, mac: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;

@@ -33,7 +33,7 @@ struct Attendance {
     owner: InvocationId,
     number: SocketId,
     pump: Pump,
-    /// A function of ours (`websocket.js`), which catches exceptions of a Worker's listeners.
+    /// A built-in function (`websocket.js`), which catches exceptions of a Worker's listeners.
     callback: v8::Global<v8::Function>,
     /// Charges for the protocol's buffers and for the operation.
     _charges: [Charge; 2],

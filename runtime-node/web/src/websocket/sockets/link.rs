@@ -1,4 +1,4 @@
-//! The bytes beneath a socket: a connection to an origin, or the two streams to a client or to
+//! The transport of a WebSocket: a connection to an origin, or the two streams to a client or to
 //! another Worker.
 //!
 //! ```text
@@ -98,7 +98,7 @@ impl Wire {
     pub(crate) fn say_close(&mut self, code: CloseCode) {
         let mut bytes = Vec::new();
         let frame = Frame::close(Some(CloseFrame { code, reason: "".into() }));
-        frame.format(&mut bytes).expect("a vector takes what is written");
+        frame.format(&mut bytes).expect("writing to a vector cannot fail");
         let _ = self.poll_write(&mut Context::from_waker(Waker::noop()), &bytes);
     }
 
@@ -122,7 +122,7 @@ impl Wire {
 }
 
 impl Drop for Wire {
-    /// Closes the outgoing stream regularly: errors are reported within the WebSocket protocol.
+    /// Closes the outgoing stream without an error: the WebSocket protocol reports errors itself.
     fn drop(&mut self) {
         if let Self::Streams { outgoing, .. } = self {
             outgoing.take().into_iter().for_each(pipe::Writer::close);

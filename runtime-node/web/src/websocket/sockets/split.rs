@@ -121,7 +121,7 @@ impl Splitter {
         rest.left -= piece;
         rest.header.is_final = rest.is_final && rest.left == 0;
         let mut bytes = Vec::new();
-        rest.header.format(piece, &mut bytes).expect("a vector takes what is written");
+        rest.header.format(piece, &mut bytes).expect("writing to a vector cannot fail");
         self.pending = bytes.into();
         rest.header.opcode = OpCode::Data(Data::Continue);
         let rest = (rest.left > 0).then_some(rest);

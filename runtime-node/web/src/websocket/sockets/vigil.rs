@@ -1,10 +1,10 @@
-//! Checks that a socket's peer is alive and accepts what it is sent.
+//! Checks that a socket's peer is alive and accepts data.
 //!
-//! A client whose machine has vanished closes nothing, and a client that never reads keeps the
-//! memory of what was written for it. So the pump inspects each socket every [`INTERVAL`]. If
-//! nothing has arrived since the last inspection the node pings, and if nothing has arrived by the
-//! next one either, the peer is gone. If writing is blocked at two inspections in a row and the
-//! network has accepted no byte in between, the peer does not read.
+//! A client that loses power or its network closes no connection, and a client that never reads
+//! occupies the memory of the data written for it. The pump therefore inspects each socket every
+//! [`INTERVAL`]. If nothing has arrived since the last inspection, the node pings the peer; if
+//! nothing has arrived by the next one either, the peer is gone. If writing is blocked at two
+//! inspections in a row and the network has accepted no byte in between, the peer does not read.
 //!
 //! This module does no I/O except for the timer.
 

@@ -1,4 +1,4 @@
-//! The end of a socket.
+//! Ends a socket: after a closing handshake, a failure, or the end of its invocation.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const END: Duration = Duration::from_secs(2);
 const NO_CODE: u16 = 1005;
 
 impl Pump {
-    /// Returns the end of the socket as far as it is known.
+    /// Returns the close code and reason from the peer's Close, or a failure if none has arrived.
     pub(super) fn heard(&mut self) -> Closed {
         match self.heard.take() {
             None => Closed::failed(),
@@ -50,7 +50,7 @@ impl Pump {
         self.close(closed)
     }
 
-    /// Sends Close, as far as the network accepts it immediately.
+    /// Sends a Close frame, if the network accepts it immediately.
     pub(super) fn say_last(&mut self, code: CloseCode) {
         if !self.has_said && self.heard.is_none() {
             self.has_said = true;
@@ -66,8 +66,8 @@ impl Pump {
 }
 
 impl Drop for Pump {
-    /// Sends Close if the invocation was ended: by a limit, because its isolate has ended, or
-    /// because its Worker now runs elsewhere.
+    /// Sends a Close frame if the invocation was ended: by a limit, because its isolate has ended,
+    /// or because its Worker now runs elsewhere.
     fn drop(&mut self) {
         if !self.is_over {
             self.say_last(self.line.farewell());

@@ -1,4 +1,4 @@
-//! What a socket reports to JavaScript.
+//! The events that a socket reports to JavaScript.
 
 use bytes::Bytes;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
