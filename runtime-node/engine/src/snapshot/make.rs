@@ -145,7 +145,7 @@ impl Declared {
         let now = sources.iter().filter(|source| source.when != When::Module);
         now.into_iter().try_for_each(|source| evaluate(scope, internal, source))?;
         let read = |scope: &mut _, name| {
-            pairs(scope, internal, name).ok_or_else(|| format!("internal.{name} is no table"))
+            pairs(scope, internal, name).ok_or_else(|| format!("internal.{name} is not a table"))
         };
         Ok(Self { files: read(scope, "files")?, lazies: read(scope, "lazies")? })
     }

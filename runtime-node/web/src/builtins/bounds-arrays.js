@@ -32,7 +32,7 @@
 
   function lengthOf(object) {
     const length = +ReflectGet(object, "length");
-    if (length > TOO_MANY) throw new RangeError(`A length of ${length} is too much to go through`);
+    if (length > TOO_MANY) throw new RangeError(`A length of ${length} is too large to process`);
     return length;
   }
 

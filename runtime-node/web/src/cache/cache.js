@@ -27,10 +27,10 @@
     // Stores a Response to the request `r` in the cache `name`.
     async function keep(name, r, response, what) {
       const { list, status, statusText } = internal.responseRecord(response);
-      if (status === 206) throw new TypeError(`${what}: a part of something (206) cannot be kept`);
+      if (status === 206) throw new TypeError(`${what}: a partial response (206) cannot be stored`);
       const vary = internal.headers.lookup(list, "vary");
       if (vary !== null && RegExpPrototypeExec(VARIES, vary) !== null) {
-        throw new TypeError(`${what}: a response that varies by everything (Vary: *) cannot be kept`);
+        throw new TypeError(`${what}: a response with Vary: * cannot be stored`);
       }
       const parts = internal.responseParts(response);
       const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
@@ -49,7 +49,7 @@
       const responses = await all(records, async (r) => {
         const response = await internal.fetch().send(r);
         const { status } = internal.responseRecord(response);
-        if (status < 200 || status > 299) throw new TypeError(`${what}: ${r.url} is answered with ${status}`);
+        if (status < 200 || status > 299) throw new TypeError(`${what}: ${r.url} has the status ${status}`);
         return response;
       });
       await all(records, (r, i) => keep(name, r, responses[i], what));

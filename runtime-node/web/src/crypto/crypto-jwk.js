@@ -39,7 +39,7 @@
     };
     const primes = (value) => {
       if (!isObject(value)) throw new TypeError("JsonWebKey: 'oth' is not a sequence");
-      for (const item of value) if (!isObject(item)) throw new TypeError("JsonWebKey: 'oth' has something else than objects");
+      for (const item of value) if (!isObject(item)) throw new TypeError("JsonWebKey: 'oth' has an item that is not an object");
       return true;
     };
 

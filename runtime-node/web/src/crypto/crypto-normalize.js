@@ -130,7 +130,7 @@
       const text = DOMString(given);
       const name = officialName(text);
       if (name === undefined || !supports(operation, name)) {
-        throw notSupported(`There is no algorithm '${text}' for '${operation}': ${alternatives(operation)}`);
+        throw notSupported(`The algorithm '${text}' is not supported for '${operation}'; ${alternatives(operation)}`);
       }
       const members = OPERATIONS[operation][name];
       const normalized = { __proto__: null, name };
@@ -153,7 +153,7 @@
     };
 
     const alternatives = (operation) => {
-      let list = "there are ";
+      let list = "use one of ";
       const names = ObjectKeys(OPERATIONS[operation]);
       for (let i = 0; i < names.length; i++) list += i === 0 ? names[i] : `, ${names[i]}`;
       return list;

@@ -190,7 +190,7 @@
         __proto__: null,
         generateKey({ namedCurve }, extractable, usages) {
           only(usages, purpose.secret | purpose.open, name);
-          if (!isCurve(namedCurve)) throw notSupported(`There is no curve '${namedCurve}'; there are P-256, P-384 and P-521`);
+          if (!isCurve(namedCurve)) throw notSupported(`The curve '${namedCurve}' is not supported; use P-256, P-384 or P-521`);
           return pair(ops.curveGenerate(namedCurve), { __proto__: null, name, namedCurve }, extractable, usages, purpose);
         },
         importKey(format, data, { namedCurve }, extractable, usages) {
@@ -198,7 +198,7 @@
           if (format === "pkcs8") only(usages, purpose.secret, `A private key of ${name}`);
           else if (format === "spki" || format === "raw") only(usages, purpose.open, `A public key of ${name}`);
           else if (format !== "jwk") throw unknownFormat(format, name);
-          if (!isCurve(namedCurve)) throw notSupported(`There is no curve '${namedCurve}'; there are P-256, P-384 and P-521`);
+          if (!isCurve(namedCurve)) throw notSupported(`The curve '${namedCurve}' is not supported; use P-256, P-384 or P-521`);
           if (format === "jwk") {
             const key = importJwk(data, namedCurve, extractable, usages);
             type = key.type;

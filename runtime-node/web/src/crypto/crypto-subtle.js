@@ -252,7 +252,7 @@
         /** @type {any} */
         const other = bufferSource(toBuffer(b, "crypto.subtle.timingSafeEqual"));
         if (TypedArrayPrototypeGetByteLength(one) !== TypedArrayPrototypeGetByteLength(other)) {
-          throw new TypeError("crypto.subtle.timingSafeEqual: the two must have the same length");
+          throw new TypeError("crypto.subtle.timingSafeEqual: both arguments must have the same length");
         }
         return internal.sameBytes().same(one, other);
       }

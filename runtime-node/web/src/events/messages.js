@@ -117,7 +117,7 @@
     function post(end, message) {
       if (!end.enabled) return queue(end, message);
       if (!arm(end, message)) {
-        throw new RangeError("MessagePort.postMessage: the invocation has ended, or has too much under way");
+        throw new RangeError("MessagePort.postMessage: the invocation has ended, or has too many operations in flight");
       }
     }
 

@@ -236,7 +236,7 @@
       chunk(piece) {
         try {
           if (TypedArrayPrototypeGetSymbolToStringTag(piece) !== "Uint8Array") {
-            throw new TypeError("A body's stream gave something other than a Uint8Array");
+            throw new TypeError("A body's stream yielded a value that is not a Uint8Array");
           }
           const wait = each(piece);
           if (wait === undefined) next();

@@ -49,7 +49,7 @@
           this.#list = submitter;
           return;
         }
-        if (form !== undefined) throw new TypeError("FormData: there are no forms here to take the entries of");
+        if (form !== undefined) throw new TypeError("FormData: HTML forms are not supported; omit the argument");
       }
 
       append(name, value) {

@@ -161,7 +161,7 @@
         while (string[from] === " " || string[from] === "\t") from++;
         const value = StringPrototypeSlice(string, from, end);
         if (header === "content-disposition") {
-          if (RegExpPrototypeExec(/^form-data[ \t]*(?:;|$)/i, value) === null) throw malformed("a part is no form's");
+          if (RegExpPrototypeExec(/^form-data[ \t]*(?:;|$)/i, value) === null) throw malformed("a part is not form-data");
           names = disposition(value);
         } else if (header === "content-type") {
           type = value;

@@ -161,10 +161,10 @@
   internal.responseParts = (value) => {
     if (!isResponse(value)) {
       const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;
-      throw new TypeError(`The handler answered with ${what} where a Response is due`);
+      throw new TypeError(`The handler returned ${what} instead of a Response`);
     }
     const r = recordOf(value);
-    if (r.type === "error") throw new TypeError("The handler answered with Response.error()");
+    if (r.type === "error") throw new TypeError("The handler returned Response.error()");
     if (r.socket !== null) return [r.status, r.list, r.socket, null];
     if (r.body === null) return [r.status, r.list, null, null];
     const source = bodies.take(r.body);

@@ -162,11 +162,11 @@
       respond(written) {
         const first = this.firstPendingPullInto;
         if (this.stream.state === CLOSED) {
-          if (written !== 0) throw new TypeError("Into the view of a closed stream 0 bytes must be written");
+          if (written !== 0) throw new TypeError("Only 0 bytes can be written into the view of a closed stream");
         } else if (written === 0) {
-          throw new TypeError("0 bytes have been written, while the stream is not closed: close() it first");
+          throw new TypeError("Writing 0 bytes is possible only after the stream is closed: call close() first");
         } else if (first.bytesFilled + written > first.length) {
-          throw new RangeError(`${written} bytes are more than there was room for`);
+          throw new RangeError(`${written} bytes do not fit into the view`);
         }
         first.buffer = ArrayBufferPrototypeTransfer(first.buffer);
         this.respondInternal(first, written);
@@ -176,15 +176,15 @@
       respondWithNewView({ buffer, offset, length }) {
         const first = this.firstPendingPullInto;
         if (this.stream.state === CLOSED) {
-          if (length !== 0) throw new TypeError("Into the view of a closed stream 0 bytes must be written");
+          if (length !== 0) throw new TypeError("Only 0 bytes can be written into the view of a closed stream");
         } else if (length === 0) {
-          throw new TypeError("0 bytes have been written, while the stream is not closed: close() it first");
+          throw new TypeError("Writing 0 bytes is possible only after the stream is closed: call close() first");
         }
-        if (first.offset + first.bytesFilled !== offset) throw new RangeError("The view begins at another byte");
+        if (first.offset + first.bytesFilled !== offset) throw new RangeError("The view has another byte offset");
         if (first.bufferLength !== ArrayBufferPrototypeGetByteLength(buffer)) {
           throw new RangeError("The view's buffer has another size");
         }
-        if (first.bytesFilled + length > first.length) throw new RangeError(`${length} bytes are more than there was room for`);
+        if (first.bytesFilled + length > first.length) throw new RangeError(`${length} bytes do not fit into the view`);
         first.buffer = ArrayBufferPrototypeTransfer(buffer);
         this.respondInternal(first, length);
       }

@@ -98,7 +98,7 @@
         for (;;) {
           if (this.ended) {
             if (this.at < TypedArrayPrototypeGetByteLength(this.bytes)) {
-              throw new TypeError(`${this.what}: something follows the end of the compressed data`);
+              throw new TypeError(`${this.what}: data follows the end of the compressed data`);
             }
             break;
           }

@@ -51,7 +51,7 @@
       });
     }
 
-    const notObject = (what) => new TypeError(`ReadableStream.from: the iterator's ${what} gave something that is not an object`);
+    const notObject = (what) => new TypeError(`ReadableStream.from: the iterator's ${what} returned a value that is not an object`);
 
     class AsyncSource {
       iterator;
@@ -292,7 +292,7 @@
       resolve(result);
     }
 
-    const illegal = (what) => PromiseReject(new TypeError(`${what} was called on something else`));
+    const illegal = (what) => PromiseReject(new TypeError(`${what} was called on an object of another type`));
     let iterationOf;
 
     class ReadableStreamAsyncIterator {

@@ -19,7 +19,7 @@
         readableStreamDefaultReaderRead, readableStreamReaderRelease,
       } = internal.streamsReadable();
 
-      const illegal = (what) => PromiseReject(new TypeError(`${what} was called on something else`));
+      const illegal = (what) => PromiseReject(new TypeError(`${what} was called on an object of another type`));
       const locked = (what) =>
         new TypeError(`${what}: the ReadableStream is locked to a reader: release that first, or tee() the stream`);
       const released = (what) => new TypeError(`${what}: the reader has been released`);

@@ -59,7 +59,7 @@
       stream.reader = null;
       reader.stream = null;
       if (reader.requests.first !== null) {
-        const reason = new TypeError("The reader was released before it got what it asked for");
+        const reason = new TypeError("The reader was released before its read completed");
         readableStreamDefaultReaderErrorReadRequests(reader, reason);
       }
     }

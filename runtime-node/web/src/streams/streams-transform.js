@@ -276,8 +276,8 @@
         start = callback(transformer.start, "TransformStream: the transformer's start");
         algorithms.transform = callback(transformer.transform, "TransformStream: the transformer's transform");
         const { writableType } = transformer;
-        if (readableType !== undefined) throw new RangeError("TransformStream: there is no readableType");
-        if (writableType !== undefined) throw new RangeError("TransformStream: there is no writableType");
+        if (readableType !== undefined) throw new RangeError("TransformStream: readableType is reserved; leave it out");
+        if (writableType !== undefined) throw new RangeError("TransformStream: writableType is reserved; leave it out");
       }
       const readableMark = highWaterMarkOf(readable, 0);
       const writableMark = highWaterMarkOf(writable, 1);

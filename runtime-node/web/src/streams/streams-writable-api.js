@@ -16,7 +16,7 @@
         writableStreamClose, writableStreamDefaultWriterRelease, writableStreamDefaultWriterWrite,
       } = internal.streamsWritable();
 
-      const illegal = (what) => PromiseReject(new TypeError(`${what} was called on something else`));
+      const illegal = (what) => PromiseReject(new TypeError(`${what} was called on an object of another type`));
       const locked = (what) => new TypeError(`${what}: the WritableStream is locked to a writer: release that first`);
       const released = (what) => new TypeError(`${what}: the writer has been released`);
       const closing = (what) => new TypeError(`${what}: the WritableStream is closed, or about to be`);
@@ -80,7 +80,7 @@
           algorithms.abort = callback(sink.abort, "WritableStream: the sink's abort");
           algorithms.close = callback(sink.close, "WritableStream: the sink's close");
           start = callback(sink.start, "WritableStream: the sink's start");
-          if (sink.type !== undefined) throw new RangeError("WritableStream: there are no types of sinks");
+          if (sink.type !== undefined) throw new RangeError("WritableStream: the sink's type is reserved; leave it out");
           algorithms.write = callback(sink.write, "WritableStream: the sink's write");
         }
         const stream = new Writable();

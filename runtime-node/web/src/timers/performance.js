@@ -79,7 +79,7 @@
         const name = DOMString(markName);
         const { detail, startTime } = dictionary(markOptions, "PerformanceMark");
         const start = startTime === undefined ? DateNow() : finite(startTime, "PerformanceMark: startTime");
-        if (start < 0) throw new TypeError("PerformanceMark: startTime is before the beginning");
+        if (start < 0) throw new TypeError("PerformanceMark: startTime is negative");
         super(CREATE, name, "mark", start, 0);
         this.#detail = copied(detail);
       }
@@ -110,7 +110,7 @@
     // Returns the time of a mark, given by name, or of a number.
     function timeOf(mark) {
       if (typeof mark === "number") {
-        if (finite(mark, "performance.measure") < 0) throw new TypeError("performance.measure: a time is before the beginning");
+        if (finite(mark, "performance.measure") < 0) throw new TypeError("performance.measure: a time is negative");
         return mark;
       }
       const name = DOMString(mark);
@@ -148,10 +148,10 @@
         if (start !== undefined) start = mark(start);
         const given = start !== undefined || end !== undefined || duration !== undefined || detail !== undefined;
         if (given) {
-          if (endMark !== undefined) throw new TypeError("performance.measure: an end beside the options");
-          if (start === undefined && end === undefined) throw new TypeError("performance.measure: neither a start nor an end");
+          if (endMark !== undefined) throw new TypeError("performance.measure: an end mark cannot be given with options");
+          if (start === undefined && end === undefined) throw new TypeError("performance.measure: the options need a start or an end");
           if (start !== undefined && end !== undefined && duration !== undefined) {
-            throw new TypeError("performance.measure: a duration beside a start and an end");
+            throw new TypeError("performance.measure: a duration cannot be given with both a start and an end");
           }
         }
         const to = endMark !== undefined ? timeOf(DOMString(endMark))
@@ -173,7 +173,7 @@
       #brand = true;
 
       constructor(key = undefined) {
-        if (key !== CREATE) throw new TypeError("Illegal constructor: there is one, performance");
+        if (key !== CREATE) throw new TypeError("Illegal constructor: use performance");
         super();
       }
 

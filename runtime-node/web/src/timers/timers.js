@@ -24,7 +24,7 @@
     if (typeof callback !== "function") throw new TypeError(`${name}: the callback must be a function`);
     const wait = long(delay);
     const id = ops.timerStart(() => run(callback, args), wait > 0 ? wait : 0, repeat);
-    if (id === 0) throw new RangeError(`${name}: the invocation has ended, or has too much under way`);
+    if (id === 0) throw new RangeError(`${name}: the invocation has ended, or has too many operations in flight`);
     return id;
   }
 

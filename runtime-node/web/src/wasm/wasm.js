@@ -123,7 +123,7 @@
       const copy = { __proto__: null, address, initial: number(descriptor.initial, "initial") };
       copy.maximum = number(descriptor.maximum, "maximum");
       if (descriptor.shared) {
-        throw new TypeError(`${what}: there is no memory that is shared between threads here; leave out 'shared'`);
+        throw new TypeError(`${what}: memory that is shared between threads is not supported; leave out 'shared'`);
       }
       // V8 terminates the Worker if it cannot allocate the memory. A size that can never fit throws
       // instead.

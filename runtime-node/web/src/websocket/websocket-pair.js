@@ -24,7 +24,7 @@
         else end.last.next = message;
         end.last = message;
       } else if (!arm(end, message)) {
-        throw new RangeError("WebSocket: the invocation has ended, or has too much under way");
+        throw new RangeError("WebSocket: the invocation has ended, or has too many operations in flight");
       }
     }
 

@@ -184,9 +184,9 @@
         hear = (socket, kind, a, b, c, d, e) => socket.#hear(kind, a, b, c, d, e);
         handOut = (socket) => {
           if (socket.#isAccepted || socket.#isPage) {
-            throw new TypeError("A WebSocket that was accepted here cannot be answered with; answer with the other one of the pair");
+            throw new TypeError("An accepted WebSocket cannot be returned in a Response; return the other one of the pair");
           }
-          if (socket.#isHandedOut) throw new TypeError("This WebSocket has been answered with before");
+          if (socket.#isHandedOut) throw new TypeError("This WebSocket has already been returned in a Response");
           socket.#isHandedOut = true;
           return socket.#end;
         };
@@ -261,8 +261,8 @@
       // Ignores Cloudflare's options: a Close frame is always answered at once.
       accept() {
         const end = this.#end;
-        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: a request has been answered with this end; accept the other one");
-        if (this.#isAccepted) throw new TypeError("WebSocket.accept: it is accepted already");
+        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: this WebSocket has been returned in a Response; accept the other one of the pair");
+        if (this.#isAccepted) throw new TypeError("WebSocket.accept: the WebSocket is already accepted");
         this.#isAccepted = true;
         start(end);
       }
