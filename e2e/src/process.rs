@@ -77,13 +77,13 @@ impl Process {
     /// # Errors
     /// Fails if the process has already exited, or its children cannot be listed or signalled.
     pub async fn kill(mut self) -> anyhow::Result<()> {
-        let pid = self.child.id().context("it has ended already")?;
+        let pid = self.child.id().context("the process has already ended")?;
         let children = children(pid)?;
         let all = std::iter::once(pid).chain(children.iter().copied()).map(|pid| pid.to_string());
         let sent = Command::new("kill").arg("-KILL").args(all).status().await?;
-        ensure!(sent.success(), "cannot signal {} and what it has started", self.name);
+        ensure!(sent.success(), "cannot signal {} and its children", self.name);
         self.child.wait().await?;
-        await_condition("what it has started to end", Duration::from_secs(10), async || {
+        await_condition("its children to end", Duration::from_secs(10), async || {
             ensure!(!children.iter().any(|pid| runs(*pid)), "some of {children:?} run");
             Ok(())
         })
@@ -95,7 +95,7 @@ impl Process {
     /// # Errors
     /// Fails if the process does not exit within `grace`; it is then killed.
     pub async fn terminate(mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
-        let pid = self.child.id().context("it has ended already")?;
+        let pid = self.child.id().context("the process has already ended")?;
         let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await?;
         ensure!(sent.success(), "cannot signal {}", self.name);
         let ended = timeout(grace, self.child.wait()).await;

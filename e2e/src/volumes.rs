@@ -80,7 +80,10 @@ impl Volumes {
     pub async fn mounted(&self) -> anyhow::Result<()> {
         await_condition("the volumes with certificates", MOUNTED_WITHIN, async || {
             for role in ROLES {
-                ensure!(self.of_role(role).join(DATA).is_dir(), "there is none for the {role}");
+                ensure!(
+                    self.of_role(role).join(DATA).is_dir(),
+                    "the volume for the {role} is missing"
+                );
             }
             Ok(())
         })

@@ -125,7 +125,7 @@ async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::R
     await_condition("a shard", MOVES_WITHIN, async || {
         let answer = connection.get(host, "/light").await?;
         let shard = answer.shard.clone().with_context(|| end(&answer))?;
-        ensure!(!shard.starts_with("lane"), "it is in a lane");
+        ensure!(!shard.starts_with("lane"), "the Worker is in a lane");
         Ok(())
     })
     .await

@@ -102,7 +102,7 @@ async fn replace(stage: &Stage) -> anyhow::Result<String> {
         secrets.delete(name, &DeleteParams::default()).await?;
         await_condition(&format!("a new Secret {name}"), MADE_WITHIN, async || {
             let new = secrets.get(name).await?;
-            ensure!(new.uid() != old, "it is the old one");
+            ensure!(new.uid() != old, "the old Secret still exists");
             Ok(())
         })
         .await?;

@@ -61,7 +61,7 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
     let host = stage.namespace.host("first");
     let router = await_condition("a router", BAR, async || {
         let pods = ROUTER.pods(stage).await?;
-        ensure!(!pods.is_empty(), "there are none");
+        ensure!(!pods.is_empty(), "there are no router Pods");
         Ok(pods[0].name_any())
     })
     .await?;

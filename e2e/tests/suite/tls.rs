@@ -152,7 +152,7 @@ async fn await_secrets(
                 == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
             "there are {names:?}"
         );
-        ensure!(are_right(&secrets), "they are not replaced yet");
+        ensure!(are_right(&secrets), "the certificates are not replaced yet");
         Ok(secrets)
     })
     .await

@@ -12,7 +12,10 @@ pub async fn an_applied_worker_answers(scenario: Scenario) -> anyhow::Result<()>
     scenario.namespace.await_ready("greeter", ConditionStatus::True).await?;
     let status = scenario.namespace.worker("greeter").await?.status.context("no status")?;
     ensure!(status.url.as_deref().is_some_and(|url| url.contains(&host)), "{:?}", status.url);
-    ensure!(status.address.map(|address| address.url) == status.url, "both are where it answers");
+    ensure!(
+        status.address.map(|address| address.url) == status.url,
+        "status.address differs from status.url"
+    );
     let holds: Vec<_> =
         status.conditions.iter().filter(|c| c.status == ConditionStatus::True).collect();
     ensure!(holds.len() == 4, "{:?}", status.conditions);

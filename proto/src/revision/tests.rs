@@ -64,7 +64,7 @@ fn what_is_taken_apart_comes_together_again() {
     assert_eq!(assemble(messages(&revision())), Ok(revision()));
     assert_eq!(assemble(messages(&choosy())), Ok(choosy()));
     let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
-    assert_eq!(assemble(messages(&closed)), Ok(closed), "no host at all is not any host");
+    assert_eq!(assemble(messages(&closed)), Ok(closed), "an empty list of hosts permits none");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unre
     for (_, in_flight) in &mut crowd[..2] {
         in_flight.unread(true);
     }
-    assert!(clients.admit(address(1)).is_none(), "they have been behind for a moment");
+    assert!(clients.admit(address(1)).is_none(), "the clients have not been slow for long enough");
     for client in [first, second] {
         client.activity.wait_since_start();
     }
@@ -90,7 +90,7 @@ fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unre
     first.activity.wait_since_start();
     assert!(first.can_end());
     second_request.unread(false);
-    assert!(!first.can_end(), "its client reads on");
+    assert!(!first.can_end(), "the client reads its response again");
     drop((second_request, crowd));
     assert_eq!([first, second].map(|client| client.activity.unread()), [0, 0]);
 }
@@ -107,7 +107,10 @@ fn for_what_a_crowd_adds_others_end_only_so_often() {
     assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
     assert!(grown + ended < crowd.len());
     assert!(clients.admit(address(100)).is_some(), "a newcomer still finds room");
-    assert!(clients.admit(address(1)).unwrap().0.grow(2 * RESTING), "it is no concern of others");
+    assert!(
+        clients.admit(address(1)).unwrap().0.grow(2 * RESTING),
+        "other addresses are not affected"
+    );
 }
 
 #[test]

@@ -207,7 +207,7 @@ mod tests {
     fn a_silent_shard_is_used_again_when_it_is_heard() {
         let silent = Health::connected().fell_silent();
         assert!(silent.ejection().is_some() && !silent.is_ejected() && !silent.takes_requests(0));
-        assert_eq!(silent.probe_pause(1.0), None, "its connection is there, and is listened to");
+        assert_eq!(silent.probe_pause(1.0), None, "the connection is still open and observed");
         assert_eq!(silent.resumed(), Health::connected());
         assert!(silent.disconnected(Disconnect::Vanished).is_ejected());
         let ejected = Health::Ejected { probes: 3 };
@@ -228,7 +228,11 @@ mod tests {
         assert!(
             awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some()
         );
-        assert_eq!(awaits.fell_silent(), awaits, "its connection is a new one");
+        assert_eq!(
+            awaits.fell_silent(),
+            awaits,
+            "silence of the previous connection does not matter"
+        );
         for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
             assert!(awaits.failed_to_connect(how).is_ejected());
         }

@@ -207,7 +207,10 @@ mod tests {
         assert!(!placements.is_in_lane(&digest(1), now));
         assert!(placements.is_in_lane(&digest(2), now));
         placements.moved_to_lane(&digest(1), now);
-        assert!(!placements.is_in_lane(&digest(1), now + SHORTEST), "it begins anew");
+        assert!(
+            !placements.is_in_lane(&digest(1), now + SHORTEST),
+            "the time in the lane starts at the shortest again"
+        );
     }
 
     #[test]

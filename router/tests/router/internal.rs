@@ -159,7 +159,7 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
     };
     assert_eq!(other, 1);
     assert_eq!(node.last_head().scheduled, scheduled);
-    assert!(!node.last_head().request_id.is_empty(), "it can be found in logs");
+    assert!(!node.last_head().request_id.is_empty(), "the request has an id for the logs");
 
     node.behave(Behaviour::Hang);
     let call = tokio::spawn({

@@ -103,7 +103,7 @@ async fn a_worker_that_is_promoted_is_followed_to_its_shard() {
         let answer = client.post("/", "x").await;
         assert_eq!((answer.status.as_u16(), answer.header("tenon-shard")), (200, "0"));
     }
-    assert!(first.in_lanes() <= invocations + 1, "it was forgotten at once");
+    assert!(first.in_lanes() <= invocations + 1, "the router forgets the lane at once");
 }
 
 #[tokio::test]

@@ -242,7 +242,7 @@ impl Buf for Block {
     }
 
     fn advance(&mut self, count: usize) {
-        assert!(count <= self.remaining(), "no more is read than there is");
+        assert!(count <= self.remaining(), "a read stays within the block");
         self.start += count as u32;
     }
 }

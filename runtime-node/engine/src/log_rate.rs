@@ -166,7 +166,7 @@ mod tests {
         rates.of(&worker("third"), now + SECOND);
         assert_eq!(rates.0.borrow().len(), 3);
         rates.of(&worker("third"), now + SECOND * 60);
-        assert_eq!(rates.0.borrow().len(), 2, "that of an isolate stays");
+        assert_eq!(rates.0.borrow().len(), 2, "a rate that an isolate holds is kept");
         drop(kept);
     }
 

@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(goes_on(100), Some(OVERRUN));
         assert!(goes_on(20) <= Some(LINGER + LOOK));
         assert!(goes_on(5) <= Some(2 * LINGER), "{:?}", goes_on(5));
-        assert_eq!(goes_on(0), None, "it has not had the time to end");
+        assert_eq!(goes_on(0), None, "a turn without CPU time could not end");
     }
 
     #[test]

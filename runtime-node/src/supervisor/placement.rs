@@ -357,13 +357,17 @@ mod tests {
             assert_eq!(placement.light(&DIGEST, wanted - 1, now), None, "fall {fall}");
             assert!(placement.light(&DIGEST, 1, now).is_some(), "fall {fall}");
             placement.warm(&DIGEST);
-            assert!(placement.heavy(&DIGEST, now), "its shard lets it go");
+            assert!(placement.heavy(&DIGEST, now), "a heavy revision leaves its shard");
             assert_eq!(places(&mut placement, now), IN_LANES);
-            assert_eq!(placement.light(&DIGEST, 1 << 20, now), None, "not while the hold lasts");
+            assert_eq!(
+                placement.light(&DIGEST, 1 << 20, now),
+                None,
+                "no promotion during the hold"
+            );
             now += HOLD * (1 << fall);
             placement.light(&DIGEST, 0, now);
         }
-        assert!(!placement.heavy(&DIGEST, now), "it is in the lanes already");
+        assert!(!placement.heavy(&DIGEST, now), "the revision is already in the lanes");
     }
 
     #[test]
@@ -381,7 +385,7 @@ mod tests {
         assert_eq!(
             placement.ended_a_process(&DIGEST, false, now),
             None,
-            "no shard has asked for it"
+            "no shard has asked for the revision"
         );
         places(&mut placement, now);
         placement.light(&DIGEST, PROMOTION, now);

@@ -238,7 +238,11 @@ mod tests {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         let told = |remaining| vec![Told { digest: DIGEST, remaining, times: 2 }];
         assert_eq!(quarantines.told(told(Duration::from_secs(5)), now), [DIGEST]);
-        assert_eq!(quarantines.told(told(Duration::from_secs(3)), now), [], "it is known");
+        assert_eq!(
+            quarantines.told(told(Duration::from_secs(3)), now),
+            [],
+            "the quarantine is known already"
+        );
         assert_eq!(quarantines.remaining(&DIGEST, now), Some(Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(quarantines.remaining(&DIGEST, later), None);

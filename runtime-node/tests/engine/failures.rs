@@ -229,7 +229,7 @@ async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
     assert!(lines.len() < 60, "{} lines were logged", lines.len());
     let said =
         lines.iter().filter(|line| line.ends_with("exceeds its log rate; dropping lines")).count();
-    assert!(said >= 1, "nothing says that lines were dropped");
+    assert!(said >= 1, "no line reports that lines were dropped");
 }
 
 async fn the_message_to_the_caller_says_nothing_of_the_code(shard: Rc<Shard>) {

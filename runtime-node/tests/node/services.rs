@@ -76,7 +76,7 @@ async fn what_is_not_there_is_asked_of_a_router_by_its_name(name: &'static str) 
     );
 
     assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
-    assert_eq!(router.calls().len(), 1, "it is warm now");
+    assert_eq!(router.calls().len(), 1, "the callee is warm on the shard");
 }
 
 async fn an_older_revision_is_not_called_though_it_is_warm(name: &'static str) {

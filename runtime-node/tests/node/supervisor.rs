@@ -205,5 +205,5 @@ async fn metrics_are_those_of_all_processes(name: &'static str) {
     let all = families.len();
     families.sort_unstable();
     families.dedup();
-    assert_eq!(families.len(), all, "each family comes once");
+    assert_eq!(families.len(), all, "each family is listed once");
 }

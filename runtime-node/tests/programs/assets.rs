@@ -60,7 +60,7 @@ fn read(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) {
 
 impl Services for Assets {
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
-        assert!(call.callee.as_str().ends_with(NAME), "nothing else is bound");
+        assert!(call.callee.as_str().ends_with(NAME), "the assets are the only binding");
         let isolate = Rc::clone(&self.0);
         async move {
             let FetchResponse { status, headers, body } = isolate.fetch(call.request).await?;

@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn one_worker_has_one_home() {
         let workers = Workers::new(1, 8);
-        let [only] = &workers.all()[..] else { panic!("there is one") };
+        let [only] = &workers.all()[..] else { panic!("expected one Worker") };
         assert_eq!(workers.of(workers.home(only)), std::slice::from_ref(only));
     }
 }

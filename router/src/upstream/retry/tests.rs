@@ -81,7 +81,7 @@ fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
     let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
     let left = || AttemptError::Unresponsive { sent: true };
     assert!(attempts.may_go_on(&left(), true, &mut budget, now));
-    assert!(!attempts.may_be_made_again(&left()), "it leaves one");
+    assert!(!attempts.may_be_made_again(&left()), "a request leaves only one silent shard");
     assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
     for error in [left(), AttemptError::Lost] {
         assert!(!attempts.may_be_made_again(&error));

@@ -82,7 +82,7 @@ fn what_is_put_before_comes_first() {
     let mut block = filled(pool.take(4).unwrap(), b"body");
     block.prepend(5).unwrap().copy_from_slice(b"head ");
     assert_eq!(&block[..], b"head body");
-    assert!(block.prepend(HEADROOM).is_none(), "no more than there is room for");
+    assert!(block.prepend(HEADROOM).is_none(), "the headroom is too small");
     assert_eq!(block.copy_to_bytes(4), "head");
     assert_eq!((block.remaining(), block.chunk()), (5, &b" body"[..]));
 }

@@ -254,6 +254,9 @@ mod tests {
         use_up(&mut known, "other");
         use_up(&mut known, "third");
         assert!(known.are_nearly_used_up());
-        assert!(use_up(&mut known, "fourth") > 0, "there is some until the process begins anew");
+        assert!(
+            use_up(&mut known, "fourth") > 0,
+            "a namespace can use types until the process is replaced"
+        );
     }
 }

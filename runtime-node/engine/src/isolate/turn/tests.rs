@@ -107,7 +107,7 @@ fn an_isolate_whose_heap_is_full_between_turns_is_kept_by_none_of_its_invocation
         });
         assert_eq!((filled, isolate.condemned()), (None, Some(FailureCode::MemoryLimitExceeded)));
         assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
-        assert_eq!(isolate.memory_bytes(), 0, "its heap has been given back");
+        assert_eq!(isolate.memory_bytes(), 0, "the heap has been freed");
     });
 }
 

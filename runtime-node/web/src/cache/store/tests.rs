@@ -61,7 +61,10 @@ fn what_the_rules_of_http_forbid_is_not_kept() {
     ] {
         assert!(!puts(&cache, refused), "{refused:?}");
     }
-    assert!(puts(&cache, &[("cache-control", "max-age=0, s-maxage=9")]), "it is shared");
+    assert!(
+        puts(&cache, &[("cache-control", "max-age=0, s-maxage=9")]),
+        "s-maxage applies to shared caches"
+    );
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn of_answers_that_vary_without_end_the_latest_are_kept() {
     );
     assert!(cache.remove(&key("a")));
     cache.entries.run_pending_tasks();
-    assert!(cache.tenants.0.lock().unwrap().is_empty(), "all of it is given back");
+    assert!(cache.tenants.0.lock().unwrap().is_empty(), "the tenant's memory is released");
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn a_tenant_has_half_of_it_and_gets_back_what_it_lets_go_of() {
         cache.put(key, &asked(&[]), answer(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
     };
     assert_eq!(["1", "2", "3"].map(put), [true, true, false]);
-    assert!(puts(&cache, &[KEPT]), "there is room for another");
+    assert!(puts(&cache, &[KEPT]), "another tenant still has room");
     assert!(cache.remove(&Key::new(&WorkerId::new("greedy", "a"), "1", URL)));
     cache.entries.run_pending_tasks();
     assert!(put("3"));
