@@ -147,7 +147,7 @@ fn a_pools_limits_touch_its_workers_and_its_status_touches_none() {
         Service::Serving(serving) => serving.revision.limits.cpu_ms,
         _ => panic!("it serves"),
     };
-    assert_eq!(granted(&index), 50);
+    assert_eq!(granted(&index), 1000);
 
     let touched = index.apply(Change::Pool(applied(pool(Some(20), 0))));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
@@ -156,7 +156,7 @@ fn a_pools_limits_touch_its_workers_and_its_status_touches_none() {
     let touched =
         index.apply(Change::Pool(Watched::Deleted((String::new(), "default".to_owned()))));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
-    assert_eq!(granted(&index), 50);
+    assert_eq!(granted(&index), 1000);
 }
 
 #[test]
