@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_gives_its_permit_back_and_is_refused_when_too_many_are_open() {
+    fn a_worker_has_a_bounded_number_of_open_responses() {
         let limits = limits();
         let take = || limits.take("a/1", "a").now_or_never().unwrap();
         let first = take().open().unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_have_nothing_under_way_are_forgotten() {
+    fn workers_and_tenants_without_requests_are_forgotten() {
         let limits = limits();
         for n in 0..1000 {
             limits.take(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();

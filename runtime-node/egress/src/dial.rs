@@ -111,19 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_of_addresses_take_turns() {
+    fn ipv6_and_ipv4_addresses_alternate() {
         let order = in_turns(&allowed(&["1.0.0.1", "1.0.0.2", "1.0.0.3", "2a00::1"]));
         let texts: Vec<_> = order.iter().map(|allowed| allowed.address().to_string()).collect();
         assert_eq!(texts, ["2a00::1", "1.0.0.1", "1.0.0.2", "1.0.0.3"]);
     }
 
     #[test]
-    fn of_many_addresses_some_are_tried() {
+    fn the_number_of_addresses_to_try_is_bounded() {
         assert_eq!(in_turns(&allowed(&["1.0.0.1"; 40])).len(), MOST);
     }
 
     #[tokio::test]
-    async fn an_address_that_refuses_makes_way_for_the_next() {
+    async fn the_next_address_is_tried_after_a_refusal() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         // The address has no listener.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_silent_does_not_keep_the_next_waiting() {
+    async fn a_silent_address_does_not_delay_the_next() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         // 192.0.2.0/24 is reserved for documentation: the attempt hangs or fails, and in both cases

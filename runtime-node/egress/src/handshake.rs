@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_agrees_to_what_was_not_asked_is_none() {
+    fn a_response_that_does_not_match_the_handshake_is_refused() {
         let asked = headers(&[("sec-websocket-protocol", "chat")]);
         for (more, why) in [
             (("sec-websocket-protocol", "Chat"), Unanswered::Protocol),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_asked_for_and_agreed_to_in_any_case_and_among_others() {
+    fn an_upgrade_token_may_have_any_case_and_be_one_of_a_list() {
         let asks = headers(&[("upgrade", "h2c, WebSocket")]);
         assert!(is_asked(&Method::GET, &asks));
         assert!(!is_asked(&Method::POST, &asks));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_is_its_own() {
+    async fn an_ip_address_resolves_to_itself() {
         let names = names("");
         assert_eq!(ask(&names, "10.0.0.1").await.unwrap(), ["10.0.0.1".parse::<IpAddr>().unwrap()]);
         assert_eq!(ask(&names, "0x7f.1").await.unwrap(), ["127.0.0.1".parse::<IpAddr>().unwrap()]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_below_localhost_are_this_machine() {
+    async fn localhost_and_its_subdomains_resolve_to_loopback() {
         let names = names("");
         for name in ["localhost", "localhost.", "a.b.localhost"] {
             assert!(ask(&names, name).await.unwrap().iter().all(IpAddr::is_loopback), "{name}");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn listed_names_need_no_server_and_others_say_that_there_is_none() {
+    async fn only_listed_names_resolve_without_a_name_server() {
         let names = names("192.0.2.7 origin.test other\n2001:db8::7 origin.test");
         let origin = ["2001:db8::7".parse::<IpAddr>().unwrap(), "192.0.2.7".parse().unwrap()];
         assert_eq!(ask(&names, "origin.test").await.unwrap(), origin);

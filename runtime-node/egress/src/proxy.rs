@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_said_by_the_basic_scheme() {
+    fn credentials_use_the_basic_scheme() {
         assert_eq!(authorization("http://proxy.test"), None);
         // RFC 7617 §2.
         let expected = Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned());

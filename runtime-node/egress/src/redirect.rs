@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_an_error() {
+    fn a_location_that_cannot_be_followed_is_an_error() {
         for bad in
             ["ftp://a.test/", "data:,x", "http://", "https://user@b.test/", "https://u:p@a.test/"]
         {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statuses_and_those_without_a_location_stay() {
+    fn other_statuses_and_responses_without_a_location_do_not_redirect() {
         assert_eq!(after(304, "/", Method::GET, true), Ok(Next::Stay));
         assert_eq!(after(201, "/", Method::POST, true), Ok(Next::Stay));
         let url = Url::parse("https://a.test/").unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_twenty_are_followed() {
+    fn the_number_of_redirects_is_bounded() {
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, "/".parse().unwrap());
         let url = Url::parse("https://a.test/").unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_stay_with_the_host_they_were_for() {
+    fn credentials_are_dropped_for_another_origin() {
         let mut headers = HeaderMap::new();
         for name in ["authorization", "cookie", "content-type", "x-own"] {
             headers.insert(HeaderName::from_static(name), "v".parse().unwrap());

@@ -76,7 +76,7 @@ const CASES: [(&str, Coding); 5] = [
 ];
 
 #[tokio::test]
-async fn what_was_coded_is_decoded_however_it_is_cut() {
+async fn an_encoded_body_is_decoded_whatever_the_chunk_sizes() {
     let plain: Vec<u8> = (0..200_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
     for (name, coding) in CASES {
         let encoded = encode(name, &plain).await;
@@ -88,7 +88,7 @@ async fn what_was_coded_is_decoded_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn a_body_of_nothing_is_nothing_and_a_short_one_is_short() {
+async fn empty_and_one_byte_bodies_are_decoded() {
     for (name, coding) in CASES {
         assert!(
             read(decode(&[coding], body(Vec::new(), 1), &room(64 << 20))).await.unwrap().is_empty(),
@@ -112,7 +112,7 @@ async fn codings_are_undone_from_the_last_to_the_first() {
 }
 
 #[tokio::test]
-async fn a_bomb_is_as_large_as_what_is_read_of_it() {
+async fn a_decompression_bomb_expands_only_as_it_is_read() {
     let plain = vec![0; 64 << 20];
     for (name, coding) in [CASES[0], CASES[3], CASES[4]] {
         let bomb = encode(name, &plain).await;
@@ -126,7 +126,7 @@ async fn a_bomb_is_as_large_as_what_is_read_of_it() {
 }
 
 #[tokio::test]
-async fn others_have_their_turns_while_a_bomb_is_read() {
+async fn decoding_a_bomb_yields_to_other_tasks() {
     let bomb = encode("gzip", &vec![0; 8 << 20]).await;
     let mut reading =
         Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &room(64 << 20))));
@@ -139,14 +139,14 @@ async fn others_have_their_turns_while_a_bomb_is_read() {
 }
 
 #[tokio::test]
-async fn a_decoder_that_does_not_fit_is_not_made() {
+async fn a_decoder_that_exceeds_the_memory_limit_is_an_error() {
     let encoded = encode("br", &[7; 100_000]).await;
     let decoded = decode(&[Coding::Brotli], body(encoded, 1000), &room(1 << 20));
     assert!(matches!(read(decoded).await, Err(EgressError::Memory)));
 }
 
 #[tokio::test]
-async fn what_is_not_coded_so_or_broken_off_is_an_error() {
+async fn a_malformed_or_truncated_encoding_is_an_error() {
     for (name, coding) in CASES {
         let plain: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut encoded = encode(name, &plain).await;
@@ -163,7 +163,7 @@ async fn what_is_not_coded_so_or_broken_off_is_an_error() {
 }
 
 #[tokio::test]
-async fn the_bodys_own_failure_is_told_as_it_is() {
+async fn an_error_of_the_body_passes_through_the_decoder() {
     let encoded = encode("gzip", &[1; 1000]).await;
     let broken = stream::iter([
         Ok(Bytes::from(encoded[..20].to_vec())),
@@ -175,7 +175,7 @@ async fn the_bodys_own_failure_is_told_as_it_is() {
 }
 
 #[test]
-fn codings_are_known_by_their_names_or_left_to_the_worker() {
+fn unsupported_content_codings_are_left_to_the_worker() {
     assert_eq!(of("gzip"), [Coding::Gzip]);
     assert_eq!(of("X-GZIP"), [Coding::Gzip]);
     assert_eq!(of("identity"), []);
@@ -188,7 +188,7 @@ fn codings_are_known_by_their_names_or_left_to_the_worker() {
 }
 
 #[tokio::test]
-async fn a_window_is_told_by_a_streams_first_bytes() {
+async fn the_window_size_is_read_from_the_first_bytes() {
     assert_eq!(brotli_window(&encode("br", &[0; 10]).await), 22);
     assert_eq!(
         [0x00, 0x01, 0x21, 0x0f, 0x7f].map(|byte| brotli_window(&[byte])),

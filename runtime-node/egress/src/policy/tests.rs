@@ -34,7 +34,7 @@ fn the_public_internet_is_open() {
 }
 
 #[test]
-fn what_is_inside_is_refused() {
+fn internal_addresses_are_refused() {
     for (inside, why) in [
         ("127.0.0.1", Refused::Loopback),
         ("127.255.255.254", Refused::Loopback),
@@ -80,7 +80,7 @@ fn metadata_services_are_refused_by_name_and_by_any_range() {
 }
 
 #[test]
-fn an_ipv4_address_in_other_clothes_is_judged_by_what_it_is() {
+fn embedding_an_ipv4_address_in_ipv6_does_not_evade_the_policy() {
     assert_eq!(judge("::ffff:127.0.0.1"), Err(Refused::Loopback));
     assert_eq!(judge("::ffff:10.0.0.1"), Err(Refused::Private));
     assert_eq!(judge("::ffff:1.1.1.1"), Ok(ip("1.1.1.1")));
@@ -94,7 +94,7 @@ fn an_ipv4_address_in_other_clothes_is_judged_by_what_it_is() {
 }
 
 #[test]
-fn what_the_node_lists_is_refused_though_it_is_public_or_allowed() {
+fn denied_networks_are_refused_even_if_public_or_allowed() {
     let policy = Policy::new(vec![net("10.0.0.0/8")], vec![net("10.0.0.0/24"), net("8.8.0.0/16")]);
     assert_eq!(policy.judge(ip("10.1.0.1")), Ok(Allowed(ip("10.1.0.1"))));
     assert_eq!(policy.judge(ip("64:ff9b::10.1.0.1")), Ok(Allowed(ip("64:ff9b::10.1.0.1"))));
@@ -135,7 +135,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
 proptest! {
     /// Compares with the standard library's classification, where it has one.
     #[test]
-    fn nothing_local_is_ever_allowed(address in addresses()) {
+    fn no_local_address_is_allowed(address in addresses()) {
         if Policy::default().judge(address).is_ok() {
             match translated(unmapped(address)) {
                 IpAddr::V4(v4) => prop_assert!(
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn no_spelling_of_an_ipv4_address_gets_where_it_does_not(bits in any::<u32>()) {
+    fn no_ipv6_form_of_an_ipv4_address_reaches_more_than_it_does(bits in any::<u32>()) {
         let v4 = Ipv4Addr::from_bits(bits);
         let [high, low] = [(bits >> 16) as u16, bits as u16];
         let plain = Policy::default().judge(IpAddr::V4(v4));
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_allowed_is_what_was_judged(address in addresses()) {
+    fn the_allowed_address_is_the_judged_address(address in addresses()) {
         let open = Policy::new(vec![net("0.0.0.0/0"), net("::/0")], vec![]);
         if let Ok(allowed) = open.judge(address) {
             prop_assert_eq!(allowed.address(), unmapped(address));
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn the_nodes_refusal_outweighs_everything(address in addresses(), length in 0_u8..=32) {
+    fn a_denied_network_overrides_every_allowed_network(address in addresses(), length in 0_u8..=32) {
         let IpAddr::V4(v4) = address else { return Ok(()) };
         let listed = IpNet::new(address, length).unwrap();
         let policy = Policy::new(vec![net("0.0.0.0/0"), IpNet::from(address)], vec![listed]);

@@ -18,7 +18,7 @@ fn endless(made: Rc<Cell<usize>>) -> impl futures::Stream<Item = Bytes> {
 }
 
 #[tokio::test]
-async fn a_body_comes_as_it_is_sent() {
+async fn a_body_is_read_as_it_arrives_from_the_origin() {
     on_a_shard(async {
         let (piece_tx, piece_rx) = futures::channel::mpsc::unbounded::<Bytes>();
         let piece_rx = std::cell::RefCell::new(Some(piece_rx));
@@ -36,7 +36,7 @@ async fn a_body_comes_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_far_ahead_of_who_reads() {
+async fn a_body_is_not_read_far_ahead_of_its_reader() {
     on_a_shard(async {
         let authority = Authority::new();
         let settings =
@@ -74,7 +74,7 @@ async fn nothing_is_read_far_ahead_of_who_reads() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_reads_does_not_keep_others_from_theirs() {
+async fn an_unread_body_does_not_block_other_responses() {
     on_a_shard(async {
         let authority = Authority::new();
         let settings =
@@ -103,7 +103,7 @@ async fn a_body_that_nobody_reads_does_not_keep_others_from_theirs() {
 }
 
 #[tokio::test]
-async fn a_coded_body_is_decoded_and_says_no_more_that_it_was() {
+async fn a_decoded_body_loses_its_encoding_headers() {
     on_a_shard(async {
         let plain = "squeeze ".repeat(10_000);
         let mut coded = Vec::new();
@@ -126,7 +126,7 @@ async fn a_coded_body_is_decoded_and_says_no_more_that_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_coded_otherwise_is_the_workers() {
+async fn a_body_with_an_unknown_coding_is_passed_to_the_worker() {
     on_a_shard(async {
         let origin = Origin::raw(
             b"HTTP/1.1 200 OK\r\ncontent-encoding: own\r\ncontent-length: 3\r\n\r\nxyz",
@@ -159,7 +159,7 @@ async fn a_body_that_breaks_off_is_an_error_at_its_place() {
 }
 
 #[tokio::test]
-async fn who_drops_a_body_or_a_request_ends_the_exchange() {
+async fn dropping_a_body_or_a_request_ends_the_exchange() {
     on_a_shard(async {
         let made = Rc::<Cell<usize>>::default();
         let origin = Origin::plain(move |_| streamed(endless(Rc::clone(&made)))).await;
@@ -186,7 +186,7 @@ async fn who_drops_a_body_or_a_request_ends_the_exchange() {
 }
 
 #[tokio::test]
-async fn a_stream_is_sent_as_it_comes_with_its_length_where_that_is_known() {
+async fn a_stream_is_sent_chunked_unless_its_length_is_known() {
     on_a_shard(async {
         let origin = Origin::plain(|asked| {
             let header =
@@ -211,7 +211,7 @@ async fn a_stream_is_sent_as_it_comes_with_its_length_where_that_is_known() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_breaks_the_request_off_and_says_why() {
+async fn a_failed_upload_stream_fails_the_request() {
     on_a_shard(async {
         let authority = Authority::new();
         let settings =
@@ -255,7 +255,7 @@ async fn an_answer_may_come_before_the_request_has_been_sent() {
 }
 
 #[tokio::test]
-async fn a_response_that_does_not_fit_into_the_workers_memory_is_not_begun() {
+async fn a_request_without_memory_for_its_response_is_refused() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
         let ledger = Rc::new(Purse { subrequests: Cell::new(1), memory: 1000 });

@@ -23,7 +23,7 @@ fn secure(host: &str, origin: &Origin) -> Url {
 }
 
 #[tokio::test]
-async fn one_connection_serves_one_request_after_another() {
+async fn sequential_requests_share_a_connection() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("hi")).await;
         let client = client();
@@ -91,7 +91,7 @@ async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
 }
 
 #[tokio::test]
-async fn an_origin_without_http2_is_spoken_with_in_http1() {
+async fn an_origin_without_http2_gets_http1() {
     on_a_shard(async {
         let authority = Authority::new();
         for protocols in [&["http/1.1"] as &[&str], &[]] {
@@ -155,7 +155,7 @@ async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
 }
 
 #[tokio::test]
-async fn a_worker_waits_for_so_many_answers_at_once() {
+async fn the_number_of_concurrent_requests_of_a_worker_is_bounded() {
     on_a_shard(async {
         let busy = Rc::<Cell<usize>>::default();
         let most = Rc::<Cell<usize>>::default();
@@ -204,7 +204,7 @@ async fn responses_that_are_left_open_are_bounded() {
 }
 
 #[tokio::test]
-async fn what_nobody_uses_for_a_while_is_closed() {
+async fn an_idle_connection_is_closed() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("hi")).await;
         let mut settings = settings();
@@ -218,7 +218,7 @@ async fn what_nobody_uses_for_a_while_is_closed() {
 }
 
 #[tokio::test]
-async fn few_idle_connections_are_kept_of_many() {
+async fn the_number_of_idle_connections_is_bounded() {
     on_a_shard(async {
         let origin = Origin::serve(None, |_| {
             Box::pin(async {

@@ -57,7 +57,7 @@ fn local(last: u8) -> Policy {
 }
 
 #[tokio::test]
-async fn a_name_is_asked_for_and_its_answer_is_kept() {
+async fn a_resolved_name_is_cached() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
         let (port, asked) = name_server(|_| vec![Ipv4Addr::LOCALHOST]).await;
@@ -73,7 +73,7 @@ async fn a_name_is_asked_for_and_its_answer_is_kept() {
 }
 
 #[tokio::test]
-async fn a_name_that_moves_inside_gains_nothing() {
+async fn a_name_that_changes_to_an_internal_address_is_refused() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
         // First an address that may be reached, then one inside the network.
@@ -93,7 +93,7 @@ async fn a_name_that_moves_inside_gains_nothing() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_only_those_that_may_be_are_connected_to() {
+async fn only_the_allowed_addresses_of_a_name_are_connected_to() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
         let (port, _) =
@@ -105,7 +105,7 @@ async fn of_several_addresses_only_those_that_may_be_are_connected_to() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_says_so() {
+async fn an_unknown_name_is_a_resolution_error() {
     on_a_shard(async {
         let (port, _) = name_server(|_| Vec::new()).await;
         let error =

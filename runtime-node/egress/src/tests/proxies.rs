@@ -147,7 +147,7 @@ async fn tls_with_the_proxy_goes_around_tls_with_the_origin() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_reached_is_not_asked_of_the_proxy_either() {
+async fn the_proxy_is_not_asked_for_refused_destinations() {
     on_a_shard(async {
         let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
         for resolver in [Resolver::Node, Resolver::Proxy] {
@@ -173,7 +173,7 @@ async fn what_may_not_be_reached_is_not_asked_of_the_proxy_either() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_judged_before_the_proxy_hears_of_it() {
+async fn a_redirect_is_judged_before_the_proxy_is_asked() {
     on_a_shard(async {
         let (proxy, inside) = (Tunnels::plain().await, Origin::plain(|_| text("inside")).await);
         let to = format!("http://127.0.0.2:{}/", inside.port);
@@ -188,7 +188,7 @@ async fn a_redirect_is_judged_before_the_proxy_hears_of_it() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_resolves_is_told_the_name() {
+async fn a_resolving_proxy_gets_the_name() {
     on_a_shard(async {
         let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
@@ -239,7 +239,7 @@ async fn tunnels_are_kept_for_the_same_origin_of_the_same_tenant() {
 }
 
 #[tokio::test]
-async fn an_address_that_the_proxy_cannot_reach_makes_way_for_the_next() {
+async fn the_next_address_is_tried_if_the_proxy_cannot_reach_one() {
     on_a_shard(async {
         let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
         let known = hosts(&format!("{NOWHERE} two.test\n127.0.0.1 two.test\n{NOWHERE} one.test"));
@@ -260,7 +260,7 @@ async fn an_address_that_the_proxy_cannot_reach_makes_way_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_does_not_lead_there_is_named_with_the_reason() {
+async fn a_proxy_that_refuses_a_tunnel_is_named_with_the_reason() {
     on_a_shard(async {
         for (answer, why) in [
             (
@@ -295,7 +295,7 @@ async fn a_proxy_that_does_not_lead_there_is_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_there_is_named() {
+async fn an_unreachable_proxy_is_named() {
     on_a_shard(async {
         let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
         let client = by(settings(), format!("http://127.0.0.1:{port}").parse().unwrap());

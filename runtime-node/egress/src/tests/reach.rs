@@ -14,7 +14,7 @@ fn closed() -> Client {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_address_leads_inside() {
+async fn no_spelling_of_an_internal_address_is_reached() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("reached")).await;
         let client = closed();
@@ -69,7 +69,7 @@ async fn no_spelling_of_an_address_leads_inside() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_does_not_say_where() {
+async fn a_refusal_does_not_reveal_the_internal_address_of_a_name() {
     on_a_shard(async {
         let error =
             failure(&closed(), get(Url::parse("http://cluster.test/").unwrap())).await.to_string();
@@ -80,7 +80,7 @@ async fn a_name_that_leads_inside_does_not_say_where() {
 }
 
 #[tokio::test]
-async fn what_the_node_allows_is_reached() {
+async fn an_address_that_the_node_allows_is_reached() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("reached")).await;
         let client = client();
@@ -93,7 +93,7 @@ async fn what_the_node_allows_is_reached() {
 }
 
 #[tokio::test]
-async fn a_workers_own_list_only_narrows() {
+async fn a_workers_own_list_only_narrows_the_policy() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("reached")).await;
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
@@ -143,7 +143,7 @@ async fn other_schemes_and_other_protocols_ports_are_refused() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_says_so() {
+async fn a_refused_connection_is_reported() {
     on_a_shard(async {
         let port = {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

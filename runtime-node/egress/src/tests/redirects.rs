@@ -21,7 +21,7 @@ async fn redirects_are_followed_to_their_end() {
 }
 
 #[tokio::test]
-async fn a_body_goes_along_or_gives_way_to_a_get() {
+async fn a_redirect_repeats_the_body_or_becomes_a_get() {
     on_a_shard(async {
         let origin = Origin::plain(|asked| match asked.uri().path() {
             "/303" => redirect(303, "/end"),
@@ -71,7 +71,7 @@ async fn credentials_do_not_follow_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_redirect_can_be_had_as_it_is_or_be_an_error() {
+async fn redirects_are_returned_or_an_error_as_the_mode_says() {
     on_a_shard(async {
         let origin = Origin::plain(|_| redirect(302, "/next")).await;
         let client = client();
@@ -90,7 +90,7 @@ async fn a_redirect_can_be_had_as_it_is_or_be_an_error() {
 }
 
 #[tokio::test]
-async fn a_circle_of_redirects_ends() {
+async fn a_redirect_loop_ends() {
     on_a_shard(async {
         let origin = Origin::plain(|_| redirect(302, "/")).await;
         let error = failure(&client(), get(origin.url("/"))).await;
@@ -101,7 +101,7 @@ async fn a_circle_of_redirects_ends() {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_nowhere_that_a_request_does_not() {
+async fn a_redirect_reaches_no_more_than_a_request() {
     on_a_shard(async {
         for (target, stage) in [
             ("http://10.0.0.1/", Stage::Policy),

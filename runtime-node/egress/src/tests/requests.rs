@@ -8,7 +8,7 @@ use crate::error::Stage;
 use crate::metrics::EgressFamilies;
 
 #[tokio::test]
-async fn a_request_is_sent_as_it_is_with_what_every_request_says() {
+async fn a_request_is_sent_unchanged_with_default_headers_added() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("hello")).await;
         let request = with(
@@ -34,7 +34,7 @@ async fn a_request_is_sent_as_it_is_with_what_every_request_says() {
 }
 
 #[tokio::test]
-async fn what_is_the_connections_or_ours_to_say_is_dropped() {
+async fn headers_reserved_for_the_client_are_dropped() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
         let own = [
@@ -70,7 +70,7 @@ async fn what_is_the_connections_or_ours_to_say_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_head_is_given_as_it_came_without_what_was_said_to_us() {
+async fn a_response_head_is_passed_on_without_connection_headers() {
     on_a_shard(async {
         let origin = Origin::raw(
             b"HTTP/1.1 418 Short and Stout\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nConnection: close\r\n\
@@ -90,7 +90,7 @@ async fn a_head_is_given_as_it_came_without_what_was_said_to_us() {
 }
 
 #[tokio::test]
-async fn some_answers_have_no_body() {
+async fn responses_with_status_304_or_to_head_have_no_body() {
     on_a_shard(async {
         let origin = Origin::raw(
             b"HTTP/1.1 304 Not Modified\r\ncontent-encoding: gzip\r\ncontent-length: 7\r\n\r\n",
@@ -109,7 +109,7 @@ async fn some_answers_have_no_body() {
 }
 
 #[tokio::test]
-async fn what_comes_before_the_answer_is_passed_over() {
+async fn informational_responses_are_skipped() {
     on_a_shard(async {
         let origin = Origin::raw(
             b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
@@ -121,7 +121,7 @@ async fn what_comes_before_the_answer_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_an_error_that_says_so() {
+async fn a_missing_or_malformed_response_is_an_error() {
     on_a_shard(async {
         for (answer, why) in [
             (b"" as &[u8], "closed before"),
@@ -138,7 +138,7 @@ async fn what_is_no_answer_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_not_read_to_its_end() {
+async fn an_endless_response_head_is_not_read_to_its_end() {
     on_a_shard(async {
         let origin = Origin::by_hand(|mut stream| async move {
             use tokio::io::AsyncWriteExt as _;
@@ -164,7 +164,7 @@ async fn a_head_without_end_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_invocation_makes_so_many_requests_and_no_more() {
+async fn the_number_of_subrequests_of_an_invocation_is_bounded() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
         let (client, account) = (client(), account("shop"));
@@ -178,7 +178,7 @@ async fn an_invocation_makes_so_many_requests_and_no_more() {
 }
 
 #[tokio::test]
-async fn how_requests_end_is_counted() {
+async fn requests_are_counted_by_outcome() {
     on_a_shard(async {
         let origin = Origin::plain(|_| pieces(["four".to_owned()])).await;
         let registry = prometheus::Registry::new();
