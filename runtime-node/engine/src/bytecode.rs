@@ -142,13 +142,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_can_be_decoded(modules: BTreeMap<String, Vec<u8>>) {
+        fn encoded_bytecode_can_be_decoded(modules: BTreeMap<String, Vec<u8>>) {
             let bytes = encoded(modules.clone());
             prop_assert_eq!(Bytecode::decode(&bytes), Ok(Bytecode { modules }));
         }
 
         #[test]
-        fn no_byte_of_it_can_change_unnoticed(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index, flip in 1..=255_u8) {
+        fn a_changed_byte_of_encoded_bytecode_is_detected(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index, flip in 1..=255_u8) {
             let mut bytes = encoded(modules);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
@@ -156,7 +156,7 @@ mod tests {
         }
 
         #[test]
-        fn a_part_of_it_is_not_it(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index) {
+        fn truncated_bytecode_is_refused(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index) {
             let bytes = encoded(modules);
             prop_assert!(Bytecode::decode(&bytes[..at.index(bytes.len())]).is_err());
         }

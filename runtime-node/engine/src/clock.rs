@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standstill_begins_at_a_whole_millisecond_of_now_and_lasts_until_it_is_dropped() {
+    fn a_standstill_stops_the_clock_at_a_whole_millisecond_until_dropped() {
         let before = time_of_day();
         let standstill = Standstill::begin();
         let stands_at = now();

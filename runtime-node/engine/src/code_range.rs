@@ -74,7 +74,7 @@ mod tests {
     use crate::testing::builtins;
 
     #[test]
-    fn what_isolates_reserve_for_code_does_not_count_as_data_whatever_their_heap() {
+    fn the_code_range_of_isolates_does_not_count_as_data() {
         crate::init();
         let data = || {
             let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn who_waits_may_always_have_another(costs in prop::collection::vec(0_u64..100_000, 0..50)) {
+        fn collections_spaced_by_their_cost_are_always_allowed(costs in prop::collection::vec(0_u64..100_000, 0..50)) {
             let mut now = Instant::now();
             let mut budget = CollectionBudget::default();
             for cost in costs {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_looked_at_when_they_have_grown_by_much_and_to_twice_what_was_kept() {
+    fn a_collection_is_due_when_buffers_have_grown_much_and_doubled() {
         let collections = Collections::new(BufferBudget::new(0));
         assert!(!collections.are_due(GROWTH));
         assert!(collections.are_due(GROWTH + 1));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_one_is_free_and_a_long_one_is_paid_for_later() {
+    fn a_long_collection_delays_the_next_one() {
         let now = Instant::now();
         let mut budget = CollectionBudget::default();
         assert!(budget.allows(now));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_follow_one_another_closely_read_no_cpu_clock() {
+    fn turns_in_close_succession_do_not_read_the_cpu_clock() {
         let mut anchor = anchor();
         let mut now = anchor.at;
         for _ in 0..100 {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_after_a_pause_has_an_anchor_of_its_own() {
+    fn a_turn_after_a_pause_reads_the_cpu_clock_anew() {
         let mut anchor = anchor();
         let begin = anchor.at + 60_000 * MICROSECOND;
         let used = anchor.cpu + 5 * MICROSECOND;

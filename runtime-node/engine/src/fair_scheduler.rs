@@ -228,33 +228,33 @@ mod tests {
     }
 
     #[test]
-    fn the_light_go_before_a_heavy_backlog_that_came_first() {
+    fn light_turns_run_before_an_earlier_heavy_backlog() {
         let order = run(backlogs(&[("heavy", account(TURN), 5), ("light", account(SHORT), 3)]));
         assert_eq!(order[..3], ["light"; 3]);
         assert_eq!(order.len(), 8);
     }
 
     #[test]
-    fn a_backlog_of_short_turns_lets_others_through_once_they_come_to_something() {
+    fn a_backlog_of_short_turns_yields_once_their_sum_is_long() {
         let order =
             run(backlogs(&[("many", account(LONG / 4), 100), ("light", account(SHORT), 1)]));
         assert_eq!(order.iter().position(|name| *name == "light"), Some(4));
     }
 
     #[test]
-    fn the_heavy_take_turns() {
+    fn heavy_workers_alternate() {
         let order = run(backlogs(&[("one", account(TURN), 4), ("other", account(TURN), 4)]));
         assert_eq!(order, ["one", "other", "one", "other", "one", "other", "one", "other"]);
     }
 
     #[test]
-    fn half_as_long_means_twice_as_many() {
+    fn turns_half_as_long_run_twice_as_often() {
         let order = run(backlogs(&[("long", account(TURN * 2), 2), ("short", account(TURN), 4)]));
         assert_eq!(order, ["long", "short", "short", "long", "short", "short"]);
     }
 
     #[test]
-    fn who_was_light_for_long_does_not_get_back_what_it_saved() {
+    fn an_unused_share_is_not_saved_up() {
         let (old, new) = (account(TURN), account(TURN));
         old.share.0.set(TURN * 1000);
         let now = TURN * 1000;
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_share_is_charged_what_was_used_whatever_was_expected(
+        fn a_share_is_charged_the_cpu_time_used_not_the_estimate(
             turns in prop::collection::vec((0_u64..100, prop::bool::ANY), 0..50),
         ) {
             let account = account(TURN);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_queue_passes_the_token_on_and_has_used_nothing() {
+    fn a_waiter_that_leaves_passes_the_token_on_and_is_not_charged() {
         run(async {
             let scheduler = Rc::new(FairScheduler::default());
             let account = account(TURN);
@@ -308,7 +308,7 @@ mod tests {
     /// Simulates a connection's task that reads a request, the task that serves it, and the way
     /// back.
     #[test]
-    fn a_request_that_is_there_is_read_and_served_before_the_next_heavy_turn() {
+    fn a_readable_request_is_served_before_the_next_heavy_turn() {
         let order = run(async {
             let (scheduler, order) =
                 (Rc::new(FairScheduler::default()), Rc::new(RefCell::new(Vec::new())));
@@ -341,13 +341,13 @@ mod tests {
     }
 
     #[test]
-    fn who_has_served_nobody_yet_waits_its_turn() {
+    fn a_worker_without_history_runs_after_light_workers() {
         let order = run(backlogs(&[("stranger", Rc::default(), 2), ("light", account(SHORT), 2)]));
         assert_eq!(order, ["light", "light", "stranger", "stranger"]);
     }
 
     #[test]
-    fn a_worker_that_is_ahead_of_its_time_goes_on_there_in_its_next_isolate() {
+    fn a_share_that_is_ahead_carries_over_to_the_next_isolate() {
         let scheduler = Rc::new(FairScheduler::default());
         let [greedy, modest, other] =
             ["greedy", "modest", "other"].map(|name| WorkerId::new("default", name));
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_says_nothing_of_the_requests_to_come() {
+    fn a_start_does_not_change_the_estimate_for_requests() {
         let pass = Pass { account: account(SHORT), heavy: None };
         pass.charge(TURN, false);
         assert_eq!(pass.account.latest.get(), Some(SHORT));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_posted_while_an_isolate_is_made_is_its_own_whatever_had_the_address() {
+    fn tasks_posted_during_creation_belong_to_the_new_isolate() {
         let addresses = Addresses::default();
         let old = isolate(&addresses);
         old.close();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_posted_for_a_dead_isolate_does_not_reach_the_next_at_its_address() {
+    fn tasks_of_a_disposed_isolate_do_not_reach_the_next_at_its_address() {
         let addresses = Addresses::default();
         let old = isolate(&addresses);
         old.close();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_isolate_in_the_making_does_not_take_what_is_posted_for_another_that_lives() {
+    fn tasks_of_a_live_isolate_do_not_reach_one_being_created() {
         let addresses = Addresses::default();
         let (living, newborn) = (isolate(&addresses), Tasks::default());
         addresses.post(ADDRESS, Some(&newborn), "for the living", None);

@@ -354,7 +354,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn a_heap_may_outgrow_its_limit_by_half_of_the_memory_and_no_more_than_can_be_of_use() {
+    fn the_headroom_of_a_heap_is_half_of_the_memory_up_to_a_maximum() {
         assert_eq!(Headroom::within(1 << 30), Headroom(1 << 29));
         assert_eq!(
             Headroom::within(u64::MAX),

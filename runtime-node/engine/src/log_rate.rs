@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_logs_a_burst_and_then_hears_once_that_lines_are_dropped() {
+    fn a_worker_may_log_a_burst_and_the_first_dropped_line_is_reported() {
         let now = Instant::now();
         let rate = LogRate::full(now);
         let admissions: Vec<_> =
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_isolate_of_a_worker_finds_its_bucket_as_it_was_left() {
+    fn isolates_of_a_worker_share_its_log_bucket() {
         let (rates, now) = (LogRates::default(), Instant::now());
         rates.of(&worker("loud"), now).admit(WHOLE, now);
         assert_eq!(rates.of(&worker("loud"), now).admit(1, now), Admission::FirstDropped);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_gone_is_forgotten_once_it_could_log_as_a_stranger_can() {
+    fn the_bucket_of_an_absent_worker_is_forgotten_when_it_is_full() {
         let (rates, now) = (LogRates::default(), Instant::now());
         rates.of(&worker("loud"), now).admit(WHOLE, now);
         let kept = rates.of(&worker("kept"), now);
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn over_any_time_no_more_is_written_than_a_burst_and_the_rate(
+        fn no_interval_exceeds_the_burst_plus_the_rate(
             lines in prop::collection::vec((0_usize..400_000, 0_u64..2_000), 1..100),
         ) {
             let begin = Instant::now();

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_mapping_writes_the_other_reads() {
+    fn the_supervisor_reads_what_the_shard_writes() {
         let (supervisor, file) = Page::create().unwrap();
         let shard = Page::open(file).unwrap();
         assert_eq!(supervisor.look(), Look { running: None, overrun: Duration::ZERO, beats: 0 });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_page_is_refused() {
+    fn a_file_without_a_page_is_refused() {
         let file = memfd_create("tenon-page", MemfdFlags::CLOEXEC).unwrap();
         assert!(Page::open(file).is_err());
     }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_before_the_end() {
+    fn written_pieces_are_read_before_the_end() {
         let (writer, mut reader) = pipe();
         writer.write(piece(3)).unwrap();
         writer.close();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_to_nobody_is_told() {
+    fn a_write_without_a_reader_is_an_error() {
         let (writer, reader) = pipe();
         writer.write(piece(ROOM)).unwrap();
         let room = writer.room();

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_taken_apart_as_v8_writes_it() {
+    fn a_stack_frame_of_v8_is_parsed() {
         assert_eq!(parts("f (lib/a.js:3:14)"), Some(("f (", "lib/a.js", 3, 14, ")")));
         assert_eq!(parts("worker.js:3:14"), Some(("", "worker.js", 3, 14, "")));
         assert_eq!(parts("async worker.js:3:14"), Some(("async ", "worker.js", 3, 14, "")));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_found_by_the_last_one_before_it_on_its_line() {
+    fn a_position_maps_to_the_last_mapping_before_it_on_its_line() {
         // 1:1 is a.ts:1:1, 1:5 is a.ts:3:3, 3:2 is b.ts:3:3.
         let map = decoded("AAAA,IAEE;;CCAA").unwrap();
         let place = |line, column| map.place(line, column).map(|place| place.to_string());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_map_and_what_has_no_room_is_none() {
+    fn malformed_or_oversized_source_maps_are_ignored() {
         assert!(decoded("AAAA,IAEE").is_some());
         assert!(decoded("AAZZZZ").is_none() && decoded("!").is_none());
         assert!(Decoded::of(b"{}", &BufferBudget::new(1 << 20)).is_none());
@@ -190,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_frame_is_too_odd(frame in "[a-z(): ,0-9.]{0,40}") {
+        fn parsing_an_arbitrary_frame_loses_no_text(frame in "[a-z(): ,0-9.]{0,40}") {
             if let Some((before, module, line, column, after)) = parts(&frame) {
                 // The texts are equal except for leading zeros of the numbers.
                 let digits = |text: &str| text.replace('0', "");
@@ -199,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn no_map_is_too_odd(mappings in "[A-Za-z0-9+/,;]{0,200}", line in 0..10_u32, column in 0..100_u32) {
+        fn arbitrary_mappings_do_not_panic(mappings in "[A-Za-z0-9+/,;]{0,200}", line in 0..10_u32, column in 0..100_u32) {
             if let Some(map) = decoded(&mappings) {
                 let _ = map.place(line, column);
             }

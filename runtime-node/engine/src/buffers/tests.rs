@@ -33,7 +33,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn no_block_is_in_two_hands_and_all_come_home(blocks in 0_usize..8, steps in steps()) {
+    fn no_block_is_taken_twice_and_all_are_returned(blocks in 0_usize..8, steps in steps()) {
         let pool = pool(blocks);
         let mut in_use: Vec<(u8, Block)> = Vec::new();
         let mut refused = 0;
@@ -67,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn the_block_that_came_home_last_is_taken_first() {
+fn the_block_returned_last_is_taken_first() {
     let pool = pool(3);
     let [first, second] = [pool.take(1).unwrap(), pool.take(1).unwrap()];
     let address = first.as_ptr();
@@ -77,7 +77,7 @@ fn the_block_that_came_home_last_is_taken_first() {
 }
 
 #[test]
-fn what_is_put_before_comes_first() {
+fn prepended_bytes_come_first() {
     let pool = pool(1);
     let mut block = filled(pool.take(4).unwrap(), b"body");
     block.prepend(5).unwrap().copy_from_slice(b"head ");
@@ -88,7 +88,7 @@ fn what_is_put_before_comes_first() {
 }
 
 #[test]
-fn a_block_shows_nothing_of_what_was_written_before() {
+fn a_reused_block_does_not_reveal_its_previous_content() {
     let pool = pool(1);
     drop(filled(pool.take(6).unwrap(), b"secret"));
     assert!(pool.take(6).unwrap().is_empty());
@@ -96,7 +96,7 @@ fn a_block_shows_nothing_of_what_was_written_before() {
 }
 
 #[test]
-fn what_fits_in_no_block_is_refused_and_counted() {
+fn data_larger_than_a_block_is_refused_and_counted() {
     let pool = pool(1);
     assert!(pool.take(ROOM + 1).is_none());
     assert!(pool.take(1).unwrap().fill(|_| None).is_none(), "when it turns out only then");

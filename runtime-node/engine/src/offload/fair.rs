@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_a_turn_before_any_has_a_second() {
+    fn each_owner_gets_a_turn_before_any_gets_a_second() {
         let mut queue = Fair::new();
         for job in ["a1", "a2", "a3", "b1", "c1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_goes_on_before_what_else_its_owner_has_waiting() {
+    fn a_started_job_continues_before_its_owners_other_jobs() {
         let mut queue = Fair::new();
         for job in ["a1", "a2", "b1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cannot_fill_it_for_another() {
+    fn a_full_queue_of_one_owner_leaves_room_for_another() {
         let mut queue = Fair::new();
         for job in 0..MOST_OF_ONE {
             queue.push("a", job).unwrap();
@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_nobody_is_passed_over(pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200)) {
+        fn no_job_is_lost_and_no_owner_is_starved(pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200)) {
             let mut queue = Fair::new();
             let (mut pushed, mut popped) = (0, 0);
             let mut passed: BTreeMap<u8, usize> = BTreeMap::new();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_namespace_leaves_an_eighth_to_the_next_and_half_once_there_are_two() {
+    fn a_namespace_gets_seven_eighths_and_half_when_it_has_company() {
         let shares = shares(80);
         let one = fill(shares, "one");
         assert_eq!(one.len(), 70);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again() {
+    fn released_shares_can_be_taken_again() {
         let shares = shares(80);
         for _ in 0..3 {
             assert_eq!(fill(shares, "one").len(), 70);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_refused_is_known_to_be_too_much() {
+    fn a_forced_share_beyond_half_is_reported_as_too_much() {
         let shares = shares(80);
         let (one, other) = ("one".into(), "other".into());
         let small = shares.take_anyhow(&other, 1);

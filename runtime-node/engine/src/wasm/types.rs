@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_isolate_may_add_so_many() {
+    fn the_number_of_types_of_an_isolate_is_bounded() {
         let (mut known, mut added) = (Known::default(), Added::default());
         let group = |name| Group { name, types: 1_000, bytes: 4_000 };
         let results: Vec<_> =
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn one_namespace_never_uses_up_what_is_for_the_others() {
+    fn no_namespace_uses_up_the_types_of_the_others() {
         let mut known = Known::default();
         let shares: Vec<_> = ["one", "other", "third", "fourth"]
             .map(|namespace| use_up(&mut known, namespace))
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_that_come_together_have_half_of_what_the_other_has_left() {
+    fn concurrent_namespaces_get_half_of_the_remaining_types() {
         let mut known = Known::default();
         let first = Group { name: u64::MAX, types: 1, bytes: 4 };
         known.remember(&[first], &mut Added::default(), &"other".into()).unwrap();

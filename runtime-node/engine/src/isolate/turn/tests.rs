@@ -68,7 +68,7 @@ fn an_invocation_that_begins_when_its_isolate_has_been_sealed_fails_at_once() {
 }
 
 #[test]
-fn a_panic_in_a_native_function_does_not_come_back_to_the_worker() {
+fn a_panic_in_a_native_function_does_not_return_to_the_worker() {
     with_isolate(async |isolate, [one, other]| {
         let pass = isolate.queue().await;
         let result = isolate.turn(&pass, Some(one), |scope, _| {
@@ -92,7 +92,7 @@ fn a_panic_in_a_native_function_does_not_come_back_to_the_worker() {
 }
 
 #[test]
-fn an_isolate_whose_heap_is_full_between_turns_is_kept_by_none_of_its_invocations() {
+fn a_heap_filled_between_turns_ends_all_invocations_of_the_isolate() {
     with_isolate(async |isolate, ids| {
         // Each has its outcome and continues.
         for id in ids {
@@ -112,7 +112,7 @@ fn an_isolate_whose_heap_is_full_between_turns_is_kept_by_none_of_its_invocation
 }
 
 #[test]
-fn an_isolate_is_kept_by_none_of_its_invocations_that_have_nothing_left() {
+fn invocations_without_cpu_time_left_do_not_keep_the_isolate() {
     with_isolate(async |isolate, ids| {
         let pass = isolate.queue().await;
         for id in ids {
@@ -130,7 +130,7 @@ fn an_isolate_is_kept_by_none_of_its_invocations_that_have_nothing_left() {
 }
 
 #[test]
-fn an_invocation_over_its_limit_that_ends_by_itself_is_answered_and_its_isolate_retires() {
+fn an_invocation_slightly_over_its_limit_retires_its_isolate() {
     with_isolate(async |isolate, [one, other]| {
         isolate.state.charge(Some(one), LIMIT);
         assert!(!isolate.is_retired());
@@ -143,7 +143,7 @@ fn an_invocation_over_its_limit_that_ends_by_itself_is_answered_and_its_isolate_
 }
 
 #[test]
-fn an_invocation_that_has_nothing_left_gets_no_turn() {
+fn an_invocation_without_cpu_time_left_gets_no_turn() {
     with_isolate(async |isolate, [one, _]| {
         isolate.state.charge(Some(one), LIMIT * 2);
         let pass = isolate.queue().await;

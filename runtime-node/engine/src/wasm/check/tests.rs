@@ -58,7 +58,7 @@ fn a_valid_module_passes_and_is_measured() {
 }
 
 #[test]
-fn a_long_function_takes_many_steps_and_comes_to_the_same() {
+fn a_long_function_is_validated_in_many_steps() {
     let (steps, facts) = check(&function(1, &vec![0x01; 500_000]));
     assert!(steps >= 500_000 / STEP as usize, "{steps}");
     assert!(facts.is_ok());
@@ -67,7 +67,7 @@ fn a_long_function_takes_many_steps_and_comes_to_the_same() {
 }
 
 #[test]
-fn what_is_malformed_says_where() {
+fn a_malformed_module_is_refused_with_its_offset() {
     let at = |bytes: &[u8]| match check(bytes).1 {
         Err(Refused::Invalid { offset, .. }) => offset,
         other => panic!("{other:?}"),
@@ -78,7 +78,7 @@ fn what_is_malformed_says_where() {
 }
 
 #[test]
-fn memory_that_is_shared_is_refused_by_name() {
+fn shared_memory_is_refused() {
     assert_eq!(check(&module(&[section(5, 1, &[3, 1, 1])])).1, Err(Refused::Shared));
     assert_eq!(
         check(&module(&[section(2, 1, &[1, b'm', 1, b'm', 2, 3, 1, 1])])).1,
@@ -87,7 +87,7 @@ fn memory_that_is_shared_is_refused_by_name() {
 }
 
 #[test]
-fn each_list_has_its_bound() {
+fn the_lists_of_a_module_are_bounded() {
     let types = [0x60, 0, 0].repeat(20_001);
     assert_eq!(check(&module(&[section(1, 20_001, &types)])).1, too_many("types", 20_000));
     let import = [0, 0, 2, 0, 0];
@@ -173,7 +173,7 @@ fn types_are_remembered_once() {
 }
 
 #[test]
-fn what_is_only_proposed_is_no_module() {
+fn a_module_that_uses_a_proposal_is_refused() {
     // Several imports that share one module name in the encoding.
     let compact = module(&[section(2, 1, &[0, 0, 0x7f, 1, 0, 3, 0x7f, 0])]);
     assert!(matches!(check(&compact).1, Err(Refused::Invalid { .. })));
