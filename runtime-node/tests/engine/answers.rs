@@ -16,10 +16,10 @@ trials! {
     modules_import_each_other_by_relative_and_whole_names,
     a_module_can_be_imported_while_a_request_is_served,
     the_clock_stands_still_during_a_turn,
-    there_is_no_way_to_share_memory,
+    shared_memory_is_not_available,
     a_line_of_the_console_carries_its_level_and_request,
     tampered_prototypes_do_not_change_an_answer,
-    what_is_made_late_is_made_as_ever,
+    objects_created_after_tampering_work_as_before,
     isolates_can_be_dropped_in_any_order,
 }
 
@@ -157,7 +157,7 @@ async fn the_clock_stands_still_during_a_turn(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), "true true true true true true true Date 7 0");
 }
 
-async fn there_is_no_way_to_share_memory(shard: Rc<Shard>) {
+async fn shared_memory_is_not_available(shard: Rc<Shard>) {
     let worker =
         shard.handler("return new Response([typeof SharedArrayBuffer, typeof Atomics].join(' '))");
     assert_eq!(worker.get().await.unwrap().text(), "undefined undefined");
@@ -214,7 +214,7 @@ async fn tampered_prototypes_do_not_change_an_answer(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-async fn what_is_made_late_is_made_as_ever(shard: Rc<Shard>) {
+async fn objects_created_after_tampering_work_as_before(shard: Rc<Shard>) {
     let worker = shard.worker(&format!(
         "{TAMPERING}
          function late() {{

@@ -10,9 +10,9 @@ use crate::harness::{Shard, Text as _, trials};
 
 trials![
     bindings_can_be_imported_and_are_those_of_the_handler,
-    a_promise_can_be_kept_from_anywhere_in_a_request,
-    of_a_class_each_event_has_an_instance,
-    a_class_without_handlers_is_no_entrypoint,
+    wait_until_can_be_called_from_anywhere_in_a_request,
+    each_event_gets_its_own_instance_of_an_entrypoint_class,
+    a_class_without_handlers_is_refused_as_entrypoint,
 ];
 
 async fn bindings_can_be_imported_and_are_those_of_the_handler(shard: Rc<Shard>) {
@@ -30,7 +30,7 @@ async fn bindings_can_be_imported_and_are_those_of_the_handler(shard: Rc<Shard>)
     }
 }
 
-async fn a_promise_can_be_kept_from_anywhere_in_a_request(shard: Rc<Shard>) {
+async fn wait_until_can_be_called_from_anywhere_in_a_request(shard: Rc<Shard>) {
     let worker = shard.worker(
         "import { waitUntil } from 'cloudflare:workers';
          const later = async () => {
@@ -45,7 +45,7 @@ async fn a_promise_can_be_kept_from_anywhere_in_a_request(shard: Rc<Shard>) {
     assert!(shard.logged("kept"));
 }
 
-async fn of_a_class_each_event_has_an_instance(shard: Rc<Shard>) {
+async fn each_event_gets_its_own_instance_of_an_entrypoint_class(shard: Rc<Shard>) {
     let worker = shard.worker(
         "import { WorkerEntrypoint } from 'cloudflare:workers';
          export default class Greeter extends WorkerEntrypoint {
@@ -62,7 +62,7 @@ async fn of_a_class_each_event_has_an_instance(shard: Rc<Shard>) {
     }
 }
 
-async fn a_class_without_handlers_is_no_entrypoint(shard: Rc<Shard>) {
+async fn a_class_without_handlers_is_refused_as_entrypoint(shard: Rc<Shard>) {
     let failure = shard.worker("export default class {}").failure().await;
     assert_eq!(failure.0, FailureCode::WorkerStartFailed);
     assert!(shard.logged("has no handler"));

@@ -8,18 +8,18 @@ use crate::harness::{Shard, Text as _, trials};
 
 trials! {
     an_exception_fails_its_invocation_and_leaves_the_isolate_usable,
-    anything_can_be_thrown,
-    what_is_not_a_response_is_an_exception,
-    a_response_cannot_lie_to_the_engine,
-    a_promise_that_nothing_can_settle_is_noticed_at_once,
+    any_thrown_value_fails_only_its_invocation,
+    a_result_that_is_not_a_response_is_an_exception,
+    overridden_getters_of_a_response_are_not_called,
+    a_promise_that_cannot_settle_is_detected_at_once,
     an_invocation_may_wait_for_another,
-    a_rejection_that_nobody_handles_is_logged_and_fails_nothing,
+    an_unhandled_rejection_is_logged_and_fails_nothing,
     an_exception_in_a_timer_is_logged_and_fails_nothing,
     an_exception_in_a_finalizer_is_logged_and_fails_nothing,
-    recursion_without_end_is_an_exception,
-    an_invocation_logs_only_so_much,
-    a_worker_logs_only_so_much_over_time,
-    the_message_to_the_caller_says_nothing_of_the_code,
+    infinite_recursion_is_an_exception,
+    the_log_of_an_invocation_is_bounded,
+    the_log_rate_of_a_worker_is_bounded,
+    the_message_to_the_caller_does_not_reveal_the_exception,
 }
 
 async fn an_exception_fails_its_invocation_and_leaves_the_isolate_usable(shard: Rc<Shard>) {
@@ -40,7 +40,7 @@ async fn an_exception_fails_its_invocation_and_leaves_the_isolate_usable(shard: 
     assert_eq!(worker.0.in_flight(), 0);
 }
 
-async fn anything_can_be_thrown(shard: Rc<Shard>) {
+async fn any_thrown_value_fails_only_its_invocation(shard: Rc<Shard>) {
     let thrown = [
         "null",
         "undefined",
@@ -74,7 +74,7 @@ async fn anything_can_be_thrown(shard: Rc<Shard>) {
     }
 }
 
-async fn what_is_not_a_response_is_an_exception(shard: Rc<Shard>) {
+async fn a_result_that_is_not_a_response_is_an_exception(shard: Rc<Shard>) {
     let answers = [
         "1",
         "null",
@@ -97,7 +97,7 @@ async fn what_is_not_a_response_is_an_exception(shard: Rc<Shard>) {
     }
 }
 
-async fn a_response_cannot_lie_to_the_engine(shard: Rc<Shard>) {
+async fn overridden_getters_of_a_response_are_not_called(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const no = () => { throw new Error('asked') };
          class Lying extends Response {
@@ -113,7 +113,7 @@ async fn a_response_cannot_lie_to_the_engine(shard: Rc<Shard>) {
     assert_eq!((response.status, response.text()), (200, "true"));
 }
 
-async fn a_promise_that_nothing_can_settle_is_noticed_at_once(shard: Rc<Shard>) {
+async fn a_promise_that_cannot_settle_is_detected_at_once(shard: Rc<Shard>) {
     let worker = shard.handler("await new Promise(() => {})").start().await.unwrap();
     let failure = worker.get("/").await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::NoResponse, Phase::Handler));
@@ -137,7 +137,7 @@ async fn an_invocation_may_wait_for_another(shard: Rc<Shard>) {
     assert_eq!((first.unwrap().text(), second.unwrap().text()), ("loaded/1", "loaded/2"));
 }
 
-async fn a_rejection_that_nobody_handles_is_logged_and_fails_nothing(shard: Rc<Shard>) {
+async fn an_unhandled_rejection_is_logged_and_fails_nothing(shard: Rc<Shard>) {
     let worker = shard.handler(
         "Promise.reject(new Error('left alone'));
          const handled = Promise.reject(new Error('looked after')); await null; handled.catch(() => {});
@@ -176,7 +176,7 @@ async fn an_exception_in_a_finalizer_is_logged_and_fails_nothing(shard: Rc<Shard
     }
 }
 
-async fn recursion_without_end_is_an_exception(shard: Rc<Shard>) {
+async fn infinite_recursion_is_an_exception(shard: Rc<Shard>) {
     let endless = [
         "const f = () => f(); f()",
         "const f = (n) => { try { f(n + 1) } catch { null.x } }; f(0)",
@@ -201,7 +201,7 @@ async fn recursion_without_end_is_an_exception(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-async fn an_invocation_logs_only_so_much(shard: Rc<Shard>) {
+async fn the_log_of_an_invocation_is_bounded(shard: Rc<Shard>) {
     let worker = shard.handler(
         "for (let i = 0; i < 100000; i++) console.log('x'.repeat(100)); return new Response()",
     );
@@ -220,7 +220,7 @@ async fn an_invocation_logs_only_so_much(shard: Rc<Shard>) {
     assert_eq!(shard.log().len(), lines.len() + 2);
 }
 
-async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
+async fn the_log_rate_of_a_worker_is_bounded(shard: Rc<Shard>) {
     // Each request has a new isolate: the log rate is kept for the Worker, not for its isolate.
     for _ in 0..60 {
         shard.handler("console.log('x'.repeat(60000)); return new Response()").get().await.unwrap();
@@ -232,7 +232,7 @@ async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
     assert!(said >= 1, "no line reports that lines were dropped");
 }
 
-async fn the_message_to_the_caller_says_nothing_of_the_code(shard: Rc<Shard>) {
+async fn the_message_to_the_caller_does_not_reveal_the_exception(shard: Rc<Shard>) {
     let failure = shard.handler("throw new Error('password=1234')").get().await.unwrap_err();
     assert_eq!(failure.message, "the Worker threw an exception; see its log");
     assert!(shard.logged("password=1234"));

@@ -15,15 +15,15 @@ trials! {
     catching_and_finally_do_not_outlast_the_cpu_limit,
     the_cpu_limit_is_for_all_turns_of_an_invocation_together,
     waiting_costs_no_cpu_time,
-    a_condemned_isolate_finishes_what_it_has,
+    a_condemned_isolate_finishes_its_other_invocations,
     a_termination_never_reaches_the_next_turn,
     a_loop_after_the_response_ends_too,
-    a_full_heap_ends_the_isolate_and_nothing_else,
-    a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended,
+    a_full_heap_ends_only_its_isolate,
+    a_heap_over_its_limit_is_released_when_its_turn_ends,
     array_buffers_are_counted,
     array_buffers_that_are_garbage_make_room_for_others,
-    responses_that_nobody_takes_are_counted_with_their_headers,
-    an_idle_isolate_gives_back_its_garbage_now_and_then,
+    unread_responses_are_counted_with_their_headers,
+    an_idle_isolate_is_collected_within_a_budget,
     a_string_beyond_the_longest_is_a_range_error,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
     a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour,
@@ -117,7 +117,7 @@ async fn waiting_costs_no_cpu_time(shard: Rc<Shard>) {
     assert_eq!(worker.limits(|limits| limits.cpu_ms = 50).get().await.unwrap().text(), "woken");
 }
 
-async fn a_condemned_isolate_finishes_what_it_has(shard: Rc<Shard>) {
+async fn a_condemned_isolate_finishes_its_other_invocations(shard: Rc<Shard>) {
     let worker = shard.worker(
         "export default { async fetch(request) {
            if (request.url.endsWith('/loop')) for (;;);
@@ -159,7 +159,7 @@ async fn a_loop_after_the_response_ends_too(shard: Rc<Shard>) {
     assert_eq!(worker.0.condemned(), Some(FailureCode::CpuLimitExceeded));
 }
 
-async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
+async fn a_full_heap_ends_only_its_isolate(shard: Rc<Shard>) {
     let bombs = [
         "const all = []; for (;;) all.push({});",
         "const all = []; for (;;) { try { all.push(new Array(1000).fill(1)) } catch {} }",
@@ -205,9 +205,7 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
     }
 }
 
-async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended(
-    shard: Rc<Shard>,
-) {
+async fn a_heap_over_its_limit_is_released_when_its_turn_ends(shard: Rc<Shard>) {
     // V8 permits one long string whatever the limit is, and counts it at the next collection.
     let worker = shard.handler(
         "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 1e6));
@@ -272,7 +270,7 @@ async fn array_buffers_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
     assert!(worker.0.memory_bytes() < 64 << 20);
 }
 
-async fn responses_that_nobody_takes_are_counted_with_their_headers(shard: Rc<Shard>) {
+async fn unread_responses_are_counted_with_their_headers(shard: Rc<Shard>) {
     for body in ["null", "'text'", "new Uint8Array(9)"] {
         let code =
             format!("return new Response({body}, {{ headers: {{ x: 'x'.repeat(127 * 1024) }} }})");
@@ -292,7 +290,7 @@ async fn responses_that_nobody_takes_are_counted_with_their_headers(shard: Rc<Sh
     }
 }
 
-async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
+async fn an_idle_isolate_is_collected_within_a_budget(shard: Rc<Shard>) {
     let worker = shard.handler(
         "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 500));
          globalThis.kept = new Array(1e5).fill(0).map((_, i) => ({ i }));

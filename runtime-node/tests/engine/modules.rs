@@ -6,16 +6,16 @@ use std::sync::Arc;
 use crate::harness::{Shard, Text, Worker, trials};
 
 trials![
-    a_module_that_is_no_code_exports_its_value,
-    the_attribute_asks_for_another_form,
-    modules_that_are_no_code_can_be_imported_while_a_request_is_served,
-    an_import_that_is_refused_says_why,
+    a_data_module_exports_its_value,
+    an_import_attribute_selects_another_form_of_a_module,
+    data_modules_can_be_imported_while_a_request_is_served,
+    a_refused_import_states_the_reason,
     malformed_json_is_a_failed_start,
-    a_name_of_javascript_finds_its_typescript,
+    a_javascript_specifier_finds_its_typescript_module,
     a_module_knows_its_url_and_whether_it_is_the_entrypoint,
-    a_byte_order_mark_is_no_part_of_a_text,
+    a_byte_order_mark_is_removed_from_text_and_json_modules,
     bytes_are_counted_against_the_workers_memory,
-    bytecode_is_made_of_the_code_among_the_modules,
+    bytecode_is_made_for_workers_with_data_modules,
 ];
 
 const DATA: [(&str, &[u8]); 6] = [
@@ -31,7 +31,7 @@ fn with_data(worker: Worker) -> Worker {
     DATA.into_iter().fold(worker, |worker, (name, content)| worker.module(name, content))
 }
 
-async fn a_module_that_is_no_code_exports_its_value(shard: Rc<Shard>) {
+async fn a_data_module_exports_its_value(shard: Rc<Shard>) {
     let worker = shard.worker(
         "import json from './a.json'; import * as all from './a.json'; import text from './a.txt';
          import page from './page.html'; import bin from './a.bin'; import empty from './empty.bin';
@@ -45,7 +45,7 @@ async fn a_module_that_is_no_code_exports_its_value(shard: Rc<Shard>) {
     assert_eq!(with_data(worker).get().await.unwrap().text(), expected);
 }
 
-async fn the_attribute_asks_for_another_form(shard: Rc<Shard>) {
+async fn an_import_attribute_selects_another_form_of_a_module(shard: Rc<Shard>) {
     let worker = shard.worker(
         "import json from './a.json' with { type: 'json' }; import plain from './a.json';
          import text from './a.json' with { type: 'text' }; import bytes from './a.json' with { 'type': 'bytes' };
@@ -59,7 +59,7 @@ async fn the_attribute_asks_for_another_form(shard: Rc<Shard>) {
     assert_eq!(with_data(worker).get().await.unwrap().text(), expected);
 }
 
-async fn modules_that_are_no_code_can_be_imported_while_a_request_is_served(shard: Rc<Shard>) {
+async fn data_modules_can_be_imported_while_a_request_is_served(shard: Rc<Shard>) {
     let handler = "const json = await import('./a.json', { with: { type: 'json' } });
                    const again = await import('a.json');
                    const text = await import('./a.json', { with: { type: 'text' } });
@@ -68,7 +68,7 @@ async fn modules_that_are_no_code_can_be_imported_while_a_request_is_served(shar
     assert_eq!(with_data(shard.handler(handler)).get().await.unwrap().text(), r#"[true,"a",44,3]"#);
 }
 
-async fn an_import_that_is_refused_says_why(shard: Rc<Shard>) {
+async fn a_refused_import_states_the_reason(shard: Rc<Shard>) {
     let handler = "const tried = [];
                    for (const [name, attributes] of [['old.cjs'], ['code.js.map'], ['a.ts', { type: 'text' }],
                        ['a.txt', { type: 'json' }], ['a.json', { type: 'css' }], ['a.json', { integrity: 'x' }],
@@ -107,7 +107,7 @@ async fn malformed_json_is_a_failed_start(shard: Rc<Shard>) {
     assert!(shard.logged("SyntaxError: "), "{:?}", shard.log());
 }
 
-async fn a_name_of_javascript_finds_its_typescript(shard: Rc<Shard>) {
+async fn a_javascript_specifier_finds_its_typescript_module(shard: Rc<Shard>) {
     let worker = shard.modules(&[
         (
             "worker.ts",
@@ -135,7 +135,7 @@ async fn a_module_knows_its_url_and_whether_it_is_the_entrypoint(shard: Rc<Shard
     assert_eq!(worker.get().await.unwrap().text(), expected);
 }
 
-async fn a_byte_order_mark_is_no_part_of_a_text(shard: Rc<Shard>) {
+async fn a_byte_order_mark_is_removed_from_text_and_json_modules(shard: Rc<Shard>) {
     let worker = shard.worker(
         "import json from './bom.json'; import text from './bom.txt';
          export default { fetch: () => Response.json([json, text]) }",
@@ -158,7 +158,7 @@ async fn bytes_are_counted_against_the_workers_memory(shard: Rc<Shard>) {
     assert_eq!(code.as_str(), "memory_limit_exceeded");
 }
 
-async fn bytecode_is_made_of_the_code_among_the_modules(shard: Rc<Shard>) {
+async fn bytecode_is_made_for_workers_with_data_modules(shard: Rc<Shard>) {
     let code = format!(
         "import json from './a.json'; import text from './code.js' with {{ type: 'text' }}; import './code.js';
          export default {{ fetch: () => new Response(json.name + text.length) }}; // {}",

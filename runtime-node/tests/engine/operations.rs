@@ -17,20 +17,20 @@ trials! {
     a_timer_counts_from_when_it_is_set,
     an_interval_repeats_until_it_is_cleared,
     a_timer_can_be_cleared,
-    one_invocation_has_only_so_many_timers,
+    the_number_of_timers_of_an_invocation_is_bounded,
     timers_are_counted_against_the_memory,
     timers_end_with_their_invocation,
     wait_until_keeps_an_invocation_after_its_response,
-    what_is_kept_lives_on_when_the_pool_lets_go,
+    a_kept_invocation_outlives_the_eviction_of_its_isolate,
     wait_until_ends_at_the_wall_limit,
-    wait_until_for_what_never_settles_is_ended_at_once,
+    wait_until_for_a_promise_that_cannot_settle_ends_at_once,
     a_dropped_request_is_cancelled,
     a_request_that_takes_too_long_is_ended,
     a_body_is_read_as_it_arrives,
     a_body_over_the_limit_is_refused,
     bodies_are_counted_while_they_arrive,
     bodies_that_are_garbage_make_room_for_others,
-    a_body_that_nobody_reads_is_not_collected,
+    an_unread_body_is_not_collected,
     a_body_that_breaks_off_fails_the_request_with_its_reason,
     a_body_is_read_once,
     many_invocations_interleave_without_mixing,
@@ -87,7 +87,7 @@ async fn a_timer_can_be_cleared(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), "number false");
 }
 
-async fn one_invocation_has_only_so_many_timers(shard: Rc<Shard>) {
+async fn the_number_of_timers_of_an_invocation_is_bounded(shard: Rc<Shard>) {
     let worker = shard.handler(
         "let n = 0; try { for (;;) { setTimeout(() => {}, 1e6); n++ } } catch (e) { return new Response(`${n} ${e.name}`) }",
     );
@@ -148,7 +148,7 @@ async fn wait_until_keeps_an_invocation_after_its_response(shard: Rc<Shard>) {
     assert!(shard.logged("kept"));
 }
 
-async fn what_is_kept_lives_on_when_the_pool_lets_go(shard: Rc<Shard>) {
+async fn a_kept_invocation_outlives_the_eviction_of_its_isolate(shard: Rc<Shard>) {
     let worker = shard.handler(KEPT).start().await.unwrap();
     worker.get("/").await.unwrap();
     let isolate = Rc::downgrade(&worker.0);
@@ -174,7 +174,7 @@ async fn wait_until_ends_at_the_wall_limit(shard: Rc<Shard>) {
     assert!(shard.logged("one of them failed"));
 }
 
-async fn wait_until_for_what_never_settles_is_ended_at_once(shard: Rc<Shard>) {
+async fn wait_until_for_a_promise_that_cannot_settle_ends_at_once(shard: Rc<Shard>) {
     let worker =
         shard.handler("ctx.waitUntil(new Promise(() => {})); return new Response('early')");
     let worker = worker.start().await.unwrap();
@@ -302,7 +302,7 @@ async fn bodies_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
     assert_eq!(worker.0.condemned(), None);
 }
 
-async fn a_body_that_nobody_reads_is_not_collected(shard: Rc<Shard>) {
+async fn an_unread_body_is_not_collected(shard: Rc<Shard>) {
     let worker = shard.handler(
         "await new Promise((resolve) => setTimeout(resolve, 30)); return new Response('unread')",
     );

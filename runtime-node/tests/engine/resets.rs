@@ -9,12 +9,12 @@ use tenon_proto::revision::StatePolicy;
 use crate::harness::{Shard, Text as _, Worker, await_condition, trials};
 
 trials! {
-    each_invocation_has_global_variables_of_its_own,
-    invocations_at_once_do_not_see_each_other,
-    what_one_does_to_the_built_in_prototypes_is_undone,
-    modules_are_imported_anew,
-    what_goes_on_after_the_response_goes_on_in_its_own_realm,
-    an_import_by_what_is_left_of_a_realm_is_answered,
+    each_invocation_has_its_own_global_variables,
+    concurrent_invocations_do_not_see_each_other,
+    changes_to_built_in_prototypes_do_not_outlive_an_invocation,
+    modules_are_evaluated_again_for_each_invocation,
+    work_after_the_response_continues_in_its_own_realm,
+    an_import_by_a_finalizer_of_an_ended_realm_settles,
     a_start_that_fails_later_fails_that_invocation,
     realms_that_have_served_are_collected,
     a_heap_filled_by_one_invocation_condemns_the_isolate,
@@ -25,7 +25,7 @@ fn resetting(worker: Worker) -> Worker {
     worker.state(StatePolicy::Reset)
 }
 
-async fn each_invocation_has_global_variables_of_its_own(shard: Rc<Shard>) {
+async fn each_invocation_has_its_own_global_variables(shard: Rc<Shard>) {
     let source = "let n = 0; export default { fetch: () => new Response(`${++n} ${globalThis.m = (globalThis.m ?? 0) + 1}`) }";
     let worker = resetting(shard.worker(source)).start().await.unwrap();
     for _ in 0..5 {
@@ -33,7 +33,7 @@ async fn each_invocation_has_global_variables_of_its_own(shard: Rc<Shard>) {
     }
 }
 
-async fn invocations_at_once_do_not_see_each_other(shard: Rc<Shard>) {
+async fn concurrent_invocations_do_not_see_each_other(shard: Rc<Shard>) {
     let source = "let seen = []; export default { async fetch(request) {
         seen.push(new URL(request.url).pathname);
         await new Promise((resolve) => setTimeout(resolve, 2));
@@ -47,7 +47,7 @@ async fn invocations_at_once_do_not_see_each_other(shard: Rc<Shard>) {
     }
 }
 
-async fn what_one_does_to_the_built_in_prototypes_is_undone(shard: Rc<Shard>) {
+async fn changes_to_built_in_prototypes_do_not_outlive_an_invocation(shard: Rc<Shard>) {
     let source = "export default { fetch() {
         const found = [].tampered ?? 'nothing';
         Array.prototype.tampered = 'something'; globalThis.Response.tampered = true;
@@ -59,7 +59,7 @@ async fn what_one_does_to_the_built_in_prototypes_is_undone(shard: Rc<Shard>) {
     }
 }
 
-async fn modules_are_imported_anew(shard: Rc<Shard>) {
+async fn modules_are_evaluated_again_for_each_invocation(shard: Rc<Shard>) {
     let modules = [
         (
             "worker.js",
@@ -73,7 +73,7 @@ async fn modules_are_imported_anew(shard: Rc<Shard>) {
     }
 }
 
-async fn what_goes_on_after_the_response_goes_on_in_its_own_realm(shard: Rc<Shard>) {
+async fn work_after_the_response_continues_in_its_own_realm(shard: Rc<Shard>) {
     let source = "let n = 0; export default { fetch(request, env, ctx) {
         n += 1;
         ctx.waitUntil((async () => {
@@ -95,7 +95,7 @@ async fn what_goes_on_after_the_response_goes_on_in_its_own_realm(shard: Rc<Shar
     );
 }
 
-async fn an_import_by_what_is_left_of_a_realm_is_answered(shard: Rc<Shard>) {
+async fn an_import_by_a_finalizer_of_an_ended_realm_settles(shard: Rc<Shard>) {
     // Finalizers run when the heap is collected, in the turn of their realm's invocation or in a
     // later one.
     let modules = [

@@ -9,15 +9,15 @@ use crate::harness::{Loaded, Shard, Text as _, trials};
 
 trials! {
     a_module_handles_its_schedules,
-    a_listener_handles_them_too,
-    all_that_is_waited_for_belongs_to_the_outcome,
-    a_handler_that_throws_has_failed,
-    what_is_waited_for_and_fails_has_failed,
-    a_worker_without_a_handler_is_told_so,
-    a_worker_may_have_schedules_alone,
-    a_handler_has_the_limits_of_any_other,
-    each_of_a_worker_that_resets_has_its_own_globals,
-    what_a_worker_does_to_built_in_objects_changes_no_outcome,
+    a_listener_handles_scheduled_events,
+    a_scheduled_event_ends_after_all_its_wait_until_promises,
+    a_scheduled_handler_that_throws_fails_its_event,
+    a_rejected_wait_until_promise_fails_its_event,
+    a_missing_scheduled_handler_is_logged,
+    a_worker_may_have_only_a_scheduled_handler,
+    a_scheduled_handler_has_the_limits_of_any_other,
+    each_event_of_a_worker_that_resets_has_its_own_globals,
+    tampered_built_ins_do_not_change_the_outcome_of_an_event,
 }
 
 impl Loaded {
@@ -57,7 +57,7 @@ async fn a_module_handles_its_schedules(shard: Rc<Shard>) {
     assert_eq!(worker.told().await, expected);
 }
 
-async fn a_listener_handles_them_too(shard: Rc<Shard>) {
+async fn a_listener_handles_scheduled_events(shard: Rc<Shard>) {
     let source = "
         addEventListener('fetch', (event) => event.respondWith(new Response(globalThis.told)));
         addEventListener('scheduled', (event) => {
@@ -71,7 +71,7 @@ async fn a_listener_handles_them_too(shard: Rc<Shard>) {
     assert_eq!(worker.told().await, r#"["scheduled","0 0 * * *",1763750400000,true]"#);
 }
 
-async fn all_that_is_waited_for_belongs_to_the_outcome(shard: Rc<Shard>) {
+async fn a_scheduled_event_ends_after_all_its_wait_until_promises(shard: Rc<Shard>) {
     let source = format!(
         "const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         export default {{ {TELLS},
@@ -88,7 +88,7 @@ async fn all_that_is_waited_for_belongs_to_the_outcome(shard: Rc<Shard>) {
     assert_eq!(worker.told().await, "handler first second");
 }
 
-async fn a_handler_that_throws_has_failed(shard: Rc<Shard>) {
+async fn a_scheduled_handler_that_throws_fails_its_event(shard: Rc<Shard>) {
     let worker = shard
         .worker("export default { async scheduled() { throw new Error('no stock'); } }")
         .start()
@@ -105,7 +105,7 @@ async fn a_handler_that_throws_has_failed(shard: Rc<Shard>) {
     assert!(shard.logged("at once"));
 }
 
-async fn what_is_waited_for_and_fails_has_failed(shard: Rc<Shard>) {
+async fn a_rejected_wait_until_promise_fails_its_event(shard: Rc<Shard>) {
     let source = "export default { scheduled(controller, env, ctx) {
         ctx.waitUntil(Promise.reject(new Error('the first')));
         ctx.waitUntil(Promise.reject(new Error('the second')));
@@ -115,7 +115,7 @@ async fn what_is_waited_for_and_fails_has_failed(shard: Rc<Shard>) {
     assert!(shard.logged("the first") && shard.logged("the second"));
 }
 
-async fn a_worker_without_a_handler_is_told_so(shard: Rc<Shard>) {
+async fn a_missing_scheduled_handler_is_logged(shard: Rc<Shard>) {
     let worker = shard.handler("return new Response('well')").start().await.unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert!(shard.logged(
@@ -124,14 +124,14 @@ async fn a_worker_without_a_handler_is_told_so(shard: Rc<Shard>) {
     assert_eq!(worker.told().await, "well");
 }
 
-async fn a_worker_may_have_schedules_alone(shard: Rc<Shard>) {
+async fn a_worker_may_have_only_a_scheduled_handler(shard: Rc<Shard>) {
     let worker = shard.worker("export default { async scheduled() {} }").start().await.unwrap();
     worker.schedule("* * * * *").await.unwrap();
     assert_eq!(worker.get("/").await.unwrap_err().code, FailureCode::WorkerException);
     assert!(shard.logged("The entrypoint has no fetch handler"));
 }
 
-async fn a_handler_has_the_limits_of_any_other(shard: Rc<Shard>) {
+async fn a_scheduled_handler_has_the_limits_of_any_other(shard: Rc<Shard>) {
     let worker =
         shard.worker("export default { scheduled() { for (;;); } }").start().await.unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::CpuLimitExceeded);
@@ -146,7 +146,7 @@ async fn a_handler_has_the_limits_of_any_other(shard: Rc<Shard>) {
     );
 }
 
-async fn each_of_a_worker_that_resets_has_its_own_globals(shard: Rc<Shard>) {
+async fn each_event_of_a_worker_that_resets_has_its_own_globals(shard: Rc<Shard>) {
     let source = "let times = 0; export default { scheduled() { if (++times > 1) throw new Error('again'); } }";
     let worker = shard
         .worker(source)
@@ -159,7 +159,7 @@ async fn each_of_a_worker_that_resets_has_its_own_globals(shard: Rc<Shard>) {
     }
 }
 
-async fn what_a_worker_does_to_built_in_objects_changes_no_outcome(shard: Rc<Shard>) {
+async fn tampered_built_ins_do_not_change_the_outcome_of_an_event(shard: Rc<Shard>) {
     let source = "
         const thrown = () => { throw new Error('tampered'); };
         const tampered = [

@@ -17,16 +17,16 @@ use crate::harness::{Shard, Text as _, request, trials};
 trials! {
     a_binding_calls_the_worker_that_it_names,
     a_request_is_passed_on_with_its_body_and_the_answer_passed_back,
-    a_body_that_the_worker_writes_is_sent_as_it_comes,
-    a_call_is_one_deeper_and_knows_what_serves,
+    a_body_that_the_worker_writes_is_streamed_to_the_call,
+    a_call_carries_its_depth_and_the_serving_revision,
     a_failure_rejects_with_its_code,
     a_call_counts_among_the_subrequests,
     a_call_that_is_aborted_is_dropped,
     a_call_ends_with_its_invocation,
-    redirects_are_answers_like_others,
-    a_binding_is_no_way_to_another_worker,
+    a_call_does_not_follow_redirects,
+    a_binding_cannot_be_forged_for_another_worker,
     a_binding_may_have_any_name,
-    what_a_worker_does_to_built_in_objects_does_not_change_a_call,
+    tampered_built_ins_do_not_change_a_call,
 }
 
 /// Answers according to the URL's path, and records its calls.
@@ -179,7 +179,7 @@ async fn a_request_is_passed_on_with_its_body_and_the_answer_passed_back(shard: 
     assert_eq!(calls[0].request_id, "request/", "logs of both can be told to belong together");
 }
 
-async fn a_body_that_the_worker_writes_is_sent_as_it_comes(shard: Rc<Shard>) {
+async fn a_body_that_the_worker_writes_is_streamed_to_the_call(shard: Rc<Shard>) {
     let shard = shard.with_services(Rc::new(Other::default()));
     let source = "
         let left = 50;
@@ -195,7 +195,7 @@ async fn a_body_that_the_worker_writes_is_sent_as_it_comes(shard: Rc<Shard>) {
     );
 }
 
-async fn a_call_is_one_deeper_and_knows_what_serves(shard: Rc<Shard>) {
+async fn a_call_carries_its_depth_and_the_serving_revision(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let source = "await env.ONE.fetch('http://one/'); await env.TWO.fetch('http://two/'); return new Response()";
@@ -268,7 +268,7 @@ async fn a_call_ends_with_its_invocation(shard: Rc<Shard>) {
     assert_eq!(other.dropped.get(), 1);
 }
 
-async fn redirects_are_answers_like_others(shard: Rc<Shard>) {
+async fn a_call_does_not_follow_redirects(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let worker =
@@ -277,7 +277,7 @@ async fn redirects_are_answers_like_others(shard: Rc<Shard>) {
     assert_eq!(other.calls.borrow().len(), 1);
 }
 
-async fn a_binding_is_no_way_to_another_worker(shard: Rc<Shard>) {
+async fn a_binding_cannot_be_forged_for_another_worker(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let source = "
@@ -307,7 +307,7 @@ async fn a_binding_may_have_any_name(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), "201,201,201,201");
 }
 
-async fn what_a_worker_does_to_built_in_objects_does_not_change_a_call(shard: Rc<Shard>) {
+async fn tampered_built_ins_do_not_change_a_call(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let source = "

@@ -6,10 +6,10 @@ use crate::harness::{Shard, Text, Worker, trials};
 
 trials![
     a_stack_names_the_authors_lines,
-    what_is_logged_names_the_authors_lines,
+    logged_errors_name_the_authors_lines,
     a_worker_without_source_maps_has_stacks_as_v8_writes_them,
-    a_worker_may_write_stacks_by_itself,
-    a_source_map_that_is_none_is_passed_over,
+    a_worker_may_format_stacks_itself,
+    an_invalid_source_map_is_ignored,
     every_realm_of_a_worker_that_resets_has_mapped_stacks,
 ];
 
@@ -31,7 +31,7 @@ async fn a_stack_names_the_authors_lines(shard: Rc<Shard>) {
     assert!(answer.text().starts_with(expected), "{}", answer.text());
 }
 
-async fn what_is_logged_names_the_authors_lines(shard: Rc<Shard>) {
+async fn logged_errors_name_the_authors_lines(shard: Rc<Shard>) {
     mapped(&shard, "console.log(new Error('shown')); setTimeout(() => fail()); await null; fail()")
         .failure()
         .await;
@@ -54,7 +54,7 @@ async fn a_worker_without_source_maps_has_stacks_as_v8_writes_them(shard: Rc<Sha
     );
 }
 
-async fn a_worker_may_write_stacks_by_itself(shard: Rc<Shard>) {
+async fn a_worker_may_format_stacks_itself(shard: Rc<Shard>) {
     let handler = "Error.prepareStackTrace = (error, frames) => `${error.message} ${frames[0].getLineNumber()}`;
                    const own = new Error('x').stack;
                    delete Error.prepareStackTrace;
@@ -63,7 +63,7 @@ async fn a_worker_may_write_stacks_by_itself(shard: Rc<Shard>) {
     assert_eq!(answer.text(), r#"["x 1","    at Object.fetch (worker.js:1:"]"#);
 }
 
-async fn a_source_map_that_is_none_is_passed_over(shard: Rc<Shard>) {
+async fn an_invalid_source_map_is_ignored(shard: Rc<Shard>) {
     for map in ["", "{", "[]", r#"{"version":3,"sources":[],"names":[],"mappings":"AAAA"}"#] {
         let worker =
             "export default { fetch: () => new Response(new Error('x').stack.split('\\n')[1]) }";

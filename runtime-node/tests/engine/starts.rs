@@ -11,19 +11,19 @@ use crate::harness::{Shard, Text as _, Worker, trials};
 trials! {
     a_syntax_error_is_logged_with_file_line_and_column,
     an_error_in_an_imported_module_names_that_module,
-    an_import_that_leads_nowhere_is_a_failed_start,
+    an_unresolved_import_is_a_failed_start,
     an_entrypoint_without_a_handler_is_a_failed_start,
-    what_a_module_throws_is_logged_and_not_told,
+    an_exception_of_a_module_is_logged_and_not_returned,
     a_module_may_await_at_top_level,
     a_module_that_awaits_forever_is_a_failed_start,
     a_loop_at_top_level_ends_at_the_start_limit,
     a_loop_after_an_await_at_top_level_ends_at_the_start_limit,
     a_loop_in_an_awaiting_import_ends_at_the_start_limit,
     a_heap_filled_at_top_level_is_a_failed_start,
-    timers_of_the_start_end_with_it,
+    timers_set_during_the_start_end_with_it,
     bytecode_is_made_after_use_and_used_by_the_next_start,
-    bytecode_that_v8_rejects_is_made_anew,
-    bytecode_of_a_short_worker_is_not_worth_its_making,
+    bytecode_that_v8_rejects_does_not_fail_the_start,
+    no_bytecode_is_used_for_a_short_worker,
 }
 
 async fn a_syntax_error_is_logged_with_file_line_and_column(shard: Rc<Shard>) {
@@ -52,7 +52,7 @@ async fn an_error_in_an_imported_module_names_that_module(shard: Rc<Shard>) {
     );
 }
 
-async fn an_import_that_leads_nowhere_is_a_failed_start(shard: Rc<Shard>) {
+async fn an_unresolved_import_is_a_failed_start(shard: Rc<Shard>) {
     let worker = shard.worker("import './missing.js'; export default { fetch() {} }");
     assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
     assert!(
@@ -74,7 +74,7 @@ async fn an_entrypoint_without_a_handler_is_a_failed_start(shard: Rc<Shard>) {
     assert!(shard.logged("The entrypoint has no handler"), "{:?}", shard.log());
 }
 
-async fn what_a_module_throws_is_logged_and_not_told(shard: Rc<Shard>) {
+async fn an_exception_of_a_module_is_logged_and_not_returned(shard: Rc<Shard>) {
     let failure =
         shard.worker("throw new Error('the tenant’s own business')").get().await.unwrap_err();
     assert_eq!(failure.code, FailureCode::WorkerStartFailed);
@@ -153,7 +153,7 @@ async fn bytecode_is_made_after_use_and_used_by_the_next_start(shard: Rc<Shard>)
     assert_eq!(next.0.bytecode_lookup(), Some(BytecodeLookup::Hit));
 }
 
-async fn bytecode_that_v8_rejects_is_made_anew(shard: Rc<Shard>) {
+async fn bytecode_that_v8_rejects_does_not_fail_the_start(shard: Rc<Shard>) {
     let other = long(&shard, "of another text").start().await.unwrap();
     let bytecode = Arc::new(other.0.bytecode().unwrap());
     let next = long(&shard, "well").start_with(Some(bytecode)).await.unwrap();
@@ -161,14 +161,14 @@ async fn bytecode_that_v8_rejects_is_made_anew(shard: Rc<Shard>) {
     assert_eq!(next.0.bytecode_lookup(), Some(BytecodeLookup::Rejected));
 }
 
-async fn bytecode_of_a_short_worker_is_not_worth_its_making(shard: Rc<Shard>) {
+async fn no_bytecode_is_used_for_a_short_worker(shard: Rc<Shard>) {
     assert_eq!(
         shard.handler("return new Response('')").start().await.unwrap().0.bytecode_lookup(),
         None
     );
 }
 
-async fn timers_of_the_start_end_with_it(shard: Rc<Shard>) {
+async fn timers_set_during_the_start_end_with_it(shard: Rc<Shard>) {
     let worker = shard.worker(
         "let fired = 0; setInterval(() => fired++, 1);
          export default { fetch: () => new Promise((resolve) =>

@@ -14,18 +14,18 @@ use crate::harness::{Shard, Text as _, await_condition, trials};
 
 trials! {
     a_response_is_sent_as_it_is_written,
-    a_writer_is_asked_for_no_more_than_is_read,
+    a_response_stream_is_pulled_only_as_it_is_read,
     a_request_is_read_piece_by_piece,
     a_request_passes_to_the_response_in_native_code,
-    a_body_that_was_only_looked_at_passes_as_well,
+    an_inspected_body_still_passes_in_native_code,
     a_request_flows_through_a_transform,
     a_response_that_fails_on_its_way_breaks_off,
     a_response_that_will_never_end_breaks_off,
-    a_response_that_stands_still_breaks_off,
-    a_reader_who_leaves_is_noticed_by_the_stream,
-    a_caller_who_leaves_is_noticed_by_the_handler,
-    who_does_not_ask_is_just_ended,
-    what_is_kept_goes_on_after_the_caller_has_left,
+    a_stalled_response_breaks_off,
+    a_client_that_disconnects_cancels_the_response_stream,
+    a_client_that_disconnects_aborts_the_request_signal,
+    a_handler_without_an_abort_listener_ends_with_its_client,
+    wait_until_work_continues_after_the_client_disconnects,
     a_thousand_streams_flow_at_once,
 }
 
@@ -61,7 +61,7 @@ async fn a_response_is_sent_as_it_is_written(shard: Rc<Shard>) {
     assert_eq!(read, ["one ", "two ", "three"]);
 }
 
-async fn a_writer_is_asked_for_no_more_than_is_read(shard: Rc<Shard>) {
+async fn a_response_stream_is_pulled_only_as_it_is_read(shard: Rc<Shard>) {
     let worker = shard.worker(
         "let pulls = 0;
          export default { fetch(request) {
@@ -99,7 +99,7 @@ async fn a_request_passes_to_the_response_in_native_code(shard: Rc<Shard>) {
     .await;
 }
 
-async fn a_body_that_was_only_looked_at_passes_as_well(shard: Rc<Shard>) {
+async fn an_inspected_body_still_passes_in_native_code(shard: Rc<Shard>) {
     let worker = shard.handler(
         "if (request.body.locked) throw 0; return new Response(new Request(request).body)",
     );
@@ -151,7 +151,7 @@ async fn a_response_that_will_never_end_breaks_off(shard: Rc<Shard>) {
     worker.0.idle().await;
 }
 
-async fn a_response_that_stands_still_breaks_off(shard: Rc<Shard>) {
+async fn a_stalled_response_breaks_off(shard: Rc<Shard>) {
     let worker = shard.handler(
         "let pieces = 0;
          return new Response(new ReadableStream({ async pull(controller) {
@@ -175,7 +175,7 @@ async fn a_response_that_stands_still_breaks_off(shard: Rc<Shard>) {
     echo.0.idle().await;
 }
 
-async fn a_reader_who_leaves_is_noticed_by_the_stream(shard: Rc<Shard>) {
+async fn a_client_that_disconnects_cancels_the_response_stream(shard: Rc<Shard>) {
     let worker = shard.handler(
         "let interval;
          const body = new ReadableStream({
@@ -193,7 +193,7 @@ async fn a_reader_who_leaves_is_noticed_by_the_stream(shard: Rc<Shard>) {
     worker.0.idle().await;
 }
 
-async fn a_caller_who_leaves_is_noticed_by_the_handler(shard: Rc<Shard>) {
+async fn a_client_that_disconnects_aborts_the_request_signal(shard: Rc<Shard>) {
     let worker = shard.handler(
         "request.signal.addEventListener('abort', () => console.log('left:', request.signal.reason.name));
          await new Promise((resolve) => setTimeout(resolve, 10_000)); return new Response()",
@@ -205,7 +205,7 @@ async fn a_caller_who_leaves_is_noticed_by_the_handler(shard: Rc<Shard>) {
     worker.0.idle().await;
 }
 
-async fn who_does_not_ask_is_just_ended(shard: Rc<Shard>) {
+async fn a_handler_without_an_abort_listener_ends_with_its_client(shard: Rc<Shard>) {
     let worker = shard.handler(
         "await new Promise((resolve) => setTimeout(resolve, 50)); console.log('done', request.url); return new Response()",
     );
@@ -217,7 +217,7 @@ async fn who_does_not_ask_is_just_ended(shard: Rc<Shard>) {
     assert!(shard.logged("/stays") && !shard.logged("/leaves"));
 }
 
-async fn what_is_kept_goes_on_after_the_caller_has_left(shard: Rc<Shard>) {
+async fn wait_until_work_continues_after_the_client_disconnects(shard: Rc<Shard>) {
     let worker = shard.handler(
         "request.signal.onabort = () => ctx.waitUntil(new Promise((resolve) => setTimeout(() => { console.log('tidied up'); resolve() }, 30)));
          await new Promise((resolve) => setTimeout(resolve, 10_000)); return new Response()",

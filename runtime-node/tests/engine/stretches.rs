@@ -6,16 +6,16 @@ use std::time::Duration;
 use crate::harness::{Shard, trials};
 
 trials! {
-    the_longest_turn_is_the_longest_stretch_until_it_has_been_asked_for,
+    the_longest_turn_is_the_longest_stretch_until_it_is_read,
     a_start_is_a_stretch,
-    a_long_collection_is_told_from_a_long_computation,
+    a_long_collection_is_distinguished_from_a_long_computation,
     a_collection_that_a_shard_asks_for_is_a_stretch,
 }
 
 /// Computes for at least about ten milliseconds.
 const COUNTS: &str = "let n = 0; for (let i = 0; i < 3e7; i++) n += i & 3;";
 
-async fn the_longest_turn_is_the_longest_stretch_until_it_has_been_asked_for(shard: Rc<Shard>) {
+async fn the_longest_turn_is_the_longest_stretch_until_it_is_read(shard: Rc<Shard>) {
     let worker = shard.handler(&format!(
         "if (request.url.endsWith('/long')) {{ {COUNTS} return new Response(n) }} return new Response()"
     ));
@@ -40,7 +40,7 @@ async fn a_start_is_a_stretch(shard: Rc<Shard>) {
 
 /// Uses a chain of keys, each reachable only through the value before it, so that one collection
 /// goes through the table many times.
-async fn a_long_collection_is_told_from_a_long_computation(shard: Rc<Shard>) {
+async fn a_long_collection_is_distinguished_from_a_long_computation(shard: Rc<Shard>) {
     let collects = "
         const map = globalThis.map = new WeakMap();
         const keys = Array.from({ length: 100_000 }, () => ({}));

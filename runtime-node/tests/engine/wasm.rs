@@ -10,12 +10,12 @@ use crate::harness::{Shard, Text, Worker, await_condition, trials};
 trials![
     a_wasm_module_exports_a_compiled_module,
     a_wasm_module_can_be_imported_while_a_request_is_served,
-    each_isolate_of_a_revision_has_its_own_instance_of_it,
-    what_is_no_module_is_a_failed_start,
-    its_bytes_can_be_had_as_well,
-    memory_counts_with_array_buffers,
-    memory_is_seen_and_comes_back,
-    code_counts_while_its_module_is_there,
+    each_isolate_of_a_revision_has_its_own_wasm_instance,
+    an_invalid_wasm_module_is_a_failed_start,
+    a_wasm_module_can_be_imported_as_bytes,
+    wasm_memory_and_array_buffers_share_one_limit,
+    wasm_memory_is_counted_and_released,
+    wasm_code_is_counted_while_its_module_is_alive,
 ];
 
 /// Exports `add(a, b)`, a memory of one page, and `grow(n)`, which grows it.
@@ -51,7 +51,7 @@ async fn a_wasm_module_can_be_imported_while_a_request_is_served(shard: Rc<Shard
     assert_eq!(with_add(shard.handler(handler)).get().await.unwrap().text(), "3");
 }
 
-async fn each_isolate_of_a_revision_has_its_own_instance_of_it(shard: Rc<Shard>) {
+async fn each_isolate_of_a_revision_has_its_own_wasm_instance(shard: Rc<Shard>) {
     let worker = || {
         with_add(shard.worker(
             "import add from './add.wasm';
@@ -70,7 +70,7 @@ async fn each_isolate_of_a_revision_has_its_own_instance_of_it(shard: Rc<Shard>)
     }
 }
 
-async fn what_is_no_module_is_a_failed_start(shard: Rc<Shard>) {
+async fn an_invalid_wasm_module_is_a_failed_start(shard: Rc<Shard>) {
     let worker = shard
         .worker("import './bad.wasm'; export default { fetch() {} }")
         .module("bad.wasm", b"text");
@@ -78,7 +78,7 @@ async fn what_is_no_module_is_a_failed_start(shard: Rc<Shard>) {
     assert!(shard.logged("CompileError: "), "{:?}", shard.log());
 }
 
-async fn its_bytes_can_be_had_as_well(shard: Rc<Shard>) {
+async fn a_wasm_module_can_be_imported_as_bytes(shard: Rc<Shard>) {
     let worker = shard.worker(
         "import bytes from './add.wasm' with { type: 'bytes' };
          export default { fetch: async () => new Response((await WebAssembly.instantiate(bytes)).instance.exports.add(3, 4)) }",
@@ -86,7 +86,7 @@ async fn its_bytes_can_be_had_as_well(shard: Rc<Shard>) {
     assert_eq!(with_add(worker).get().await.unwrap().text(), "7");
 }
 
-async fn memory_counts_with_array_buffers(shard: Rc<Shard>) {
+async fn wasm_memory_and_array_buffers_share_one_limit(shard: Rc<Shard>) {
     let handler = |body: &str| {
         let handler = format!("const add = (await import('./add.wasm')).default; {body}");
         with_add(shard.handler(&handler))
@@ -101,7 +101,7 @@ async fn memory_counts_with_array_buffers(shard: Rc<Shard>) {
     assert_eq!(handler(filled).failure().await, (FailureCode::MemoryLimitExceeded, Phase::Handler));
 }
 
-async fn memory_is_seen_and_comes_back(shard: Rc<Shard>) {
+async fn wasm_memory_is_counted_and_released(shard: Rc<Shard>) {
     let handler = "globalThis.held = request.url.endsWith('/keep')
                      ? new WebAssembly.Instance((await import('./add.wasm')).default).exports : null;
                    return new Response(held?.grow(800))";
@@ -120,7 +120,7 @@ async fn memory_is_seen_and_comes_back(shard: Rc<Shard>) {
     .await;
 }
 
-async fn code_counts_while_its_module_is_there(shard: Rc<Shard>) {
+async fn wasm_code_is_counted_while_its_module_is_alive(shard: Rc<Shard>) {
     // One custom section of 8 MiB, plus one byte for its empty name.
     let handler = "if (!request.url.endsWith('/keep')) return new Response();
                    const module = new Uint8Array(14 + (8 << 20));

@@ -11,13 +11,13 @@ use crate::origin::{self, Origin, streamed};
 use crate::text;
 
 fetching![
-    a_signal_that_is_aborted_already_sends_nothing,
+    an_already_aborted_signal_sends_nothing,
     an_abort_ends_the_wait_for_an_answer,
-    an_abort_ends_the_body_for_whoever_reads_it,
-    an_abort_leaves_the_requests_stream,
+    an_abort_fails_every_read_of_the_body,
+    an_abort_cancels_the_stream_of_the_request,
     a_timeout_is_an_abort,
     a_cancelled_body_ends_the_exchange,
-    a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over,
+    a_long_lived_signal_retains_nothing_of_finished_fetches,
 ];
 
 async fn silent() -> Origin {
@@ -38,7 +38,7 @@ async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
     text(shard.handler(&body).get().await.unwrap()).await
 }
 
-async fn a_signal_that_is_aborted_already_sends_nothing(shard: Rc<Shard>) {
+async fn an_already_aborted_signal_sends_nothing(shard: Rc<Shard>) {
     let origin = silent().await;
     let body = "const reason = { mine: true };
         let left;
@@ -63,7 +63,7 @@ async fn an_abort_ends_the_wait_for_an_answer(shard: Rc<Shard>) {
     .await;
 }
 
-async fn an_abort_ends_the_body_for_whoever_reads_it(shard: Rc<Shard>) {
+async fn an_abort_fails_every_read_of_the_body(shard: Rc<Shard>) {
     let origin = slow().await;
     let body = "const ends = [];
         for (const read of [
@@ -85,7 +85,7 @@ async fn an_abort_ends_the_body_for_whoever_reads_it(shard: Rc<Shard>) {
     await_condition("the end of the connections", || origin.open.get() == 0).await;
 }
 
-async fn an_abort_leaves_the_requests_stream(shard: Rc<Shard>) {
+async fn an_abort_cancels_the_stream_of_the_request(shard: Rc<Shard>) {
     let origin = silent().await;
     let body = "let left;
         const body = new ReadableStream({
@@ -134,7 +134,7 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
     }
 }
 
-async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc<Shard>) {
+async fn a_long_lived_signal_retains_nothing_of_finished_fetches(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| origin::text("answer")).await;
     let body = "const { signal } = new AbortController();
         const streams = [];

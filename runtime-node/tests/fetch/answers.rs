@@ -12,15 +12,15 @@ use crate::text;
 fetching![
     a_response_is_what_the_origin_answered,
     every_kind_of_body_is_sent_with_its_type,
-    a_request_can_be_handed_on_and_its_response_too,
+    a_request_and_its_response_can_be_passed_on,
     a_responses_headers_are_immutable_and_cookies_are_there,
-    redirects_are_followed_handed_out_or_refused,
+    redirects_are_followed_returned_or_refused,
     answers_without_a_body_have_null,
-    fetches_run_at_once,
+    fetches_run_concurrently,
     a_module_can_fetch_while_it_is_evaluated,
-    a_cache_adds_what_origins_answer_all_or_nothing,
-    a_data_url_is_its_own_answer,
-    fetch_is_what_the_platform_says,
+    a_cache_adds_all_fetched_responses_or_none,
+    a_data_url_is_decoded_into_a_response,
+    fetch_has_the_interface_of_the_web_platform,
 ];
 
 /// Returns a Worker with this handler body, in which `origin` is the origin's URL.
@@ -82,7 +82,7 @@ async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
     assert_eq!(answer(&shard, &origin, body).await.lines().collect::<Vec<_>>(), expected);
 }
 
-async fn a_request_can_be_handed_on_and_its_response_too(shard: Rc<Shard>) {
+async fn a_request_and_its_response_can_be_passed_on(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| {
         let greeting =
             asked.headers().get("x-greeting").map_or("", |value| value.to_str().unwrap());
@@ -117,7 +117,7 @@ async fn a_responses_headers_are_immutable_and_cookies_are_there(shard: Rc<Shard
     assert_eq!(answer(&shard, &origin, body).await, r#"[["a=1","b=2"],"TypeError","y"]"#);
 }
 
-async fn redirects_are_followed_handed_out_or_refused(shard: Rc<Shard>) {
+async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| match asked.uri().path() {
         "/" => redirect(302, "/end"),
         _ => origin::text(asked.method().as_str()),
@@ -140,7 +140,7 @@ async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
     assert_eq!(answer(&shard, &origin, body).await, r#"[null,""]"#);
 }
 
-async fn fetches_run_at_once(shard: Rc<Shard>) {
+async fn fetches_run_concurrently(shard: Rc<Shard>) {
     // No request is answered before all have arrived.
     let all_are_there = Rc::new(Barrier::new(40));
     let origin = Origin::serve(None, move |asked| {
@@ -156,7 +156,7 @@ async fn fetches_run_at_once(shard: Rc<Shard>) {
     assert_eq!(answer(&shard, &origin, body).await, "true");
 }
 
-async fn a_cache_adds_what_origins_answer_all_or_nothing(shard: Rc<Shard>) {
+async fn a_cache_adds_all_fetched_responses_or_none(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| {
         let language = asked
             .headers()
@@ -194,7 +194,7 @@ async fn a_module_can_fetch_while_it_is_evaluated(shard: Rc<Shard>) {
     assert_eq!(text(shard.worker(&source).get().await.unwrap()).await, "early");
 }
 
-async fn a_data_url_is_its_own_answer(shard: Rc<Shard>) {
+async fn a_data_url_is_decoded_into_a_response(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| origin::text("")).await;
     let body = "const show = async (url) => { const r = await fetch(url); return [r.status, r.headers.get('content-type'), await r.text()] };
         let malformed;
@@ -204,7 +204,7 @@ async fn a_data_url_is_its_own_answer(shard: Rc<Shard>) {
     assert_eq!(answer(&shard, &origin, body).await, expected);
 }
 
-async fn fetch_is_what_the_platform_says(shard: Rc<Shard>) {
+async fn fetch_has_the_interface_of_the_web_platform(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| origin::text("")).await;
     let body = "const none = await fetch().catch((e) => e.name);
         const bad = await fetch('no url').catch((e) => e.name);

@@ -15,15 +15,15 @@ use crate::origin::{self, Origin, streamed};
 use crate::text;
 
 fetching![
-    a_body_is_read_as_it_comes,
+    a_response_body_is_read_as_it_arrives,
     a_large_body_passes_through_in_constant_memory,
     a_body_passes_through_a_workers_own_stream,
-    a_body_that_nobody_reads_is_not_sent,
-    a_stream_is_sent_as_it_is_made,
+    an_unread_body_is_not_sent,
+    a_stream_is_sent_as_it_is_produced,
     a_stream_that_fails_fails_its_request,
-    a_coded_body_is_decoded_and_handed_on_as_what_it_is,
+    a_decoded_body_is_passed_on_without_its_content_headers,
     a_response_can_be_cloned,
-    a_stream_of_a_length_that_is_told_says_it,
+    a_fixed_length_stream_is_sent_with_its_content_length,
 ];
 
 const MEBIBYTE: usize = 1 << 20;
@@ -38,7 +38,7 @@ fn bytes(mut left: usize, made: Rc<Cell<usize>>) -> impl futures::Stream<Item = 
     })
 }
 
-async fn a_body_is_read_as_it_comes(shard: Rc<Shard>) {
+async fn a_response_body_is_read_as_it_arrives(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| {
         let pieces = stream::iter(["one", "two", "three"]).then(|piece| async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -90,7 +90,7 @@ async fn a_body_passes_through_a_workers_own_stream(shard: Rc<Shard>) {
     assert_eq!(response.body.collect().await.unwrap().len(), 4 * MEBIBYTE);
 }
 
-async fn a_body_that_nobody_reads_is_not_sent(shard: Rc<Shard>) {
+async fn an_unread_body_is_not_sent(shard: Rc<Shard>) {
     let made = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&made);
     let origin = Origin::plain(move |_| streamed(bytes(256 * MEBIBYTE, Rc::clone(&count)))).await;
@@ -102,7 +102,7 @@ async fn a_body_that_nobody_reads_is_not_sent(shard: Rc<Shard>) {
     assert!(made.get() < 16 * MEBIBYTE, "{} bytes were sent", made.get());
 }
 
-async fn a_stream_is_sent_as_it_is_made(shard: Rc<Shard>) {
+async fn a_stream_is_sent_as_it_is_produced(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| origin::text(&format!("{}", asked.body().len()))).await;
     let body = format!(
         "let left = 200;
@@ -145,7 +145,7 @@ async fn a_stream_that_fails_fails_its_request(shard: Rc<Shard>) {
     assert_eq!(text(shard.handler(&body).get().await.unwrap()).await, expected);
 }
 
-async fn a_coded_body_is_decoded_and_handed_on_as_what_it_is(shard: Rc<Shard>) {
+async fn a_decoded_body_is_passed_on_without_its_content_headers(shard: Rc<Shard>) {
     use async_compression::tokio::bufread::BrotliEncoder;
     let mut coded = Vec::new();
     BrotliEncoder::new(&b"squeezed squeezed squeezed"[..]).read_to_end(&mut coded).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_response_can_be_cloned(shard: Rc<Shard>) {
     );
 }
 
-async fn a_stream_of_a_length_that_is_told_says_it(shard: Rc<Shard>) {
+async fn a_fixed_length_stream_is_sent_with_its_content_length(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| origin::text("")).await;
     let body = format!(
         "const five = () => {{

@@ -13,12 +13,12 @@ use crate::text;
 
 fetching![
     events_come_with_their_fields,
-    lines_end_in_three_ways_wherever_they_are_cut,
-    a_source_connects_again_and_says_where_it_was,
-    a_source_gives_up_when_the_answer_is_no_stream_of_events,
-    a_source_gives_up_an_address_with_credentials,
-    a_closed_source_is_closed,
-    an_event_source_is_what_the_platform_says,
+    events_are_parsed_with_any_line_ending_and_chunking,
+    an_event_source_reconnects_with_the_last_event_id,
+    an_event_source_fails_if_the_response_is_not_an_event_stream,
+    an_event_source_fails_for_a_url_with_credentials,
+    a_closed_event_source_stays_closed,
+    an_event_source_has_the_interface_of_the_web_platform,
 ];
 
 fn events(pieces: Vec<&'static str>) -> Answer {
@@ -58,7 +58,7 @@ async fn events_come_with_their_fields(shard: Rc<Shard>) {
     assert!(!asked.headers().contains_key("last-event-id"));
 }
 
-async fn lines_end_in_three_ways_wherever_they_are_cut(shard: Rc<Shard>) {
+async fn events_are_parsed_with_any_line_ending_and_chunking(shard: Rc<Shard>) {
     for pieces in [
         vec!["data: a\r\n\r\ndata: b\r\rdata: c\n\n"],
         vec!["data: a\r", "\n\r", "\ndata: b\r", "\rdata", ": c\n", "\n"],
@@ -72,7 +72,7 @@ async fn lines_end_in_three_ways_wherever_they_are_cut(shard: Rc<Shard>) {
     }
 }
 
-async fn a_source_connects_again_and_says_where_it_was(shard: Rc<Shard>) {
+async fn an_event_source_reconnects_with_the_last_event_id(shard: Rc<Shard>) {
     let times = Rc::<Cell<usize>>::default();
     let origin = Origin::plain(move |_: &Asked| {
         times.set(times.get() + 1);
@@ -95,7 +95,7 @@ async fn a_source_connects_again_and_says_where_it_was(shard: Rc<Shard>) {
     assert_eq!(origin.asked.borrow()[1].headers()["last-event-id"].as_bytes(), "\u{fc}".as_bytes());
 }
 
-async fn a_source_gives_up_when_the_answer_is_no_stream_of_events(shard: Rc<Shard>) {
+async fn an_event_source_fails_if_the_response_is_not_an_event_stream(shard: Rc<Shard>) {
     let origin = Origin::plain(|asked| match asked.uri().path() {
         "/none" => {
             let mut answer = events(vec![]);
@@ -113,7 +113,7 @@ async fn a_source_gives_up_when_the_answer_is_no_stream_of_events(shard: Rc<Shar
     assert_eq!(answer(&shard, &origin, body).await, "[2,2,2]");
 }
 
-async fn a_source_gives_up_an_address_with_credentials(shard: Rc<Shard>) {
+async fn an_event_source_fails_for_a_url_with_credentials(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| events(vec!["data: x\n\n"])).await;
     let body = "const source = new EventSource(origin.replace('//', '//u:p@'));
         await new Promise((resolve) => { source.onerror = resolve });
@@ -121,7 +121,7 @@ async fn a_source_gives_up_an_address_with_credentials(shard: Rc<Shard>) {
     assert_eq!(answer(&shard, &origin, body).await, "2");
 }
 
-async fn a_closed_source_is_closed(shard: Rc<Shard>) {
+async fn a_closed_event_source_stays_closed(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| {
         let mut answer =
             streamed(stream::iter([Bytes::from("data: x\n\n")]).chain(stream::pending()));
@@ -146,7 +146,7 @@ async fn a_closed_source_is_closed(shard: Rc<Shard>) {
     assert_eq!(answered.await, "[2,0]");
 }
 
-async fn an_event_source_is_what_the_platform_says(shard: Rc<Shard>) {
+async fn an_event_source_has_the_interface_of_the_web_platform(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| events(vec![])).await;
     let body = "const source = new EventSource(origin + '/x', { withCredentials: 1 });
         const { url, withCredentials, readyState } = source;

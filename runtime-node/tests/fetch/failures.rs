@@ -12,12 +12,12 @@ use crate::text;
 
 fetching![
     a_failure_names_its_stage_and_the_remedy,
-    what_leads_inside_is_refused_without_saying_where,
-    an_invocation_has_so_many_subrequests,
-    a_body_that_breaks_off_rejects_whoever_reads_it,
-    a_bomb_is_stopped_by_the_workers_memory,
+    an_internal_destination_is_refused_without_its_address,
+    subrequests_of_an_invocation_are_bounded,
+    a_truncated_body_rejects_its_reader,
+    a_decompression_bomb_is_stopped_by_the_memory_limit,
     fetches_end_with_their_invocation,
-    a_body_outlives_its_invocation_for_nobody,
+    a_body_cannot_be_read_after_its_invocation,
 ];
 
 async fn caught(shard: &Shard, url: &str) -> String {
@@ -71,7 +71,7 @@ async fn a_failure_names_its_stage_and_the_remedy(shard: Rc<Shard>) {
     }
 }
 
-async fn what_leads_inside_is_refused_without_saying_where(shard: Rc<Shard>) {
+async fn an_internal_destination_is_refused_without_its_address(shard: Rc<Shard>) {
     for url in [
         "http://169.254.169.254/latest/",
         "http://[::1]/",
@@ -89,7 +89,7 @@ async fn what_leads_inside_is_refused_without_saying_where(shard: Rc<Shard>) {
     assert!(caught.ends_with("|policy"), "{caught}");
 }
 
-async fn an_invocation_has_so_many_subrequests(shard: Rc<Shard>) {
+async fn subrequests_of_an_invocation_are_bounded(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| origin::text("")).await;
     let body = format!(
         "const ends = await Promise.allSettled(Array.from({{ length: 7 }}, () => fetch('{}')));
@@ -106,7 +106,7 @@ async fn an_invocation_has_so_many_subrequests(shard: Rc<Shard>) {
     }
 }
 
-async fn a_body_that_breaks_off_rejects_whoever_reads_it(shard: Rc<Shard>) {
+async fn a_truncated_body_rejects_its_reader(shard: Rc<Shard>) {
     let origin = Origin::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let body = format!(
         "const url = '{}';
@@ -122,7 +122,7 @@ async fn a_body_that_breaks_off_rejects_whoever_reads_it(shard: Rc<Shard>) {
     assert!(answer.ends_with(r#",4,"TypeError"]"#), "{answer}");
 }
 
-async fn a_bomb_is_stopped_by_the_workers_memory(shard: Rc<Shard>) {
+async fn a_decompression_bomb_is_stopped_by_the_memory_limit(shard: Rc<Shard>) {
     use async_compression::Level;
     use async_compression::tokio::bufread::GzipEncoder;
     let mut bomb = Vec::new();
@@ -172,7 +172,7 @@ async fn fetches_end_with_their_invocation(shard: Rc<Shard>) {
     .await;
 }
 
-async fn a_body_outlives_its_invocation_for_nobody(shard: Rc<Shard>) {
+async fn a_body_cannot_be_read_after_its_invocation(shard: Rc<Shard>) {
     let origin = Origin::plain(|_| origin::text("mine")).await;
     let source = format!(
         "let kept; export default {{ async fetch() {{

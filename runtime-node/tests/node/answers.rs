@@ -12,15 +12,15 @@ use crate::harness::{Stand, trials};
 trials! {
     a_worker_answers,
     a_worker_sees_the_request_as_it_was_sent,
-    large_bodies_go_both_ways,
-    a_head_may_be_larger_than_its_room_before_the_body,
-    answers_leave_their_buffers_when_they_have_been_sent,
+    large_bodies_are_transferred_in_both_directions,
+    a_response_head_may_exceed_the_headroom_of_its_buffer,
+    sent_responses_return_their_buffers,
     a_body_is_streamed_while_it_is_sent,
-    every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once,
-    an_exception_is_its_own_code_and_a_line_in_the_log,
+    each_shard_has_its_own_isolates_and_code_is_fetched_once,
+    an_exception_has_its_own_code_and_is_logged,
     a_revision_of_another_worker_is_refused,
-    a_worker_whose_callers_hang_up_is_well,
-    a_caller_who_leaves_cancels_the_invocation,
+    a_worker_serves_on_after_its_clients_disconnect,
+    a_client_that_disconnects_cancels_the_invocation,
 }
 
 async fn a_worker_answers(name: &'static str) {
@@ -47,7 +47,7 @@ async fn a_worker_sees_the_request_as_it_was_sent(name: &'static str) {
     assert_eq!(answer.text(), "POST https://worker.test/a/path?query=1 hello body");
 }
 
-async fn large_bodies_go_both_ways(name: &'static str) {
+async fn large_bodies_are_transferred_in_both_directions(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", "return new Response(await request.arrayBuffer())");
     let body = Bytes::from_iter((0..5_000_000u32).map(|n| (n % 251) as u8));
@@ -57,7 +57,7 @@ async fn large_bodies_go_both_ways(name: &'static str) {
     }
 }
 
-async fn a_head_may_be_larger_than_its_room_before_the_body(name: &'static str) {
+async fn a_response_head_may_exceed_the_headroom_of_its_buffer(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler(
         "worker",
@@ -70,7 +70,7 @@ async fn a_head_may_be_larger_than_its_room_before_the_body(name: &'static str) 
     }
 }
 
-async fn answers_leave_their_buffers_when_they_have_been_sent(name: &'static str) {
+async fn sent_responses_return_their_buffers(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", "return new Response(await request.text())");
     for length in [1, ROOM, ROOM + 1] {
@@ -91,7 +91,7 @@ async fn a_body_is_streamed_while_it_is_sent(name: &'static str) {
     assert_eq!(upload.end().await.unwrap().text(), "one two");
 }
 
-async fn every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once(name: &'static str) {
+async fn each_shard_has_its_own_isolates_and_code_is_fetched_once(name: &'static str) {
     let stand = Stand::with(name, |config| config.listen.shards = 2).await;
     let counter = stand.worker(
         "counter",
@@ -109,7 +109,7 @@ async fn every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once(name: 
     }
 }
 
-async fn an_exception_is_its_own_code_and_a_line_in_the_log(name: &'static str) {
+async fn an_exception_has_its_own_code_and_is_logged(name: &'static str) {
     let stand = Stand::start(name).await;
     let broken = stand.handler("broken", "throw new Error('of the tenant')");
     let failure = stand.client().get(&broken).await.unwrap_err();
@@ -135,7 +135,7 @@ async fn a_revision_of_another_worker_is_refused(name: &'static str) {
     assert_eq!((failure.code, failure.phase), (FailureCode::BadRequest, Phase::Admission));
 }
 
-async fn a_worker_whose_callers_hang_up_is_well(name: &'static str) {
+async fn a_worker_serves_on_after_its_clients_disconnect(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", "return new Response(await request.text())");
     for _ in 0..50 {
@@ -150,7 +150,7 @@ async fn a_worker_whose_callers_hang_up_is_well(name: &'static str) {
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn a_caller_who_leaves_cancels_the_invocation(name: &'static str) {
+async fn a_client_that_disconnects_cancels_the_invocation(name: &'static str) {
     let stand = Stand::start(name).await;
     let waits =
         stand.handler_with("waits", "await request.text(); return new Response()", |limits| {

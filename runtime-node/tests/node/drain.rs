@@ -8,11 +8,11 @@ use tenon_proto::failure::{FailureCode, Phase};
 use crate::harness::{Stand, await_condition, trials};
 
 trials! {
-    a_node_with_nothing_to_do_ends_at_once,
-    what_is_in_flight_is_finished_and_what_is_new_is_refused,
-    what_wait_until_keeps_is_finished,
-    a_node_waits_for_an_isolate_that_its_pool_has_let_go,
-    the_grace_is_the_longest_it_takes,
+    an_idle_node_drains_at_once,
+    a_drain_finishes_invocations_in_flight_and_refuses_new_ones,
+    a_drain_waits_for_wait_until_work,
+    a_drain_waits_for_evicted_isolates,
+    a_drain_ends_when_its_grace_is_over,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
@@ -23,7 +23,7 @@ const LINGERS: &str = "ctx.waitUntil((async () => {
     })());
     return new Response()";
 
-async fn a_node_with_nothing_to_do_ends_at_once(name: &'static str) {
+async fn an_idle_node_drains_at_once(name: &'static str) {
     let mut stand =
         Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let hello = stand.handler("hello", WAITS);
@@ -32,7 +32,7 @@ async fn a_node_with_nothing_to_do_ends_at_once(name: &'static str) {
     stand.join().await;
 }
 
-async fn what_is_in_flight_is_finished_and_what_is_new_is_refused(name: &'static str) {
+async fn a_drain_finishes_invocations_in_flight_and_refuses_new_ones(name: &'static str) {
     let mut stand =
         Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let waits = stand.handler("waits", WAITS);
@@ -58,7 +58,7 @@ async fn what_is_in_flight_is_finished_and_what_is_new_is_refused(name: &'static
     assert!(stand.metric("tenon_shed_total", &[("reason", "draining")]) >= 3);
 }
 
-async fn what_wait_until_keeps_is_finished(name: &'static str) {
+async fn a_drain_waits_for_wait_until_work(name: &'static str) {
     let mut stand =
         Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let lingers = stand.handler("lingers", LINGERS);
@@ -68,7 +68,7 @@ async fn what_wait_until_keeps_is_finished(name: &'static str) {
     assert!(stand.logged("finished after its response"));
 }
 
-async fn a_node_waits_for_an_isolate_that_its_pool_has_let_go(name: &'static str) {
+async fn a_drain_waits_for_evicted_isolates(name: &'static str) {
     let mut stand =
         Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let body = format!("if (request.method === 'POST') for (;;); {LINGERS}");
@@ -85,7 +85,7 @@ async fn a_node_waits_for_an_isolate_that_its_pool_has_let_go(name: &'static str
     assert!(stand.logged("finished after its response"));
 }
 
-async fn the_grace_is_the_longest_it_takes(name: &'static str) {
+async fn a_drain_ends_when_its_grace_is_over(name: &'static str) {
     let mut stand =
         Stand::with(name, |config| config.drain.grace = Duration::from_millis(200)).await;
     let waits = stand.handler("waits", WAITS);

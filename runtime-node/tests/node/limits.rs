@@ -14,26 +14,26 @@ use crate::harness::client::head;
 use crate::harness::{Deployed, Stand, trials};
 
 trials! {
-    a_worker_has_so_many_invocations_at_once,
-    what_wait_until_keeps_counts_as_one_of_a_workers_invocations,
-    a_shard_has_so_many_invocations_at_once,
-    who_finds_no_room_waits_for_it_if_there_is_room_to_wait,
-    a_worker_that_is_stopped_again_and_again_rests,
-    a_body_over_the_limit_is_refused_however_it_comes,
-    a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well,
-    an_isolate_that_is_full_is_replaced,
-    what_a_limit_has_stopped_is_let_go_at_once,
-    who_waits_while_an_isolate_is_stopped_is_served_by_the_next,
-    workers_that_do_not_read_their_bodies_hold_up_nobody,
-    an_isolate_that_nobody_uses_is_let_go,
-    when_memory_is_tight_garbage_goes_before_isolates_do,
-    a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself,
-    when_memory_is_short_idle_isolates_go_and_none_is_started,
+    the_concurrent_invocations_of_a_worker_are_bounded,
+    wait_until_work_counts_against_the_concurrency_of_a_worker,
+    the_concurrent_invocations_of_a_shard_are_bounded,
+    requests_without_a_permit_wait_while_the_queue_has_room,
+    a_worker_that_is_stopped_repeatedly_is_backed_off,
+    a_body_over_the_limit_is_refused_announced_or_streamed,
+    a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_served,
+    an_isolate_with_a_full_heap_is_replaced,
+    an_isolate_stopped_at_a_limit_is_evicted_at_once,
+    requests_waiting_for_a_stopped_isolate_are_served_by_the_next,
+    unread_request_bodies_do_not_block_other_requests,
+    an_idle_isolate_is_evicted,
+    tight_memory_forces_a_collection_before_an_eviction,
+    an_isolate_slightly_over_its_cpu_limit_is_retired,
+    a_memory_shortage_evicts_idle_isolates_and_refuses_starts,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
 
-async fn a_worker_has_so_many_invocations_at_once(name: &'static str) {
+async fn the_concurrent_invocations_of_a_worker_are_bounded(name: &'static str) {
     let stand = Stand::without_queues(name).await;
     let waits = stand.handler_with("waits", WAITS, |limits| limits.concurrency = 2);
     let other = stand.handler("other", WAITS);
@@ -50,7 +50,7 @@ async fn a_worker_has_so_many_invocations_at_once(name: &'static str) {
     assert_eq!(stand.client().get(&waits).await.unwrap().text(), "done");
 }
 
-async fn what_wait_until_keeps_counts_as_one_of_a_workers_invocations(name: &'static str) {
+async fn wait_until_work_counts_against_the_concurrency_of_a_worker(name: &'static str) {
     let stand = Stand::start(name).await;
     let lingers = stand.handler_with(
         "lingers",
@@ -62,7 +62,7 @@ async fn what_wait_until_keeps_counts_as_one_of_a_workers_invocations(name: &'st
     assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
 }
 
-async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
+async fn the_concurrent_invocations_of_a_shard_are_bounded(name: &'static str) {
     let stand = Stand::with(name, |config| {
         (config.admission.max_inflight, config.admission.max_waiting) = (1, 0)
     })
@@ -78,7 +78,7 @@ async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
     stand.client().get(&other).await.unwrap();
 }
 
-async fn who_finds_no_room_waits_for_it_if_there_is_room_to_wait(name: &'static str) {
+async fn requests_without_a_permit_wait_while_the_queue_has_room(name: &'static str) {
     let full = |config: &mut Config| {
         (config.admission.max_inflight, config.admission.max_waiting) = (2, 1)
     };
@@ -111,7 +111,7 @@ async fn who_finds_no_room_waits_for_it_if_there_is_room_to_wait(name: &'static 
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn a_worker_that_is_stopped_again_and_again_rests(name: &'static str) {
+async fn a_worker_that_is_stopped_repeatedly_is_backed_off(name: &'static str) {
     let stand = Stand::start(name).await;
     let loops = stand.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 1);
     let rests = async {
@@ -129,7 +129,7 @@ async fn a_worker_that_is_stopped_again_and_again_rests(name: &'static str) {
     assert!(stand.metric("tenon_cold_starts_total", &[]) <= starts + 1);
 }
 
-async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
+async fn a_body_over_the_limit_is_refused_announced_or_streamed(name: &'static str) {
     let stand = Stand::start(name).await;
     let limit = |limits: &mut tenon_proto::revision::Limits| limits.request_body_mib = 1;
     let echo =
@@ -154,7 +154,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
     assert_eq!((failure.code, failure.phase), (FailureCode::RequestTooLarge, Phase::Admission));
 }
 
-async fn a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well(name: &'static str) {
+async fn a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_served(name: &'static str) {
     let stand = Stand::start(name).await;
     let loops = stand.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 20);
     let neighbour = stand.handler("neighbour", "return new Response('well')");
@@ -167,7 +167,7 @@ async fn a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well(name: &'static 
     }
 }
 
-async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
+async fn an_isolate_with_a_full_heap_is_replaced(name: &'static str) {
     let stand = Stand::start(name).await;
     let source = "let n = 0; const kept = [];
         export default { async fetch(request) {
@@ -185,7 +185,7 @@ async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
     stand.await_metric("tenon_isolates", &[], 1).await;
 }
 
-async fn what_a_limit_has_stopped_is_let_go_at_once(name: &'static str) {
+async fn an_isolate_stopped_at_a_limit_is_evicted_at_once(name: &'static str) {
     let stand = Stand::start(name).await;
     // If each one waited for the next scan of idle isolates, the ten together would outlast the
     // test.
@@ -198,7 +198,7 @@ async fn what_a_limit_has_stopped_is_let_go_at_once(name: &'static str) {
     assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "condemned")]), 10);
 }
 
-async fn who_waits_while_an_isolate_is_stopped_is_served_by_the_next(name: &'static str) {
+async fn requests_waiting_for_a_stopped_isolate_are_served_by_the_next(name: &'static str) {
     let stand = Stand::start(name).await;
     // All turns are long, so that each request waits for the previous one.
     let source = "let stops = false;
@@ -217,7 +217,7 @@ async fn who_waits_while_an_isolate_is_stopped_is_served_by_the_next(name: &'sta
     assert_eq!((one.unwrap().text(), other.unwrap().text()), ("whole", "whole"));
 }
 
-async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str) {
+async fn unread_request_bodies_do_not_block_other_requests(name: &'static str) {
     let stand = Stand::start(name).await;
     let ignores =
         stand.handler("ignores", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
@@ -246,7 +246,7 @@ async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn an_isolate_that_nobody_uses_is_let_go(name: &'static str) {
+async fn an_idle_isolate_is_evicted(name: &'static str) {
     let stand =
         Stand::with(name, |config| config.pool.idle_timeout = Duration::from_millis(1)).await;
     let hello = stand.handler("hello", "return new Response('hello')");
@@ -256,7 +256,7 @@ async fn an_isolate_that_nobody_uses_is_let_go(name: &'static str) {
     assert_eq!(stand.client().get(&hello).await.unwrap().text(), "hello");
 }
 
-async fn a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself(name: &'static str) {
+async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
     let stand = Stand::start(name).await;
     let source = "let served = 0;
         export default { fetch(request) {
@@ -318,7 +318,7 @@ impl Memory {
     }
 }
 
-async fn when_memory_is_tight_garbage_goes_before_isolates_do(name: &'static str) {
+async fn tight_memory_forces_a_collection_before_an_eviction(name: &'static str) {
     let memory = Memory::used(10);
     let stand = memory.node(name).await;
     let wastes =
@@ -332,7 +332,7 @@ async fn when_memory_is_tight_garbage_goes_before_isolates_do(name: &'static str
     assert!(stand.client().get(&wastes).await.is_ok());
 }
 
-async fn when_memory_is_short_idle_isolates_go_and_none_is_started(name: &'static str) {
+async fn a_memory_shortage_evicts_idle_isolates_and_refuses_starts(name: &'static str) {
     let memory = Memory::used(10);
     let uses = |percent| memory.use_up(percent);
     let stand = memory.node(name).await;

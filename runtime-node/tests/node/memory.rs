@@ -13,7 +13,7 @@ use crate::harness::{Deployed, trials};
 
 trials! {
     many_starts_at_once_end_no_process,
-    what_workers_map_and_touch_later_together_stays_within_the_budget,
+    memory_that_workers_map_and_touch_later_stays_within_the_budget,
 }
 
 /// Memory budget of the node, in MiB.
@@ -55,7 +55,7 @@ async fn many_starts_at_once_end_no_process(name: &'static str) {
     );
 }
 
-async fn what_workers_map_and_touch_later_together_stays_within_the_budget(name: &'static str) {
+async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &'static str) {
     let node = Kept::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
     let neighbour = node.known("neighbour", "return new Response('served')").await;
     let mut bearable = 48;

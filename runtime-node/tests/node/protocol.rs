@@ -18,9 +18,9 @@ use crate::harness::{Stand, trials};
 
 trials! {
     only_grpc_is_served,
-    a_method_that_is_not_there_is_unimplemented,
-    a_failure_is_trailers_alone,
-    what_is_no_request_is_refused,
+    an_unknown_method_is_unimplemented,
+    a_failure_is_a_trailers_only_response,
+    a_malformed_invoke_request_is_refused,
     a_callers_deadline_ends_the_invocation,
 }
 
@@ -73,7 +73,7 @@ async fn only_grpc_is_served(name: &'static str) {
     }
 }
 
-async fn a_method_that_is_not_there_is_unimplemented(name: &'static str) {
+async fn an_unknown_method_is_unimplemented(name: &'static str) {
     let stand = Stand::start(name).await;
     let answer = exchange(
         stand.client(),
@@ -88,7 +88,7 @@ async fn a_method_that_is_not_there_is_unimplemented(name: &'static str) {
     assert_eq!(status.code(), tonic::Code::Unimplemented);
 }
 
-async fn a_failure_is_trailers_alone(name: &'static str) {
+async fn a_failure_is_a_trailers_only_response(name: &'static str) {
     let stand = Stand::start(name).await;
     let throws = stand.handler("throws", "throw 1");
     let content_type = "application/grpc+proto";
@@ -104,7 +104,7 @@ async fn a_failure_is_trailers_alone(name: &'static str) {
     assert_eq!(answer.headers.get(CONTENT_TYPE).unwrap(), "application/grpc");
 }
 
-async fn what_is_no_request_is_refused(name: &'static str) {
+async fn a_malformed_invoke_request_is_refused(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler("worker", "return new Response()");
     let body_first =

@@ -9,9 +9,9 @@ use tenon_proto::catalog::worker_report::State;
 use crate::harness::{Deployed, Stand, await_condition, trials};
 
 trials! {
-    a_crash_loop_is_reported_and_so_is_its_end,
+    a_crash_loop_and_its_recovery_are_reported,
     a_failure_that_does_not_repeat_is_not_reported,
-    an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back,
+    a_reconnected_operator_gets_the_latest_state,
 }
 
 /// A time longer than the back-off after the first failure (1 s), and shorter than the first two
@@ -50,7 +50,7 @@ impl Stand {
     }
 }
 
-async fn a_crash_loop_is_reported_and_so_is_its_end(name: &'static str) {
+async fn a_crash_loop_and_its_recovery_are_reported(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.broken_for(TWO_FAILURES);
     stand.ask_until_it_loops(&worker).await;
@@ -83,7 +83,7 @@ async fn a_failure_that_does_not_repeat_is_not_reported(name: &'static str) {
     assert!(stand.reported().is_empty());
 }
 
-async fn an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back(name: &'static str) {
+async fn a_reconnected_operator_gets_the_latest_state(name: &'static str) {
     let mut stand = Stand::start(name).await;
     let (early, late) = (stand.broken_for(TWO_FAILURES), stand.worker("late", "throw 1", |_| {}));
     stand.ask_until_it_loops(&early).await;

@@ -13,17 +13,17 @@ use crate::harness::router::Router;
 use crate::harness::{Deployed, Stand, await_condition, trials};
 
 trials! {
-    what_is_warm_on_the_shard_is_called_without_a_router,
-    what_is_not_there_is_asked_of_a_router_by_its_name,
-    an_older_revision_is_not_called_though_it_is_warm,
+    a_warm_worker_of_the_shard_is_called_without_a_router,
+    a_worker_that_is_not_warm_is_called_by_name_through_a_router,
+    a_warm_older_revision_is_not_called,
     bodies_stream_through_a_call_both_ways,
-    a_worker_has_its_own_limits_when_it_is_called,
-    a_worker_that_is_full_is_asked_of_a_router,
+    a_called_worker_has_its_own_limits,
+    a_worker_without_a_free_permit_is_called_through_a_router,
     busy_workers_that_call_one_another_all_get_their_turns,
     workers_that_call_one_another_in_a_loop_are_stopped,
-    a_router_that_is_not_there_is_told_to_the_caller,
+    an_unreachable_router_is_reported_to_the_caller,
     a_schedule_is_handled_and_answered_without_a_body,
-    what_a_schedule_began_goes_on_when_nobody_waits_for_it,
+    a_scheduled_invocation_survives_the_end_of_its_call,
 }
 
 /// Starts a stand whose service calls go through a router.
@@ -46,7 +46,7 @@ async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Resul
 
 const CALLS: &str = "return env.OTHER.fetch('http://other.test/')";
 
-async fn what_is_warm_on_the_shard_is_called_without_a_router(name: &'static str) {
+async fn a_warm_worker_of_the_shard_is_called_without_a_router(name: &'static str) {
     let stand = Stand::start(name).await;
     let other =
         stand.handler("other", "return new Response('other: ' + request.url, { status: 203 })");
@@ -57,7 +57,7 @@ async fn what_is_warm_on_the_shard_is_called_without_a_router(name: &'static str
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn what_is_not_there_is_asked_of_a_router_by_its_name(name: &'static str) {
+async fn a_worker_that_is_not_warm_is_called_by_name_through_a_router(name: &'static str) {
     let (stand, router) = stand_and_router(name).await;
     let other = stand.handler("other", "return new Response(await request.text())");
     let caller = stand.caller(
@@ -79,7 +79,7 @@ async fn what_is_not_there_is_asked_of_a_router_by_its_name(name: &'static str) 
     assert_eq!(router.calls().len(), 1, "the callee is warm on the shard");
 }
 
-async fn an_older_revision_is_not_called_though_it_is_warm(name: &'static str) {
+async fn a_warm_older_revision_is_not_called(name: &'static str) {
     let (stand, router) = stand_and_router(name).await;
     let old = stand.handler("other", "return new Response('old')");
     let new = stand.handler("other", "return new Response('new')");
@@ -109,7 +109,7 @@ async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
     assert_eq!(router.calls().len(), 1);
 }
 
-async fn a_worker_has_its_own_limits_when_it_is_called(name: &'static str) {
+async fn a_called_worker_has_its_own_limits(name: &'static str) {
     let stand = Stand::start(name).await;
     let spins = stand.handler_with(
         "other",
@@ -134,7 +134,7 @@ async fn a_worker_has_its_own_limits_when_it_is_called(name: &'static str) {
     assert!(answer.text().contains("request_too_large: "), "{}", answer.text());
 }
 
-async fn a_worker_that_is_full_is_asked_of_a_router(name: &'static str) {
+async fn a_worker_without_a_free_permit_is_called_through_a_router(name: &'static str) {
     let router = Router::start().await;
     let stand = Stand::with(name, |config| {
         config.router = Some(router.url().parse().unwrap());
@@ -197,7 +197,7 @@ async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str)
     assert!(router.calls().iter().all(|head| head.depth <= MAX_DEPTH));
 }
 
-async fn a_router_that_is_not_there_is_told_to_the_caller(name: &'static str) {
+async fn an_unreachable_router_is_reported_to_the_caller(name: &'static str) {
     let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let with = |router: Option<String>| async move {
         let stand =
@@ -244,7 +244,7 @@ async fn a_schedule_is_handled_and_answered_without_a_body(name: &'static str) {
     assert_eq!(failure.code, FailureCode::WorkerException);
 }
 
-async fn what_a_schedule_began_goes_on_when_nobody_waits_for_it(name: &'static str) {
+async fn a_scheduled_invocation_survives_the_end_of_its_call(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.worker("remembers", REMEMBERS, |_| {});
     let (client, event) = (stand.client().another(), tick(&worker));

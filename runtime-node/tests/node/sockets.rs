@@ -11,8 +11,8 @@ use crate::harness::{Stand, trials};
 
 trials! {
     a_worker_opens_a_socket_to_another_on_its_shard,
-    a_worker_opens_a_socket_to_another_by_a_router,
-    a_worker_hands_a_socket_of_another_on,
+    a_worker_opens_a_socket_to_another_through_a_router,
+    a_worker_passes_on_the_socket_of_another,
 }
 
 const ECHO: &str = "
@@ -50,7 +50,7 @@ async fn a_worker_opens_a_socket_to_another_on_its_shard(name: &'static str) {
     stand.await_metric("tenon_shard_tunnels", &[], 0).await;
 }
 
-async fn a_worker_opens_a_socket_to_another_by_a_router(name: &'static str) {
+async fn a_worker_opens_a_socket_to_another_through_a_router(name: &'static str) {
     let router = Router::start().await;
     let stand =
         Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
@@ -64,7 +64,7 @@ async fn a_worker_opens_a_socket_to_another_by_a_router(name: &'static str) {
     assert!(call.asks_for_tunnel(), "{call:?}");
 }
 
-async fn a_worker_hands_a_socket_of_another_on(name: &'static str) {
+async fn a_worker_passes_on_the_socket_of_another(name: &'static str) {
     let router = Router::start().await;
     let stand =
         Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;

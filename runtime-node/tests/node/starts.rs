@@ -10,20 +10,20 @@ use crate::harness::{Stand, await_condition, trials};
 
 trials! {
     many_requests_for_a_cold_worker_wait_for_one_start,
-    of_those_who_wait_for_a_start_the_earliest_deadline_goes_first,
-    as_many_wait_for_a_start_as_may,
-    a_digest_that_nobody_knows_is_unavailable,
-    what_runs_goes_on_without_the_catalog,
-    a_start_waits_for_a_catalog_that_is_coming_back,
+    requests_waiting_for_a_start_are_served_by_earliest_deadline,
+    the_number_of_requests_waiting_for_a_start_is_bounded,
+    an_unknown_digest_is_unavailable,
+    known_workers_are_served_without_the_catalog,
+    a_start_waits_for_the_catalog_to_return,
     a_node_is_ready_without_a_catalog,
-    cold_workers_that_cannot_be_had_take_no_room_from_warm_ones,
-    a_catalog_that_gives_other_code_is_not_believed,
+    unavailable_cold_workers_take_no_permits_from_warm_ones,
+    code_that_does_not_match_its_digest_is_refused,
     a_worker_that_cannot_start_is_not_tried_for_every_request,
-    the_least_recently_used_makes_room_and_starts_afresh,
+    the_least_recently_used_isolate_is_evicted_and_starts_again,
     a_busy_isolate_makes_no_room,
     a_start_takes_a_spare_isolate_and_another_is_made,
-    a_worker_with_a_memory_limit_of_its_own_takes_no_spare,
-    without_spares_workers_start_as_well,
+    a_worker_with_its_own_memory_limit_takes_no_spare,
+    workers_start_without_spares,
     bytecode_outlives_the_process_and_damage_to_it_costs_only_time,
 }
 
@@ -42,7 +42,7 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
     assert_eq!(stand.metric("tenon_cold_starts_total", &[("outcome", "ok")]), 1);
 }
 
-async fn of_those_who_wait_for_a_start_the_earliest_deadline_goes_first(name: &'static str) {
+async fn requests_waiting_for_a_start_are_served_by_earliest_deadline(name: &'static str) {
     let stand = Stand::start(name).await;
     // The first Worker queues its requests behind one another.
     let one_by_one = stand.worker("one-by-one", COUNTER, |limits| limits.concurrency = 1);
@@ -66,7 +66,7 @@ async fn of_those_who_wait_for_a_start_the_earliest_deadline_goes_first(name: &'
     }
 }
 
-async fn as_many_wait_for_a_start_as_may(name: &'static str) {
+async fn the_number_of_requests_waiting_for_a_start_is_bounded(name: &'static str) {
     let stand = Stand::with(name, |config| config.admission.max_waiting = 3).await;
     let (cold, other) =
         (stand.worker("cold", COUNTER, |_| {}), stand.worker("other", COUNTER, |_| {}));
@@ -87,7 +87,7 @@ async fn as_many_wait_for_a_start_as_may(name: &'static str) {
     stand.await_metric("tenon_shard_waiting", &[], 0).await;
 }
 
-async fn a_digest_that_nobody_knows_is_unavailable(name: &'static str) {
+async fn an_unknown_digest_is_unavailable(name: &'static str) {
     let stand = Stand::start(name).await;
     let mut unknown = stand.worker("known", COUNTER, |_| {});
     unknown.digest = RevisionDigest::new([7; 32]);
@@ -98,7 +98,7 @@ async fn a_digest_that_nobody_knows_is_unavailable(name: &'static str) {
     assert_eq!(stand.metric("tenon_isolates", &[]), 0);
 }
 
-async fn what_runs_goes_on_without_the_catalog(name: &'static str) {
+async fn known_workers_are_served_without_the_catalog(name: &'static str) {
     let mut stand = Stand::with(name, |config| config.pool.isolates = 1).await;
     let (known, other) = (stand.worker("known", COUNTER, |_| {}), stand.handler("other", WAITS));
     let unknown = stand.handler("unknown", WAITS);
@@ -113,7 +113,7 @@ async fn what_runs_goes_on_without_the_catalog(name: &'static str) {
     assert!(failure.message.contains("cannot be reached"), "{failure}");
 }
 
-async fn a_start_waits_for_a_catalog_that_is_coming_back(name: &'static str) {
+async fn a_start_waits_for_the_catalog_to_return(name: &'static str) {
     let mut stand = Stand::start(name).await;
     let warm = stand.worker("warm", COUNTER, |_| {});
     stand.client().get(&warm).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_node_is_ready_without_a_catalog(name: &'static str) {
     assert!(stand.readiness.is_ready());
 }
 
-async fn cold_workers_that_cannot_be_had_take_no_room_from_warm_ones(name: &'static str) {
+async fn unavailable_cold_workers_take_no_permits_from_warm_ones(name: &'static str) {
     let mut stand = Stand::with(name, |config| config.admission.max_inflight = 2).await;
     let warm = stand.worker("warm", COUNTER, |_| {});
     stand.client().get(&warm).await.unwrap();
@@ -152,7 +152,7 @@ async fn cold_workers_that_cannot_be_had_take_no_room_from_warm_ones(name: &'sta
     }
 }
 
-async fn a_catalog_that_gives_other_code_is_not_believed(name: &'static str) {
+async fn code_that_does_not_match_its_digest_is_refused(name: &'static str) {
     let stand = Stand::start(name).await;
     let (asked, given) =
         (stand.worker("asked", COUNTER, |_| {}), stand.worker("given", COUNTER, |_| {}));
@@ -177,7 +177,7 @@ async fn a_worker_that_cannot_start_is_not_tried_for_every_request(name: &'stati
     assert!((1..5).contains(&started), "{started} starts for eleven requests");
 }
 
-async fn the_least_recently_used_makes_room_and_starts_afresh(name: &'static str) {
+async fn the_least_recently_used_isolate_is_evicted_and_starts_again(name: &'static str) {
     let stand = Stand::with(name, |config| config.pool.isolates = 2).await;
     let [a, b, c] = ["a", "b", "c"].map(|name| stand.worker(name, COUNTER, |_| {}));
     for (worker, n) in [(&a, "1"), (&b, "1"), (&a, "2"), (&c, "1"), (&a, "3"), (&b, "1")] {
@@ -217,7 +217,7 @@ async fn a_start_takes_a_spare_isolate_and_another_is_made(name: &'static str) {
     );
 }
 
-async fn a_worker_with_a_memory_limit_of_its_own_takes_no_spare(name: &'static str) {
+async fn a_worker_with_its_own_memory_limit_takes_no_spare(name: &'static str) {
     let stand = Stand::start(name).await;
     stand.await_metric("tenon_spare_isolates", &[], 1).await;
     let small = stand
@@ -226,7 +226,7 @@ async fn a_worker_with_a_memory_limit_of_its_own_takes_no_spare(name: &'static s
     assert_eq!(stand.metric("tenon_spare_lookups_total", &[("outcome", "miss")]), 1);
 }
 
-async fn without_spares_workers_start_as_well(name: &'static str) {
+async fn workers_start_without_spares(name: &'static str) {
     let stand = Stand::with(name, |config| config.pool.spares = 0).await;
     let counter = stand.worker("counter", COUNTER, |_| {});
     assert_eq!(stand.client().get(&counter).await.unwrap().text(), "1");

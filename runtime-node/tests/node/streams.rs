@@ -7,13 +7,13 @@ use crate::harness::client::piece;
 use crate::harness::{Stand, trials};
 
 trials! {
-    an_answer_comes_as_it_is_written,
-    an_answer_that_breaks_off_says_so,
-    a_caller_who_leaves_while_it_comes_is_noticed,
-    a_caller_who_reads_slowly_holds_the_worker_back,
-    an_answer_has_its_permits_until_it_is_over,
-    a_request_flows_through_a_transform_whole,
-    a_request_that_breaks_off_breaks_off_what_is_made_of_it,
+    a_response_is_streamed_as_it_is_written,
+    a_response_that_breaks_off_ends_with_a_failure,
+    a_client_that_disconnects_cancels_its_response,
+    a_slow_client_applies_backpressure_to_the_worker,
+    a_response_holds_its_permits_until_it_ends,
+    a_request_body_flows_through_a_transform_unchanged,
+    a_request_body_that_fails_breaks_off_the_response_made_of_it,
 }
 
 /// Writes the bodies of later POST requests. The timer is pending work: without it, the stream
@@ -30,7 +30,7 @@ const PROMPTED: &str = "
       }));
     } }";
 
-async fn an_answer_comes_as_it_is_written(name: &'static str) {
+async fn a_response_is_streamed_as_it_is_written(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.worker("prompted", PROMPTED, |_| {});
     let mut answer = stand.client().open(&worker).await;
@@ -43,7 +43,7 @@ async fn an_answer_comes_as_it_is_written(name: &'static str) {
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn an_answer_that_breaks_off_says_so(name: &'static str) {
+async fn a_response_that_breaks_off_ends_with_a_failure(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler(
         "breaks",
@@ -67,7 +67,7 @@ async fn an_answer_that_breaks_off_says_so(name: &'static str) {
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn a_caller_who_leaves_while_it_comes_is_noticed(name: &'static str) {
+async fn a_client_that_disconnects_cancels_its_response(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler(
         "endless",
@@ -86,7 +86,7 @@ async fn a_caller_who_leaves_while_it_comes_is_noticed(name: &'static str) {
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn a_caller_who_reads_slowly_holds_the_worker_back(name: &'static str) {
+async fn a_slow_client_applies_backpressure_to_the_worker(name: &'static str) {
     let stand = Stand::start(name).await;
     let source = "
         let written = 0;
@@ -113,7 +113,7 @@ async fn a_caller_who_reads_slowly_holds_the_worker_back(name: &'static str) {
     assert!(written - read < 4 << 20, "{written} written, {read} read");
 }
 
-async fn an_answer_has_its_permits_until_it_is_over(name: &'static str) {
+async fn a_response_holds_its_permits_until_it_ends(name: &'static str) {
     let stand = Stand::without_queues(name).await;
     let worker = stand.handler_with(
         "one",
@@ -127,7 +127,7 @@ async fn an_answer_has_its_permits_until_it_is_over(name: &'static str) {
     stand.client().open(&worker).await;
 }
 
-async fn a_request_flows_through_a_transform_whole(name: &'static str) {
+async fn a_request_body_flows_through_a_transform_unchanged(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler_with(
         "transforms",
@@ -141,7 +141,7 @@ async fn a_request_flows_through_a_transform_whole(name: &'static str) {
     }
 }
 
-async fn a_request_that_breaks_off_breaks_off_what_is_made_of_it(name: &'static str) {
+async fn a_request_body_that_fails_breaks_off_the_response_made_of_it(name: &'static str) {
     let stand = Stand::start(name).await;
     let worker = stand.handler_with(
         "transforms",

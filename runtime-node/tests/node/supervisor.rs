@@ -15,13 +15,13 @@ trials! {
     a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly,
     a_request_that_must_stay_runs_in_the_lane,
     a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported,
-    a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard,
-    a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused,
+    a_repeated_request_gets_the_ruling_on_its_lost_shard,
+    a_process_that_ends_between_turns_is_restarted_without_quarantine,
     a_heavy_revision_moves_back_to_the_lanes,
     a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane,
     a_timer_that_stays_heavy_on_the_shard_is_ended,
-    a_node_that_drains_finishes_what_it_has_begun,
-    metrics_are_those_of_all_processes,
+    a_draining_node_finishes_its_invocations,
+    metrics_cover_all_processes,
 }
 
 async fn a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly(
@@ -70,7 +70,7 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
     node.await_line("tenon_node_quarantined_revisions 1").await;
 }
 
-async fn a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard(name: &'static str) {
+async fn a_repeated_request_gets_the_ruling_on_its_lost_shard(name: &'static str) {
     let node = Kept::start(name).await;
     let known = node.known(
         "killer",
@@ -91,9 +91,7 @@ async fn a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard(na
     node.await_line("tenon_node_process_up{process=\"lane-0\"} 1").await;
 }
 
-async fn a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused(
-    name: &'static str,
-) {
+async fn a_process_that_ends_between_turns_is_restarted_without_quarantine(name: &'static str) {
     let node = Kept::start(name).await;
     let worker = node.handler("innocent", "return new Response('served')");
     assert_eq!(node.ask(&worker).await.unwrap().text(), "served");
@@ -175,7 +173,7 @@ async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
     node.await_line("tenon_isolates{shard=\"0\",state=\"retiring\"} 0").await;
 }
 
-async fn a_node_that_drains_finishes_what_it_has_begun(name: &'static str) {
+async fn a_draining_node_finishes_its_invocations(name: &'static str) {
     let mut node = Kept::start(name).await;
     let worker = node.handler(
         "slow",
@@ -190,7 +188,7 @@ async fn a_node_that_drains_finishes_what_it_has_begun(name: &'static str) {
     tokio::task::spawn_blocking(|| node.join()).await.unwrap();
 }
 
-async fn metrics_are_those_of_all_processes(name: &'static str) {
+async fn metrics_cover_all_processes(name: &'static str) {
     let node = Kept::start(name).await;
     let page = node.metrics().await;
     for line in [

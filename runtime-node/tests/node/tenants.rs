@@ -6,10 +6,10 @@ use crate::harness::client::Upload;
 use crate::harness::{Deployed, Stand, trials};
 
 trials! {
-    one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has,
+    one_tenant_with_many_workers_cannot_take_every_permit,
     one_tenant_cannot_take_every_place_to_wait,
     one_tenant_cannot_take_every_isolate,
-    a_tenant_alone_may_have_more_than_half,
+    a_lone_tenant_may_have_more_than_half,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
@@ -48,7 +48,7 @@ async fn end(uploads: Vec<Upload>) {
     }
 }
 
-async fn one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has(name: &'static str) {
+async fn one_tenant_with_many_workers_cannot_take_every_permit(name: &'static str) {
     let stand = Stand::with(name, |config| {
         (config.admission.max_inflight, config.admission.max_waiting) = (8, 3)
     })
@@ -110,7 +110,7 @@ async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
     assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "room")]), 1);
 }
 
-async fn a_tenant_alone_may_have_more_than_half(name: &'static str) {
+async fn a_lone_tenant_may_have_more_than_half(name: &'static str) {
     let small = |config: &mut tenon_runtime_node::config::Config| {
         (config.pool.isolates, config.admission.max_inflight, config.admission.max_waiting) =
             (8, 8, 0);

@@ -16,13 +16,13 @@ use crate::harness::client::{Client, piece};
 use crate::harness::{Deployed, Stand, trials};
 
 trials! {
-    a_worker_that_agrees_answers_with_101_and_speaks_from_then_on,
-    a_worker_that_does_not_agree_answers_as_ever,
-    open_ones_leave_the_room_of_requests_to_requests,
-    what_comes_is_not_within_the_limit_of_a_body,
-    a_caller_who_leaves_ends_it,
-    a_node_that_leaves_closes_what_its_grace_has_not_ended,
-    a_node_that_leaves_does_not_wait_for_who_does_not_close,
+    a_worker_that_accepts_answers_with_101_and_exchanges_messages,
+    a_worker_that_declines_an_upgrade_sends_a_plain_response,
+    open_web_sockets_hold_no_permits_of_requests,
+    web_socket_messages_do_not_count_against_the_body_limit,
+    a_client_that_disconnects_closes_its_web_socket,
+    a_draining_node_closes_its_web_sockets,
+    a_draining_node_does_not_wait_for_clients_that_do_not_close,
 }
 
 const ECHO: &str = "
@@ -88,7 +88,7 @@ fn header<'a>(head: &'a ResponseHead, name: &str) -> Option<&'a [u8]> {
     head.headers.iter().find(|header| header.name == name).map(|header| &header.value[..])
 }
 
-async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'static str) {
+async fn a_worker_that_accepts_answers_with_101_and_exchanges_messages(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", ECHO);
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'s
     stand.await_metric("tenon_shard_tunnels", &[], 0).await;
 }
 
-async fn a_worker_that_does_not_agree_answers_as_ever(name: &'static str) {
+async fn a_worker_that_declines_an_upgrade_sends_a_plain_response(name: &'static str) {
     let stand = Stand::start(name).await;
     let never =
         stand.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
@@ -120,7 +120,7 @@ async fn a_worker_that_does_not_agree_answers_as_ever(name: &'static str) {
     assert_eq!(stand.metric("tenon_shard_tunnels", &[]), 0);
 }
 
-async fn open_ones_leave_the_room_of_requests_to_requests(name: &'static str) {
+async fn open_web_sockets_hold_no_permits_of_requests(name: &'static str) {
     let stand = Stand::without_queues(name).await;
     let echo = stand.handler_with("echo", ECHO, |limits| limits.concurrency = 1);
     let mut sockets = Vec::new();
@@ -135,7 +135,7 @@ async fn open_ones_leave_the_room_of_requests_to_requests(name: &'static str) {
     }
 }
 
-async fn what_comes_is_not_within_the_limit_of_a_body(name: &'static str) {
+async fn web_socket_messages_do_not_count_against_the_body_limit(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler_with("echo", ECHO, |limits| limits.request_body_mib = 1);
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
@@ -144,7 +144,7 @@ async fn what_comes_is_not_within_the_limit_of_a_body(name: &'static str) {
     }
 }
 
-async fn a_caller_who_leaves_ends_it(name: &'static str) {
+async fn a_client_that_disconnects_closes_its_web_socket(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", ECHO);
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
@@ -158,7 +158,7 @@ async fn a_caller_who_leaves_ends_it(name: &'static str) {
     .await;
 }
 
-async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static str) {
+async fn a_draining_node_closes_its_web_sockets(name: &'static str) {
     let mut stand = Stand::with(name, |config| config.drain.grace = Duration::from_secs(3)).await;
     let echo = stand.handler("echo", ECHO);
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
@@ -171,7 +171,7 @@ async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static s
     assert_eq!(socket.carried.await.unwrap(), Ok(()));
 }
 
-async fn a_node_that_leaves_does_not_wait_for_who_does_not_close(name: &'static str) {
+async fn a_draining_node_does_not_wait_for_clients_that_do_not_close(name: &'static str) {
     let mut stand =
         Stand::with(name, |config| config.drain.grace = Duration::from_millis(100)).await;
     let echo = stand.handler("echo", ECHO);

@@ -5,12 +5,12 @@ use tenon_proto::failure::FailureCode;
 use crate::harness::{Stand, trials};
 
 trials! {
-    a_worker_is_told_by_its_name_with_what_it_uses,
-    a_worker_that_is_stopped_at_a_limit_is_told_after_its_isolate_has_gone,
-    a_shard_tells_its_turns_and_its_buffers,
+    the_metrics_of_a_worker_carry_its_name_and_usage,
+    the_metrics_of_a_worker_outlive_its_stopped_isolate,
+    a_shard_exports_metrics_of_its_turns_and_buffers,
 }
 
-async fn a_worker_is_told_by_its_name_with_what_it_uses(name: &'static str) {
+async fn the_metrics_of_a_worker_carry_its_name_and_usage(name: &'static str) {
     let stand = Stand::start(name).await;
     let [one, other] =
         ["one", "other"].map(|name| stand.handler(name, "return new Response('hello')"));
@@ -33,9 +33,7 @@ async fn a_worker_is_told_by_its_name_with_what_it_uses(name: &'static str) {
         .await;
 }
 
-async fn a_worker_that_is_stopped_at_a_limit_is_told_after_its_isolate_has_gone(
-    name: &'static str,
-) {
+async fn the_metrics_of_a_worker_outlive_its_stopped_isolate(name: &'static str) {
     let stand = Stand::start(name).await;
     let spins = stand.handler_with("spins", "for (;;) {}", |limits| limits.cpu_ms = 10);
     let failure = stand.client().get(&spins).await.unwrap_err();
@@ -47,7 +45,7 @@ async fn a_worker_that_is_stopped_at_a_limit_is_told_after_its_isolate_has_gone(
     stand.await_metric("tenon_worker_cold_starts_total", &[("worker", "spins")], 2).await;
 }
 
-async fn a_shard_tells_its_turns_and_its_buffers(name: &'static str) {
+async fn a_shard_exports_metrics_of_its_turns_and_buffers(name: &'static str) {
     let stand = Stand::start(name).await;
     let hello = stand.handler("hello", "return new Response()");
     stand.client().get(&hello).await.unwrap();

@@ -17,15 +17,15 @@ use crate::harness::Shard;
 
 fetching![
     a_worker_answers_with_a_socket_and_echoes,
-    the_answer_agrees_to_what_was_asked,
-    a_request_that_is_not_as_the_standard_has_it_is_refused,
-    a_long_message_comes_whole_in_whatever_frames,
+    the_handshake_response_matches_the_request,
+    a_malformed_handshake_is_refused,
+    a_long_message_is_reassembled_from_any_frames,
     pings_are_answered_and_a_close_is_returned,
-    a_close_by_the_worker_reaches_the_client_after_all_it_has_said,
-    a_client_that_goes_away_is_heard_of,
-    a_node_that_leaves_says_so,
-    what_the_protocol_forbids_ends_the_socket_with_its_code,
-    listeners_find_what_their_storages_held_when_the_socket_was_accepted,
+    a_close_by_the_worker_follows_all_its_messages,
+    a_client_that_disconnects_fires_error_and_close_events,
+    a_draining_node_closes_its_sockets,
+    a_protocol_violation_closes_the_socket_with_its_code,
+    listeners_run_in_the_async_context_of_the_accept,
 ];
 
 async fn a_worker_answers_with_a_socket_and_echoes(shard: Rc<Shard>) {
@@ -45,7 +45,7 @@ async fn a_worker_answers_with_a_socket_and_echoes(shard: Rc<Shard>) {
     assert!(shard.logged("closed 4001 bye true"));
 }
 
-async fn the_answer_agrees_to_what_was_asked(shard: Rc<Shard>) {
+async fn the_handshake_response_matches_the_request(shard: Rc<Shard>) {
     let body = "const { 0: client, 1: server } = new WebSocketPair();
         server.accept();
         console.log('body', request.body, request.headers.get('upgrade'));
@@ -68,7 +68,7 @@ async fn the_answer_agrees_to_what_was_asked(shard: Rc<Shard>) {
     assert!(shard.logged("body null websocket"));
 }
 
-async fn a_request_that_is_not_as_the_standard_has_it_is_refused(shard: Rc<Shard>) {
+async fn a_malformed_handshake_is_refused(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     for (headers, code) in [
         (vec![VERSION], FailureCode::BadRequest),
@@ -85,7 +85,7 @@ async fn a_request_that_is_not_as_the_standard_has_it_is_refused(shard: Rc<Shard
     assert!(shard.logged("the request does not ask for a WebSocket"));
 }
 
-async fn a_long_message_comes_whole_in_whatever_frames(shard: Rc<Shard>) {
+async fn a_long_message_is_reassembled_from_any_frames(shard: Rc<Shard>) {
     let body = "on('message', ({ data }) => server.send(typeof data === 'string' ? data : new Uint8Array(data).reverse()));";
     let worker =
         shard.handler(&serving(body)).limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
@@ -123,7 +123,7 @@ async fn pings_are_answered_and_a_close_is_returned(shard: Rc<Shard>) {
     assert!(shard.logged("closed 1005  true"));
 }
 
-async fn a_close_by_the_worker_reaches_the_client_after_all_it_has_said(shard: Rc<Shard>) {
+async fn a_close_by_the_worker_follows_all_its_messages(shard: Rc<Shard>) {
     let body = "on('message', () => {
           for (let i = 0; i < 100; i++) server.send(`${i}`);
           server.close(1001, 'enough');
@@ -144,7 +144,7 @@ async fn a_close_by_the_worker_reaches_the_client_after_all_it_has_said(shard: R
     assert!(shard.logged("closed 1001 enough true 3"));
 }
 
-async fn a_client_that_goes_away_is_heard_of(shard: Rc<Shard>) {
+async fn a_client_that_disconnects_fires_error_and_close_events(shard: Rc<Shard>) {
     let body = "on('error', (e) => console.log('failed', e.type));
         on('close', (e) => console.log('closed', e.code, e.wasClean));
         request.signal.addEventListener('abort', () => console.log('aborted'));";
@@ -154,7 +154,7 @@ async fn a_client_that_goes_away_is_heard_of(shard: Rc<Shard>) {
     assert!(shard.logged("failed error") && shard.logged("closed 1006 false"));
 }
 
-async fn a_node_that_leaves_says_so(shard: Rc<Shard>) {
+async fn a_draining_node_closes_its_sockets(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     let mut client = connect(&worker).await;
     say(&mut client, "before").await;
@@ -166,7 +166,7 @@ async fn a_node_that_leaves_says_so(shard: Rc<Shard>) {
     assert!(shard.logged("closed 1001  true"));
 }
 
-async fn what_the_protocol_forbids_ends_the_socket_with_its_code(shard: Rc<Shard>) {
+async fn a_protocol_violation_closes_the_socket_with_its_code(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     for (what, bytes, code) in [
         ("no mask", vec![0x81, 1, b'a'], 1002),
@@ -188,7 +188,7 @@ async fn what_the_protocol_forbids_ends_the_socket_with_its_code(shard: Rc<Shard
     assert!(shard.logged("closed 1006  false"));
 }
 
-async fn listeners_find_what_their_storages_held_when_the_socket_was_accepted(shard: Rc<Shard>) {
+async fn listeners_run_in_the_async_context_of_the_accept(shard: Rc<Shard>) {
     let source = "import { AsyncLocalStorage } from 'node:async_hooks';
         const storage = new AsyncLocalStorage();
         export default {

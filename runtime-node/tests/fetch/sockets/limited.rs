@@ -15,13 +15,13 @@ use crate::harness::{Shard, await_condition};
 
 fetching![
     a_message_that_is_too_long_ends_the_socket,
-    each_message_has_cpu_time_of_its_own,
+    each_message_has_its_own_cpu_time,
     a_socket_may_be_idle_for_as_long_as_the_wall_limit,
-    an_invocation_that_is_stopped_says_so_to_its_client,
+    a_stopped_invocation_closes_its_socket_with_1011,
     a_socket_that_is_never_accepted_ends_with_its_invocation,
     nothing_is_read_while_the_worker_is_busy,
-    a_client_that_does_not_read_fills_the_workers_memory_and_no_more,
-    a_flood_of_frames_is_no_ones_trouble_but_its_own,
+    messages_to_a_client_that_does_not_read_count_as_memory,
+    a_flood_of_frames_does_not_affect_neighbours,
 ];
 
 async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
@@ -56,7 +56,7 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
     worker.0.idle().await;
 }
 
-async fn each_message_has_cpu_time_of_its_own(shard: Rc<Shard>) {
+async fn each_message_has_its_own_cpu_time(shard: Rc<Shard>) {
     let body = "on('message', ({ data }) => {
           if (data === 'loop') for (;;);
           const end = performance.now();
@@ -97,7 +97,7 @@ async fn a_socket_may_be_idle_for_as_long_as_the_wall_limit(shard: Rc<Shard>) {
     worker.0.idle().await;
 }
 
-async fn an_invocation_that_is_stopped_says_so_to_its_client(shard: Rc<Shard>) {
+async fn a_stopped_invocation_closes_its_socket_with_1011(shard: Rc<Shard>) {
     let body =
         "on('message', () => { const all = []; for (;;) all.push(new Array(1e4).fill(all)) });";
     let worker = shard
@@ -135,7 +135,7 @@ async fn nothing_is_read_while_the_worker_is_busy(shard: Rc<Shard>) {
     }
 }
 
-async fn a_client_that_does_not_read_fills_the_workers_memory_and_no_more(shard: Rc<Shard>) {
+async fn messages_to_a_client_that_does_not_read_count_as_memory(shard: Rc<Shard>) {
     let body = "on('message', () => {
           const piece = new Uint8Array(1 << 20);
           let n = 0;
@@ -156,7 +156,7 @@ async fn a_client_that_does_not_read_fills_the_workers_memory_and_no_more(shard:
     assert!(worker.0.memory_bytes() < 48 << 20);
 }
 
-async fn a_flood_of_frames_is_no_ones_trouble_but_its_own(shard: Rc<Shard>) {
+async fn a_flood_of_frames_does_not_affect_neighbours(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     // A message of empty fragments that never ends, and a flood of pings.
     let floods = [masked(0x00, b"").repeat(200_000), masked(0x89, b"x").repeat(100_000)];

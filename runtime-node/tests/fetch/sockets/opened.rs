@@ -20,11 +20,11 @@ use crate::origin::Origin;
 use crate::text;
 
 fetching![
-    a_fetched_socket_talks_to_its_origin,
-    a_web_socket_opens_and_says_what_the_origin_has_chosen,
+    a_fetched_socket_exchanges_messages_with_its_origin,
+    a_web_socket_opens_with_the_protocol_that_the_origin_chose,
     a_web_socket_that_cannot_be_opened_fails,
     a_web_socket_keeps_its_invocation,
-    a_socket_is_handed_on_past_javascript,
+    a_socket_is_passed_on_in_native_code,
 ];
 
 /// The requests that an origin received, and the Close frames it has read.
@@ -115,7 +115,7 @@ async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
     text(shard.handler(&body).get().await.unwrap()).await
 }
 
-async fn a_fetched_socket_talks_to_its_origin(shard: Rc<Shard>) {
+async fn a_fetched_socket_exchanges_messages_with_its_origin(shard: Rc<Shard>) {
     let (origin, heard) = echo("Sec-WebSocket-Protocol: chat\r\n").await;
     let body = "const response = await fetch(`http${origin}`, {
           headers: { Upgrade: 'websocket', 'Sec-WebSocket-Protocol': 'talk, chat', 'X-Mine': 'yes' },
@@ -153,7 +153,7 @@ async fn a_fetched_socket_talks_to_its_origin(shard: Rc<Shard>) {
     await_condition("the end of the connection", || heard.open.get() == 0).await;
 }
 
-async fn a_web_socket_opens_and_says_what_the_origin_has_chosen(shard: Rc<Shard>) {
+async fn a_web_socket_opens_with_the_protocol_that_the_origin_chose(shard: Rc<Shard>) {
     let (origin, _heard) = echo("sec-websocket-protocol: b\r\n").await;
     let body = "const socket = new WebSocket(`ws${origin}`, ['a', 'b']);
         const states = [socket.readyState, socket.protocol, socket.binaryType, socket.bufferedAmount];
@@ -237,7 +237,7 @@ async fn a_web_socket_keeps_its_invocation(shard: Rc<Shard>) {
     assert_eq!(heard.closes.borrow()[0], None);
 }
 
-async fn a_socket_is_handed_on_past_javascript(shard: Rc<Shard>) {
+async fn a_socket_is_passed_on_in_native_code(shard: Rc<Shard>) {
     let (origin, heard) = echo("sec-websocket-protocol: chat\r\n").await;
     let body = format!("return await fetch('{}', request)", origin.url("/"));
     let worker = shard.handler(&body).start().await.unwrap();
