@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn over_the_room_nobody_waits() {
+    fn waiters_beyond_the_queue_are_shed() {
         let semaphore = DeadlineSemaphore::new(1, 1);
         let now = Instant::now();
         let permit = semaphore.try_acquire();
@@ -281,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_never_room_while_somebody_waits_and_the_earliest_deadline_is_next(
+        fn no_permit_is_free_while_requests_wait_by_earliest_deadline(
             steps in prop::collection::vec(step(), 0..60), mut limit in 0..4_u32, room in 0..4_usize,
         ) {
             let (semaphore, now) = (DeadlineSemaphore::new(limit, room), Instant::now());
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_refused_may_try_elsewhere() {
+    fn every_refusal_may_be_retried_elsewhere() {
         for refusal in Refusal::ALL {
             assert!(Failure::from(refusal).may_retry_elsewhere(), "{}", refusal.as_str());
         }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_nobody_asks_for_leave_a_cache_that_is_full() {
+    fn a_full_cache_evicts_the_least_recently_used_entry() {
         let mut cache = Cache::new(CAPACITY);
         cache.insert(digest(0), (), CAPACITY / 5 * 2);
         cache.insert(digest(1), (), CAPACITY / 5 * 2);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_larger_than_the_cache_is_kept_alone() {
+    fn an_entry_larger_than_the_cache_is_kept_alone() {
         let mut cache = Cache::new(CAPACITY);
         cache.insert(digest(0), (), 1);
         cache.insert(digest(1), (), CAPACITY + 1);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_twice_is_counted_once() {
+    fn an_entry_inserted_twice_is_counted_once() {
         let mut cache = Cache::new(CAPACITY);
         cache.insert(digest(0), (), 1);
         let once = cache.bytes;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_may_hardly_grow_is_under_pressure_as_well() {
+    fn a_process_with_little_room_to_grow_is_under_pressure() {
         let mut pressure = Pressure::Eased;
         let rooms =
             [u64::MAX, 64, 47, 63, 11, 19, 20, 64].map(|mib: u64| mib.saturating_mul(1 << 20));

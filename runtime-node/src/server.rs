@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_as_long_as_it_says_or_as_what_has_come() {
+    fn the_announced_length_is_at_least_the_inline_length() {
         let length = |announced: Option<&'static str>, inline: &'static str| {
             let header = |value| Header {
                 name: "Content-Length".to_owned(),

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wave_is_expected_to_come_again_and_is_forgotten_in_time() {
+    fn the_demand_for_spares_decays_after_a_wave_of_starts() {
         let (demand, now) = after(&[0; 6], Instant::now());
         assert_eq!(demand.wanted(now, 10), 6);
         assert_eq!(demand.wanted(now + HALF_LIFE, 10), 3);
@@ -66,20 +66,20 @@ mod tests {
     }
 
     #[test]
-    fn none_means_none() {
+    fn a_limit_of_zero_means_no_spares() {
         let (demand, now) = after(&[0; 6], Instant::now());
         assert_eq!(demand.wanted(now, 0), 0);
     }
 
     proptest! {
         #[test]
-        fn there_is_always_one_and_never_more_than_may_be(starts in prop::collection::vec(0..10_000_u64, 0..50), most in 1..20_usize) {
+        fn the_number_of_spares_is_between_one_and_the_limit(starts in prop::collection::vec(0..10_000_u64, 0..50), most in 1..20_usize) {
             let (demand, now) = after(&starts, Instant::now());
             prop_assert!((1..=most).contains(&demand.wanted(now, most)));
         }
 
         #[test]
-        fn a_start_never_means_fewer_and_time_never_more(starts in prop::collection::vec(0..10_000_u64, 0..50), pause in 0..100_000_u64) {
+        fn starts_never_lower_and_time_never_raises_the_demand(starts in prop::collection::vec(0..10_000_u64, 0..50), pause in 0..100_000_u64) {
             let (mut demand, now) = after(&starts, Instant::now());
             let later = now + Duration::from_millis(pause);
             let before = demand.wanted(later, usize::MAX);

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_alone_leaves_an_eighth_and_two_have_half_each() {
+    fn a_lone_tenant_gets_seven_eighths_and_two_get_half_each() {
         let (mut tenants, now) = (Tenants::new(16, 8, 8, 8), Instant::now());
         let shop = tenants.arrive("shop", now);
         assert_eq!((shop.share(), shop.semaphore().limit()), (Share::Most, 14));
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_whole_is_for_everybody() {
+    fn a_share_of_one_is_one() {
         assert_eq!([Share::Half, Share::Most].map(|share| share.of(1)), [1, 1]);
         assert_eq!([Share::Half, Share::Most].map(|share| share.of(0)), [0, 0]);
     }
 
     #[test]
-    fn places_to_wait_are_shared_as_well() {
+    fn places_in_the_queue_are_shared() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news, mail] = ["shop", "news", "mail"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn so_are_tunnels() {
+    fn tunnels_are_shared() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news] = ["shop", "news"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_have_left_are_forgotten() {
+    fn absent_tenants_are_forgotten() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let stays = tenants.arrive("stays", now);
         let permit = tenants.arrive("works", now).semaphore().try_acquire();
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whether_others_were_here_is_told_as_if_every_visit_were_kept(
+        fn has_others_answers_as_if_every_visit_were_kept(
             visits in prop::collection::vec((0..4_usize, 0..6_u64), 0..40),
         ) {
             let names = ["a", "b", "c", "d"].map(Rc::<str>::from);
@@ -267,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn two_halves_are_enough_for_all_and_most_leaves_room_from_eight_on(whole in 0..10_000_usize) {
+        fn two_halves_cover_the_whole_and_most_leaves_room_from_eight_on(whole in 0..10_000_usize) {
             prop_assert!(Share::Half.of(whole) * 2 >= whole && Share::Half.of(whole) <= Share::Most.of(whole).max(1));
             prop_assert!(whole < 8 || Share::Most.of(whole) < whole);
         }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn when_memory_is_tight_a_collection_comes_before_the_first_eviction_and_has_time_to_show() {
+    fn a_collection_precedes_the_first_eviction_under_tight_memory() {
         let (mut upkeep, begin) = (Upkeep::default(), Instant::now());
         let steps = [0, 100, 149, 150, 500, 999, 1_000, 1_100];
         let steps =
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_in_vain_for_as_long_as_they_free_nothing_and_no_isolate_may_start() {
+    fn relief_is_in_vain_while_nothing_is_freed_and_no_isolate_may_start() {
         use Pressure::{Critical, Tight};
         let (mut upkeep, start) = (Upkeep::default(), Instant::now());
         let second = Duration::from_secs(1);
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn collections_are_an_interval_apart_whatever_the_pressure_does(
+        fn collections_are_an_interval_apart_under_any_pressure(
             steps in prop::collection::vec((pressure(), 0..400_u64), 0..100),
         ) {
             let (mut upkeep, mut now, mut last) = (Upkeep::default(), Instant::now(), None);
@@ -175,14 +175,14 @@ mod tests {
         }
 
         #[test]
-        fn a_shortage_is_worked_on_until_it_is_over(idle in 0..10_000_u64, pressure in pressure()) {
+        fn upkeep_pauses_briefly_during_a_shortage(idle in 0..10_000_u64, pressure in pressure()) {
             let pause = pause(pressure, Duration::from_millis(idle));
             prop_assert!((STEP..=REVIEW).contains(&pause));
             prop_assert!(pressure == Pressure::Eased || pause == STEP);
         }
 
         #[test]
-        fn the_stock_comes_to_what_is_wanted_and_to_nothing_in_a_shortage(
+        fn the_stock_reaches_the_demand_or_zero_in_a_shortage(
             pressure in pressure(), mut spares in 0..20_usize, wanted in 0..20_usize,
         ) {
             let goal = if pressure == Pressure::Eased { wanted } else { 0 };
@@ -197,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn more_pressure_never_admits_what_less_refuses(one in pressure(), other in pressure()) {
+        fn higher_pressure_never_admits_what_lower_pressure_refuses(one in pressure(), other in pressure()) {
             prop_assert!(one > other || admits_starts(one) || !admits_starts(other));
         }
     }

@@ -25,7 +25,7 @@ fn shards_listen_on_ports_in_a_row() {
 }
 
 #[test]
-fn what_cannot_work_is_named() {
+fn invalid_arguments_are_named() {
     assert!(matches!(
         config(&["--shards", "2", "--shard-port", "65535"]),
         Err(ConfigError::Ports { .. })
@@ -83,7 +83,7 @@ fn networks_are_listed_with_commas_or_one_by_one() {
 }
 
 #[test]
-fn a_proxy_may_have_its_credentials_in_its_url_or_beside_it() {
+fn credentials_of_a_proxy_are_in_its_url_or_in_arguments() {
     let url = ["--egress-proxy", "http://alice:geheim@proxy.test:3128"];
     let within = config(&url).unwrap().egress.proxy.unwrap();
     let beside = ["--egress-proxy-username", "alice", "--egress-proxy-password", "geheim"];
@@ -100,7 +100,7 @@ fn a_proxy_may_have_its_credentials_in_its_url_or_beside_it() {
 }
 
 #[test]
-fn what_may_have_a_password_in_it_is_not_repeated() {
+fn passwords_do_not_appear_in_errors_or_debug_output() {
     let line = [
         "--egress-proxy",
         "socks5://alice:geheim@proxy.test:1080",
@@ -118,7 +118,7 @@ fn what_may_have_a_password_in_it_is_not_repeated() {
 }
 
 #[test]
-fn a_grace_is_so_many_seconds() {
+fn the_drain_grace_is_parsed_in_seconds() {
     assert_eq!(config(&["--drain-grace", "90s"]).unwrap().drain.grace, Duration::from_secs(90));
     assert_eq!(config(&["--drain-grace", "5"]).unwrap().drain.grace, Duration::from_secs(5));
 }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_of_cgroups_2_has_its_own_limit() {
+    fn the_limit_of_a_cgroup_v2_is_read() {
         let root = root(&[
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "1073741824\n"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_on_the_way_up_is_the_one() {
+    fn the_lowest_limit_of_all_ancestor_cgroups_applies() {
         let root = root(&[
             ("proc/self/cgroup", "0::/pods/one\n"),
             ("sys/fs/cgroup/pods/one/memory.max", "max\n"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroups_1_are_read_as_well() {
+    fn the_limit_of_a_cgroup_v1_is_read() {
         let root = root(&[
             ("proc/self/cgroup", "4:cpu,cpuacct:/x\n3:memory:/pod\n0::/\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_the_machine_is_the_budget_and_what_is_said_goes_before_all() {
+    fn the_budget_is_the_argument_or_else_the_machines_memory() {
         let root = root(&[("proc/self/cgroup", "0::/\n")]);
         let mut meter = Meter::new(None, root.path()).unwrap();
         assert_eq!(meter.budget(), 16_000_000 * 1024);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_named() {
+    fn an_unknown_budget_is_an_error_that_names_the_argument() {
         let empty = tempfile::tempdir().unwrap();
         let error = Meter::new(None, empty.path()).unwrap_err().to_string();
         assert!(error.contains("proc/meminfo") && error.contains("--memory-budget"), "{error}");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oftener_a_revision_breaks_the_longer_it_rests() {
+    fn the_more_often_a_revision_breaks_the_longer_it_backs_off() {
         // The interval between breaks, and the rest that it leads to.
         let table =
             [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_served_in_between_do_not_help_and_time_does() {
+    fn only_time_ends_the_trial_of_a_revision() {
         let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
         // A hundred requests in a second, the last of which breaks the isolate.
         assert!(rests(&mut backoff, Duration::from_secs(1), 20, &mut now)[19] > Duration::ZERO);
@@ -249,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_break_a_minute_never_rests_and_one_a_second_always_does(
+        fn breaks_a_minute_apart_never_cause_a_back_off_and_breaks_a_second_apart_do(
             slow in 60_000..600_000_u64, fast in 0..1_000_u64, times in 13..60_usize,
         ) {
             let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());

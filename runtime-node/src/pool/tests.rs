@@ -126,7 +126,7 @@ fn a_warm_isolate_gets_its_revisions_requests() {
 }
 
 #[test]
-fn the_least_recently_used_makes_room() {
+fn the_least_recently_used_isolate_is_evicted() {
     let mut shard = Shard::with(2);
     shard.start(1, "one");
     shard.start(2, "two");
@@ -138,7 +138,7 @@ fn the_least_recently_used_makes_room() {
 }
 
 #[test]
-fn a_busy_one_never_makes_room() {
+fn a_busy_isolate_is_never_evicted() {
     let mut shard = Shard::with(2);
     shard.start(1, "one").be(Condition::Busy);
     shard.start(2, "two");
@@ -148,14 +148,14 @@ fn a_busy_one_never_makes_room() {
 }
 
 #[test]
-fn a_start_under_way_never_makes_room() {
+fn a_starting_isolate_is_never_evicted() {
     let mut shard = Shard::with(1);
     let _launch = shard.launch(1);
     assert!(matches!(shard.look_up_for("news", Share::Most, 2), Lookup::Refused(Obstacle::Full)));
 }
 
 #[test]
-fn a_condemned_one_is_replaced_by_the_next_request() {
+fn a_condemned_isolate_is_replaced_by_the_next_request() {
     let mut shard = Shard::with(1);
     shard.start(1, "cart").be(CONDEMNED);
     assert!(matches!(shard.look_up(1), Lookup::Start(_)));
@@ -163,7 +163,7 @@ fn a_condemned_one_is_replaced_by_the_next_request() {
 }
 
 #[test]
-fn a_retired_one_is_replaced_whatever_it_still_does_and_is_no_strike() {
+fn a_retired_isolate_is_replaced_without_a_strike() {
     let mut shard = Shard::with(1);
     for _ in 0..=TOLERATED * 2 {
         shard.start(1, "cart").be(Condition::Spent(Spent::Retired));
@@ -174,7 +174,7 @@ fn a_retired_one_is_replaced_whatever_it_still_does_and_is_no_strike() {
 }
 
 #[test]
-fn a_condemned_one_makes_room_before_all_others_and_counts_as_a_strike_whoever_needs_the_room() {
+fn a_condemned_isolate_is_evicted_first_and_counts_as_a_strike() {
     let mut shard = Shard::with(2);
     for n in 1..=TOLERATED as u8 + 1 {
         shard.start(100, "worker");
@@ -188,7 +188,7 @@ fn a_condemned_one_makes_room_before_all_others_and_counts_as_a_strike_whoever_n
 }
 
 #[test]
-fn a_vacancy_that_is_not_filled_changes_nothing() {
+fn an_unused_vacancy_evicts_nothing() {
     let mut shard = Shard::with(1);
     shard.start(1, "cart");
     assert!(matches!(shard.look_up(2), Lookup::Start(_)));
@@ -197,7 +197,7 @@ fn a_vacancy_that_is_not_filled_changes_nothing() {
 }
 
 #[test]
-fn a_tenant_with_its_share_makes_room_among_its_own() {
+fn a_tenant_at_its_share_evicts_its_own_isolates() {
     let mut shard = Shard::with(4);
     shard.start_for("news", 1).unwrap();
     shard.start_for("shop", 2).unwrap();
@@ -219,7 +219,7 @@ fn a_tenant_that_keeps_its_share_busy_gets_no_more_and_others_do() {
 }
 
 #[test]
-fn what_a_tenant_has_beyond_its_share_makes_room_for_others_first() {
+fn isolates_beyond_a_tenants_share_are_evicted_first() {
     let mut shard = Shard::with(8);
     shard.start_for("news", 1).unwrap();
     (2..=8).for_each(|n| drop(shard.start(n, "shop")));
@@ -230,7 +230,7 @@ fn what_a_tenant_has_beyond_its_share_makes_room_for_others_first() {
 }
 
 #[test]
-fn the_largest_idle_isolate_is_handed_out_once_between_uses() {
+fn the_largest_idle_isolate_is_returned_once_between_uses() {
     let mut shard = Shard::with(4);
     for (n, worker) in [(1, "s"), (2, "larger"), (3, "the largest")] {
         shard.start(n, worker);
@@ -249,7 +249,7 @@ fn the_largest_idle_isolate_is_handed_out_once_between_uses() {
 }
 
 #[test]
-fn a_sweep_takes_what_is_unused_and_what_is_spent() {
+fn a_sweep_evicts_idle_and_condemned_isolates() {
     let mut shard = Shard::with(4);
     shard.start(1, "unused");
     shard.start(2, "busy").be(Condition::Busy);
@@ -264,7 +264,7 @@ fn a_sweep_takes_what_is_unused_and_what_is_spent() {
 }
 
 #[test]
-fn a_revision_that_keeps_failing_is_tried_less_and_less() {
+fn a_revision_that_keeps_failing_is_tried_at_longer_intervals() {
     let mut shard = Shard::with(1);
     let mut pause = FIRST_BACK_OFF;
     for _ in 0..10 {
@@ -284,7 +284,7 @@ fn a_revision_that_keeps_failing_is_tried_less_and_less() {
 }
 
 #[test]
-fn a_success_wipes_the_failures_out() {
+fn a_successful_start_resets_the_back_off() {
     let mut shard = Shard::with(1);
     shard.fail(1, Retry::BackOff);
     shard.wait(FIRST_BACK_OFF);
@@ -295,7 +295,7 @@ fn a_success_wipes_the_failures_out() {
 }
 
 #[test]
-fn what_could_not_be_had_is_tried_again_soon_however_often_it_was_missing() {
+fn a_missing_revision_is_retried_after_a_constant_pause() {
     let mut shard = Shard::with(1);
     for _ in 0..3 {
         shard.fail(1, Retry::Soon);
@@ -306,7 +306,7 @@ fn what_could_not_be_had_is_tried_again_soon_however_often_it_was_missing() {
 }
 
 #[test]
-fn an_older_revision_that_nobody_asks_for_makes_way_for_the_newer() {
+fn an_unused_older_revision_is_evicted_for_the_newer_one() {
     let mut shard = Shard::with(9);
     shard.start(1, "cart");
     shard.start(2, "shop");
@@ -345,7 +345,7 @@ fn live(shard: &mut Shard, requests: u32) {
 }
 
 #[test]
-fn a_revision_whose_isolates_are_condemned_again_and_again_rests_for_longer_each_time() {
+fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
     let mut shard = Shard::with(4);
     for _ in 0..=TOLERATED {
         live(&mut shard, 1);
@@ -368,7 +368,7 @@ fn a_revision_whose_isolates_are_condemned_again_and_again_rests_for_longer_each
 }
 
 #[test]
-fn requests_that_are_served_in_between_forgive_nothing_and_time_does() {
+fn only_time_clears_the_strikes_of_a_revision() {
     let mut shard = Shard::with(4);
     for _ in 0..=TOLERATED {
         live(&mut shard, 100);

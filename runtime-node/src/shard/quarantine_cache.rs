@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_remembered_until_it_is_over() {
+    fn a_quarantine_is_cached_until_it_ends() {
         let (mut quarantines, now) = (QuarantineCache::default(), Instant::now());
         let until = now + Duration::from_secs(10);
         quarantines.add(digest(1), until, now);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_one_that_is_over_first_is_forgotten() {
+    fn a_full_list_evicts_the_quarantine_that_ends_first() {
         let (mut quarantines, now) = (QuarantineCache::default(), Instant::now());
         (1..=2 * MOST)
             .for_each(|i| quarantines.add(digest(i), now + Duration::from_millis(i as u64), now));

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn light_requests_are_told_in_batches_and_a_heavy_one_at_once() {
+    fn light_requests_are_reported_in_batches_and_heavy_ones_at_once() {
         let (weight, now) = (Weight::default(), Instant::now());
         let lights = |requests: u32| -> Vec<_> {
             (0..requests).filter_map(|_| weight.add(LIGHT, now)).collect()
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_may_hold_a_shard_stays_however_lightly_it_answers() {
+    fn a_revision_with_a_high_cpu_limit_stays_in_its_lane() {
         let with_limit = |limit| moves(Weight::new(LIGHT, None, limit));
         assert!(with_limit(BORNE) && !with_limit(BORNE + Duration::from_millis(1)));
     }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_comes_once_with_the_samples_of_all() {
+    fn a_merged_family_appears_once_with_all_samples() {
         let own = "# HELP up Up.\n# TYPE up gauge\nup 1\n";
         let shard = "# HELP busy Busy.\n# TYPE busy counter\nbusy{shard=\"0\",kind=\"a\"} 2\n\
             # HELP up Up.\n# TYPE up gauge\nup 1\n";

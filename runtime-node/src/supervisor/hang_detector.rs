@@ -81,8 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_does_not_end_is_ended_after_a_second_or_a_little_later_where_it_gets_little_of_a_cpu()
-     {
+    fn a_hung_turn_is_ended_after_a_second_or_later_with_little_cpu() {
         assert_eq!(goes_on(100), Some(OVERRUN));
         assert!(goes_on(20) <= Some(LINGER + LOOK));
         assert!(goes_on(5) <= Some(2 * LINGER), "{:?}", goes_on(5));
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_end_when_they_are_told_are_no_one_long_turn() {
+    fn turns_that_end_when_told_to_are_not_stuck() {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_loop_that_stands_still_without_running_code_is_stuck() {
+    fn an_event_loop_that_stalls_outside_of_code_is_stuck() {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
         let mut look = |beats, after| {

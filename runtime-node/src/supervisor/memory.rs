@@ -114,7 +114,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_process_that_took_all_leaves_the_others_their_guarantee() {
+    fn a_process_that_uses_most_memory_leaves_the_others_their_guarantee() {
         // The hog cannot grow any more; the others share the rest.
         let parts =
             allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
@@ -122,20 +122,20 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_still_grows_where_a_lane_may_not_any_more() {
+    fn a_shard_may_still_grow_when_a_lane_may_not() {
         let parts = allot(1024 * MIB, 900 * MIB, &[(500 * MIB, true), (360 * MIB, false)]);
         assert!(parts[0] == 0 && parts[1] > 50 * MIB, "{parts:?}");
     }
 
     #[test]
-    fn a_node_at_rest_lets_each_process_take_its_share_of_all() {
+    fn an_idle_node_grants_each_process_its_share() {
         let parts =
             allot(1024 * MIB, 90 * MIB, &[(30 * MIB, false), (30 * MIB, false), (30 * MIB, true)]);
         assert!(parts.iter().all(|part| *part > 250 * MIB), "{parts:?}");
     }
 
     #[test]
-    fn what_one_has_taken_meanwhile_the_others_do_not_get() {
+    fn memory_taken_meanwhile_is_deducted_from_the_others() {
         assert_eq!(spare(&[0, 100, 300], 0), [0, 100, 300]);
         assert_eq!(spare(&[0, 100, 300], 200), [0, 50, 150]);
         assert_eq!(spare(&[0, 100, 300], 500), [0, 0, 0]);
@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn this_process_uses_memory() {
+    fn the_memory_of_this_process_is_measured() {
         let used = Use::of(rustix::process::getpid()).unwrap();
         assert!(used.resident > MIB && used.data > 0, "{used:?}");
     }
 
     #[test]
-    fn what_this_process_maps_and_does_not_touch_counts_as_used() {
+    fn mapped_untouched_memory_is_counted() {
         let untouched = || Use::of(rustix::process::getpid()).unwrap().untouched;
         // Memory beyond that of an idle process, whatever other tests have allocated.
         let spacious = vec![0_u8; 1 << 30];
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_together_never_get_more_than_is_free(
+        fn the_allotments_never_exceed_the_free_memory(
             budget in MIB..(1 << 44),
             used in 0..(1_u64 << 44),
             claims in prop::collection::vec((0..(1_u64 << 44), any::<bool>()), 1..40),

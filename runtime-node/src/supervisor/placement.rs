@@ -321,7 +321,7 @@ mod tests {
     const ON_ITS_SHARD: [Verdict; 2] = [Verdict::Here, Verdict::Elsewhere];
 
     #[test]
-    fn a_revision_that_is_not_known_runs_in_a_lane_until_it_has_answered_lightly() {
+    fn an_unknown_revision_runs_in_a_lane_until_it_proves_light() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
         assert_eq!(places(&mut placement, now), IN_LANES);
         assert_eq!(placement.light(&DIGEST, PROMOTION - 1, now), None);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_cannot_go_elsewhere_stays_and_without_lanes_every_one_does() {
+    fn a_request_stays_if_it_must_or_if_there_are_no_lanes() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
         assert_eq!(placement.place(SHARD, &worker(), &DIGEST, true, now), Verdict::Here);
         let mut without = Placement::new(false);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_in_quarantine_runs_nowhere_and_then_in_a_lane_whatever_it_has_shown_before() {
+    fn a_light_revision_returns_to_a_lane_after_its_quarantine() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
         assert_eq!(
             placement.ended_a_process(&DIGEST, false, now),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_ran_when_a_cramped_process_ended_is_forgiven_once_a_minute() {
+    fn a_revision_in_a_cramped_process_is_forgiven_once_a_minute() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         assert_eq!(quarantines.ended_a_process(&DIGEST, true, now), Ruling::Forgiven);
         assert_eq!(quarantines.remaining(&DIGEST, now), None);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn where_too_many_are_forgiven_no_more_are() {
+    fn the_number_of_forgiven_revisions_is_bounded() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         let rulings: Vec<_> =
             (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_tells_holds_here_too() {
+    fn a_quarantine_sent_by_the_operator_applies() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         let told = |remaining| vec![Told { digest: DIGEST, remaining, times: 2 }];
         assert_eq!(quarantines.told(told(Duration::from_secs(5)), now), [DIGEST]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_one_that_is_over_first_is_forgotten() {
+    fn a_full_list_evicts_the_quarantine_that_ends_first() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         for i in 0..2 * MOST {
             quarantines.ended_a_process(&digest(i), false, now + Duration::from_millis(i as u64));

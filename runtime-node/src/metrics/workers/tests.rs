@@ -29,13 +29,13 @@ fn told_families(families: &WorkerFamilies) -> Vec<MetricFamily> {
 }
 
 #[test]
-fn every_end_has_its_own_place() {
+fn every_end_has_its_own_index() {
     let places: Vec<usize> = End::ALL.iter().map(|end| end.index()).collect();
     assert_eq!(places, (0..End::COUNT).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_worker_is_told_by_its_names_and_where_it_runs() {
+fn the_metrics_of_a_worker_carry_its_names_and_its_shard() {
     let families = WorkerFamilies::new().unwrap();
     let shard = families.shard(ShardId(3));
     shard.open(digest(0), &revision("cart"));
@@ -82,7 +82,7 @@ fn a_worker_is_told_by_its_names_and_where_it_runs() {
 }
 
 #[test]
-fn one_without_an_isolate_is_told_for_a_while_and_goes_on_if_it_comes_back() {
+fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
     let families = WorkerFamilies::new().unwrap();
     let (shard, now) = (families.shard(ShardId(0)), Instant::now());
     let cart = digest(0);
@@ -107,7 +107,7 @@ fn one_without_an_isolate_is_told_for_a_while_and_goes_on_if_it_comes_back() {
 }
 
 #[test]
-fn there_are_no_more_than_there_may_be() {
+fn the_number_of_workers_with_metrics_is_bounded() {
     let families = WorkerFamilies::new().unwrap();
     let (shard, now) = (families.shard(ShardId(0)), Instant::now());
     (0..MOST + 10).for_each(|n| shard.open(digest(n), &revision(&format!("w{n}"))));

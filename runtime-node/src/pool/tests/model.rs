@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_pool_keeps_its_promises(steps in prop::collection::vec(step(), 0..80), capacity in CAPACITIES) {
+    fn a_pool_behaves_as_its_model(steps in prop::collection::vec(step(), 0..80), capacity in CAPACITIES) {
         let (mut shard, mut model) = (Shard::with(capacity), Model::default());
         for (at, step) in steps.into_iter().enumerate() {
             let mut expected = None;

@@ -27,7 +27,7 @@ fn states(batch: &Batch) -> Vec<bool> {
 }
 
 #[test]
-fn one_failure_is_no_loop_and_the_second_is_told_at_once() {
+fn the_second_failure_is_a_loop_and_reported_at_once() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 1), now);
     assert_eq!((ledger.next_due(), ledger.loops()), (None, 0));
@@ -39,7 +39,7 @@ fn one_failure_is_no_loop_and_the_second_is_told_at_once() {
 }
 
 #[test]
-fn however_often_it_fails_it_is_told_once_a_minute_with_its_latest_state() {
+fn a_crash_loop_is_reported_once_a_minute_with_its_latest_state() {
     let (mut ledger, start) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), start);
     let batch = ledger.due(start);
@@ -54,7 +54,7 @@ fn however_often_it_fails_it_is_told_once_a_minute_with_its_latest_state() {
 }
 
 #[test]
-fn what_the_operator_did_not_take_stays_due() {
+fn an_undelivered_report_stays_due() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), now);
     assert_eq!(states(&ledger.due(now)), [true]);
@@ -62,7 +62,7 @@ fn what_the_operator_did_not_take_stays_due() {
 }
 
 #[test]
-fn a_recovery_is_told_once() {
+fn a_recovery_is_reported_once() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), now);
     let batch = ledger.due(now);
@@ -76,7 +76,7 @@ fn a_recovery_is_told_once() {
 }
 
 #[test]
-fn a_recovery_of_what_was_never_told_is_not_told_either() {
+fn a_recovery_from_an_unreported_loop_is_not_reported() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.recovered(SHARD, digest(1), now);
     ledger.failing(SHARD, failing(1, 2), now);
@@ -85,7 +85,7 @@ fn a_recovery_of_what_was_never_told_is_not_told_either() {
 }
 
 #[test]
-fn a_revision_has_recovered_when_it_has_on_every_shard_that_it_failed_on() {
+fn a_revision_recovers_once_it_has_on_every_shard_it_failed_on() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(ShardId(0), failing(1, 2), now);
     ledger.failing(ShardId(1), failing(1, 2), now);
@@ -99,7 +99,7 @@ fn a_revision_has_recovered_when_it_has_on_every_shard_that_it_failed_on() {
 }
 
 #[test]
-fn a_change_while_the_message_is_under_way_is_told_after_it() {
+fn a_change_during_a_delivery_is_reported_after_it() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), now);
     let batch = ledger.due(now);
@@ -113,7 +113,7 @@ fn a_change_while_the_message_is_under_way_is_told_after_it() {
 }
 
 #[test]
-fn what_nobody_asks_for_any_more_is_forgotten() {
+fn a_revision_that_is_silent_for_long_is_forgotten() {
     let (mut ledger, start) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), start);
     ledger.failing(SHARD, failing(2, 2), start);
@@ -125,7 +125,7 @@ fn what_nobody_asks_for_any_more_is_forgotten() {
 }
 
 #[test]
-fn a_thousand_at_once_are_told_a_message_at_a_time_each_once() {
+fn a_thousand_loops_are_reported_in_batches_and_each_once() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     (0..1_000).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
     for _ in 0..10 {
@@ -137,7 +137,7 @@ fn a_thousand_at_once_are_told_a_message_at_a_time_each_once() {
 }
 
 #[test]
-fn tenants_cannot_make_it_grow_without_end() {
+fn the_size_of_the_ledger_is_bounded() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     (0..=u16::MAX).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
     assert_eq!(ledger.loops(), REVISIONS);
@@ -164,7 +164,7 @@ proptest! {
     /// Whatever happened, and whatever messages were lost: once everything due has been delivered,
     /// the operator knows the true state of every revision.
     #[test]
-    fn in_the_end_the_operator_knows_which_revisions_fail(steps in steps()) {
+    fn the_operator_eventually_knows_which_revisions_fail(steps in steps()) {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         let mut fails = std::collections::HashSet::new();
         let mut known = std::collections::HashSet::new();
