@@ -202,14 +202,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_order_mark_goes_only_if_it_is_of_the_encoding_and_not_to_be_kept() {
+    fn a_byte_order_mark_of_the_encoding_is_removed_unless_kept() {
         assert_eq!(text(UTF_8, b"\xEF\xBB\xBFa", false, false).unwrap(), "a");
         assert_eq!(text(UTF_8, b"\xEF\xBB\xBFa", false, true).unwrap(), "\u{FEFF}a");
         assert_eq!(text(UTF_16LE, b"\xEF\xBBa\0", false, false).unwrap(), "\u{BBEF}a");
     }
 
     #[test]
-    fn wrong_bytes_are_replaced_unless_that_is_fatal() {
+    fn invalid_bytes_are_replaced_unless_decoding_is_fatal() {
         assert_eq!(text(UTF_8, b"a\xFFb", false, false).unwrap(), "a\u{FFFD}b");
         assert!(text(UTF_8, b"a\xFFb", true, false).is_none());
     }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_cut_by_the_end_is_wrong() {
+    fn a_character_truncated_by_the_end_is_invalid() {
         let mut fatal = StreamDecoder::new(UTF_8, true, false);
         assert_eq!(fatal.push(b"\xC3", false).unwrap(), "");
         assert!(fatal.push(b"", true).is_none());

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_those_of_the_parts_in_the_serialization() {
+    fn offsets_point_at_the_parts_of_the_serialization() {
         let href = "https://u:p@host:81/path?query#hash";
         let at = |part: &str| href.find(part).unwrap();
         let (user, host, path) = (at("u:"), at("host"), at("/path"));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_of_a_url_without_a_host_meet_where_the_host_would_be() {
+    fn offsets_of_an_absent_host_coincide() {
         assert_eq!(offsets_of("data:text/plain,x"), [4, 5, 5, 5, 5, 5, 5, 5, 5, 17, 17]);
     }
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_the_parser_is_a_url_that_cannot_be_parsed() {
+    fn a_panic_of_the_parser_is_a_parse_error() {
         assert!(guarded(|| panic!("as a parser might")).is_none());
     }
 }

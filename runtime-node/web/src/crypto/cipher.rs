@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_counter_that_comes_to_its_end_begins_at_zero(
+        fn a_counter_wraps_to_zero(
             counter in any::<u128>(), bits in 1_u32..=128, back in 0_u128..4, blocks in 0_usize..8,
         ) {
             let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn no_counter_is_used_twice() {
+    fn more_blocks_than_counters_are_refused() {
         assert!(ctr(&KEY, 5, 1, vec![0; 2 * BLOCK]).is_some());
         assert!(ctr(&KEY, 5, 1, vec![0; 2 * BLOCK + 1]).is_none());
     }
 
     #[test]
-    fn what_was_changed_is_not_decrypted() {
+    fn changed_ciphertext_is_not_decrypted() {
         for tag in [4, 8, 12, 16] {
             for nonce in
                 [&b"1"[..], b"123456789012", b"a nonce that is longer than a block has bytes"]

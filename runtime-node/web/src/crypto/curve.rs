@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_small_order_verify_nothing() {
+    fn keys_of_small_order_verify_no_signature() {
         // With the neutral element as the key and as R, and S zero, the signature would be valid
         // for every message.
         let mut neutral = [0; 32];
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_and_what_is_beyond_the_order_are_no_private_keys() {
+    fn zero_and_values_beyond_the_order_are_no_private_keys() {
         for private in [[0; 32], [0xFF; 32]] {
             assert!(CurveKey::from_private(Curve::P256, &private).is_none());
         }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_derivation_in_parts_is_that_of_the_library() {
+    fn pbkdf2_in_steps_matches_the_library() {
         for (hash, theirs) in [
             (Hash::Sha1, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA1),
             (Hash::Sha256, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA256),

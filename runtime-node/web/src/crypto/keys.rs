@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_last_byte_only_those_bits_stay_that_count() {
+    fn unused_bits_of_the_last_byte_are_cleared() {
         let secret = Secret::of_bits(&[0xFF, 0xFF, 0xFF], 11);
         assert_eq!((secret.bytes(), secret.bits()), (&[0xFF, 0b1110_0000][..], 11));
         assert_eq!(Secret::of_bits(&[0xFF, 0xFF], 16).bytes(), [0xFF, 0xFF]);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_says_its_version_and_variant() {
+    fn a_uuid_carries_its_version_and_variant() {
         assert_eq!(uuid([0xFF; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(uuid([0; 16]), "00000000-0000-4000-8000-000000000000");
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_generated_signs_by_every_scheme_and_is_given_up_when_it_is_not_wanted() {
+    fn a_generated_key_supports_every_scheme_and_can_be_cancelled() {
         assert!(Rsa::generate(2048, &[1, 0, 1], &mut || false).is_none());
         let rsa = Rsa::generate(2048, &[1, 0, 1], &mut || true).unwrap();
         let key = RsaKey { rsa, is_private: true };

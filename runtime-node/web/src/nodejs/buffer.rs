@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_of_either_alphabet_is_read_past_what_is_none() {
+    fn base64_of_both_alphabets_is_decoded_past_other_characters() {
         for text in ["_-+/", "_ -\n+/", "_-€+/"] {
             assert_eq!(from_base64(&units(text), 9, true).1, [0xFF, 0xEF, 0xBF], "{text}");
         }
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn base64_that_goes_on_is_read_by_whole_groups() {
+    fn base64_that_continues_is_decoded_in_whole_groups() {
         assert_eq!(from_base64(&units("YWJjYWI"), 9, false), (4, b"abc".to_vec()));
         assert_eq!(from_base64(&units("   "), 9, false), (3, Vec::new()));
         assert_eq!(from_base64(&units("YWJjYWI"), 9, true), (7, b"abcab".to_vec()));
     }
 
     #[test]
-    fn hexadecimal_text_ends_where_it_is_none() {
+    fn hexadecimal_decoding_stops_at_the_first_invalid_pair() {
         assert_eq!(from_hex(&units("61Fg62"), 9), (2, b"a".to_vec()));
         assert_eq!(from_hex(&units("616"), 9), (2, b"a".to_vec()));
         assert_eq!(from_hex(&units("616263"), 2), (4, b"ab".to_vec()));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_goes_on_by_itself() {
+    fn a_copied_hash_is_independent() {
         let mut one = Hasher::plain(function("md5").unwrap()).unwrap();
         one.update(b"a");
         let mut other = one.copy().unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hmac_of_no_key_is_one_and_begins_again_with_its_own() {
+    fn an_hmac_with_an_empty_key_works_and_can_restart() {
         let mut hmac = Hasher::keyed(function("sha256").unwrap(), b"").unwrap();
         let first = hmac.finish();
         assert_eq!(hex(&first), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_becomes_what_it_was() {
+    fn compressed_data_decompresses_to_the_original() {
         let text: Vec<u8> =
             (0..300_000_u64).flat_map(|n| (n * n).to_string().into_bytes()).collect();
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_goes_off_piece_by_piece() {
+    fn a_decompression_bomb_expands_one_buffer_at_a_time() {
         let mut encoder = Codec::new("gzip", false).unwrap();
         let (mut packed, _) = run(&mut encoder, &vec![0; 64 << 20], false);
         packed.extend(run(&mut encoder, &[], true).0);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_format_is_wrong() {
+    fn malformed_compressed_data_is_an_error() {
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
             let mut decoder = Codec::new(format, true).unwrap();
             assert_eq!(run(&mut decoder, &[0xff; 100], false).1, Progress::Wrong, "{format}");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_brotli_is_told_by_the_first_byte() {
+    fn the_brotli_window_is_read_from_the_first_byte() {
         assert_eq!([0x00, 0x0b, 0x01, 0x11, 0x71].map(brotli_window), [16, 22, 17, 9, 15]);
     }
 }

@@ -248,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_says_itself_in_its_simplest_form() {
+    fn a_pattern_is_serialized_in_its_simplest_form() {
         assert_eq!(pathname("/books/:id(\\d+)"), "/books/:id(\\d+)");
         assert_eq!(pathname("/(.*)"), "/*");
     }
 
     #[test]
-    fn what_makes_the_parser_panic_is_refused() {
+    fn a_pattern_that_makes_the_parser_panic_is_refused() {
         assert!(guarded::<()>(|| panic!("as a parser might")).is_err());
         for text in ["https://a]b/", "https://[a]]:80/", "{", "(", ":", "https://:80", "\\"] {
             let _either = parse(Input::Text(text.to_owned()), None, false);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_special_scheme_is_known_by_any_expression_that_matches_it() {
+    fn a_pattern_that_matches_a_special_scheme_is_treated_as_special() {
         let pattern = parse(Input::Text("http{s}?://host:8080/a".to_owned()), None, false).unwrap();
         assert_eq!(pattern.port.pattern_string, "8080");
         assert_eq!(pattern.pathname.pattern_string, "/a");

@@ -87,7 +87,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
         #[test]
-        fn what_is_recognized_parses_to_itself(
+        fn a_recognized_url_parses_to_itself(
             url in "(http|https|ftp)://[a-z0-9.:_@-]{0,12}(xn--)?[a-z0-9.-]{0,4}(:[0-9]{1,5})?/[a-z./%2eE?'#:@\\\\ |^]{0,12}"
         ) {
             if let Some(offsets) = offsets(&url) {
@@ -98,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_stands_for_itself_is_let_through_by_the_parser(
+        fn a_recognized_url_of_plain_characters_is_unchanged_by_the_parser(
             url in "https?://[a-z]{1,5}(\\.[a-z][a-z0-9_-]{0,5}){0,2}(:[1-9][0-9]{0,4})?(/[ -~]{0,8}){1,2}(\\?[ -~]{0,8})?"
         ) {
             if let Some(offsets) = offsets(&url) {

@@ -34,7 +34,7 @@ fn finds(cache: &ResponseCache, key: &Key, pairs: &[(&str, &str)]) -> Option<(St
 const KEPT: (&str, &str) = ("cache-control", "max-age=60");
 
 #[test]
-fn what_is_fresh_is_found_by_the_worker_that_put_it() {
+fn a_fresh_response_is_found_only_by_the_worker_that_put_it() {
     let cache = ResponseCache::new(1 << 20);
     assert!(puts(&cache, &[KEPT, ("etag", "\"1\"")]));
     assert_eq!(finds(&cache, &key("a"), &[]), Some((StatusCode::OK, Bytes::from_static(b"body"))));
@@ -48,7 +48,7 @@ fn what_is_fresh_is_found_by_the_worker_that_put_it() {
 }
 
 #[test]
-fn what_the_rules_of_http_forbid_is_not_kept() {
+fn a_response_that_http_forbids_to_cache_is_not_kept() {
     let cache = ResponseCache::new(1 << 20);
     for refused in [
         &[("cache-control", "no-store")][..],
@@ -68,7 +68,7 @@ fn what_the_rules_of_http_forbid_is_not_kept() {
 }
 
 #[test]
-fn a_request_that_varies_is_another() {
+fn a_request_that_differs_in_a_vary_header_misses() {
     let cache = ResponseCache::new(1 << 20);
     let language = |value| asked(&[("accept-language", value)]);
     let varies = answer(&[KEPT, ("vary", "accept-language")]);
@@ -78,7 +78,7 @@ fn a_request_that_varies_is_another() {
 }
 
 #[test]
-fn answers_that_vary_are_kept_side_by_side_and_each_replaced_by_its_like() {
+fn variants_are_kept_side_by_side_and_replaced_individually() {
     let cache = ResponseCache::new(1 << 20);
     let language = |value: &str| asked(&[("accept-language", value)]);
     let put = |value, text: &'static str| {
@@ -97,7 +97,7 @@ fn answers_that_vary_are_kept_side_by_side_and_each_replaced_by_its_like() {
 }
 
 #[test]
-fn of_answers_that_vary_without_end_the_latest_are_kept() {
+fn the_number_of_variants_is_bounded_and_the_latest_are_kept() {
     let cache = ResponseCache::new(4 << 20);
     for number in 0..40 {
         let varies = answer(&[KEPT, ("vary", "x")]);
@@ -121,14 +121,14 @@ fn of_answers_that_vary_without_end_the_latest_are_kept() {
 }
 
 #[test]
-fn who_asks_not_to_be_given_what_is_kept_is_not() {
+fn a_request_with_no_cache_misses() {
     let cache = ResponseCache::new(1 << 20);
     assert!(puts(&cache, &[KEPT]));
     assert_eq!(finds(&cache, &key("a"), &[("cache-control", "no-cache")]), None);
 }
 
 #[test]
-fn who_has_it_already_is_told_so() {
+fn a_matching_conditional_request_gets_not_modified() {
     let cache = ResponseCache::new(1 << 20);
     assert!(puts(
         &cache,
@@ -145,7 +145,7 @@ fn who_has_it_already_is_told_so() {
 }
 
 #[test]
-fn a_tenant_has_half_of_it_and_gets_back_what_it_lets_go_of() {
+fn a_tenant_gets_half_of_the_cache_and_reuses_freed_space() {
     let cache = ResponseCache::new(256 << 10);
     let put = |name: &str| {
         let key = Key::new(&WorkerId::new("greedy", "a"), name, URL);
@@ -159,7 +159,7 @@ fn a_tenant_has_half_of_it_and_gets_back_what_it_lets_go_of() {
 }
 
 #[test]
-fn what_is_put_again_counts_once() {
+fn a_replaced_response_counts_once() {
     let cache = ResponseCache::new(256 << 10);
     for _ in 0..100 {
         let body = Bytes::from(vec![0; 60 << 10]);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_that_end_in_sight_are_generated() {
+    fn key_sizes_and_exponents_are_restricted() {
         assert_eq!(check(2048, &[1, 0, 1]).unwrap(), [1, 0, 1]);
         assert_eq!(check(4096, &[0, 0, 3]).unwrap(), [3]);
         for (bits, exponent) in [

@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_are_the_same_wherever_they_are_cut(
+        fn messages_are_the_same_whatever_the_chunking(
             lengths in prop::collection::vec((0_usize..5 * FRAGMENT, any::<bool>()), 1..5),
             cuts in prop::collection::vec(any::<usize>(), 0..6),
             room in 1_usize..40_000,
@@ -218,7 +218,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_frame_comes_through(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+        fn arbitrary_bytes_pass_through_without_growth(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
             let out = split(&bytes, &[], 100);
             // An incomplete header or frame may still be buffered.
             prop_assert!(out.len() <= bytes.len() + 2_000);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn short_frames_and_those_that_are_too_long_are_as_they_were() {
+    fn short_and_overlong_frames_are_unchanged() {
         let short = masked(vec![7; FRAGMENT], Data::Text, true);
         assert_eq!(split(&short, &[], 1000), short);
         let long = masked(vec![7; LONGEST + 1], Data::Text, true);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_what_messages_have() {
+    fn only_the_bytes_of_messages_are_counted() {
         let mut splitter = Splitter::default();
         let mut input = Bytes::from(
             [masked(vec![0; 3 * FRAGMENT], Data::Binary, true), vec![0x89, 2, 0, 0]].concat(),

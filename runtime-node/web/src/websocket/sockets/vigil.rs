@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_silent_are_asked_once_and_then_given_up() {
+    fn a_silent_client_is_pinged_once_and_then_disconnected() {
         assert_eq!(
             judge(&[at(1, 0), at(1, 0), at(1, 0)]),
             [Finding::Well, Finding::Silent, Finding::Gone]
@@ -120,25 +120,25 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_is_an_answer() {
+    fn any_received_byte_is_an_answer() {
         let looks = [at(0, 0), at(14, 14), at(14, 14), at(28, 28)];
         assert_eq!(judge(&looks), [Finding::Silent, Finding::Well, Finding::Silent, Finding::Well]);
     }
 
     #[test]
-    fn one_that_takes_nothing_is_given_up_at_the_second_look() {
+    fn a_blocked_client_is_disconnected_at_the_second_look() {
         assert_eq!(judge(&[blocked_at(9, 5), blocked_at(9, 5)]), [Finding::Well, Finding::Gone]);
     }
 
     #[test]
-    fn one_that_reads_slowly_is_well() {
+    fn a_slow_reader_stays_connected() {
         let looks =
             [blocked_at(9, 5), blocked_at(9, 6), at(9, 7), blocked_at(9, 8), blocked_at(9, 9)];
         assert!(!judge(&looks).contains(&Finding::Gone));
     }
 
     #[test]
-    fn a_pong_is_the_answer_to_a_ping_of_ours_only_after_one() {
+    fn a_pong_counts_as_an_answer_only_after_a_ping() {
         let mut vigil = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()

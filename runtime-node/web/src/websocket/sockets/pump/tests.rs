@@ -50,7 +50,7 @@ async fn rest(mut reader: pipe::Reader) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_has_vanished_is_pinged_and_given_up() {
+async fn a_vanished_client_is_pinged_and_disconnected() {
     let state = state();
     let (mut pump, _line, reader) = socket(&state, stream::pending().boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
@@ -65,7 +65,7 @@ async fn a_client_that_has_vanished_is_pinged_and_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_answers_stays_for_as_long_as_it_likes() {
+async fn a_client_that_answers_pings_stays_connected() {
     let state = state();
     let answers = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(40)).await;
@@ -77,7 +77,7 @@ async fn a_client_that_answers_stays_for_as_long_as_it_likes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_nothing_is_given_up() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let state = state();
     let (mut pump, line, reader) = socket(&state, stream::pending().boxed_local());
     let bytes = Bytes::from(vec![7; 1 << 20]);
@@ -98,7 +98,7 @@ async fn a_client_that_takes_nothing_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_flood_of_pings_one_is_read_for_each_answer_that_the_network_takes() {
+async fn pings_are_read_only_as_fast_as_their_answers_are_sent() {
     let state = state();
     let taken = Rc::new(std::cell::Cell::new(0));
     let count = Rc::clone(&taken);
