@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_says_nothing_may_go_anywhere_and_one_with_an_empty_list_nowhere() {
+    fn an_absent_list_allows_every_host_and_an_empty_list_none() {
         assert!(Egress::default().allows("example.com", 443));
         assert!(!only(&[]).allows("example.com", 443));
     }
 
     #[test]
-    fn a_name_is_itself_and_nothing_else() {
+    fn a_name_matches_only_itself() {
         let egress = only(&["api.example.com"]);
         assert!(egress.allows("api.example.com", 443) && egress.allows("api.example.com", 8443));
         for other in
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_is_every_name_below_and_not_the_name_itself() {
+    fn a_wildcard_matches_subdomains_and_not_the_domain_itself() {
         let egress = only(&["*.example.com"]);
         assert!(egress.allows("a.example.com", 443) && egress.allows("a.b.example.com", 443));
         for other in ["example.com", ".example.com", "aexample.com", "a.example.com.evil.net"] {
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn a_port_leaves_that_port_alone() {
+    fn a_pattern_with_a_port_matches_only_that_port() {
         let egress = only(&["*.example.com:8443"]);
         assert!(egress.allows("a.example.com", 8443));
         assert!(!egress.allows("a.example.com", 443));
     }
 
     #[test]
-    fn what_is_not_a_pattern_is_refused() {
+    fn an_invalid_pattern_is_refused() {
         let long = format!("{}.com", "a".repeat(64));
         for bad in [
             "", "*", "*.", "a..b", "-a", "a-", "A.com", "a.*.com", "a:0", "a:65536", "a:+1", "a:",
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pattern_reads_as_it_was_written(text in "([*][.])?[a-z0-9]([-a-z0-9]{0,5}[a-z0-9])?([.][a-z0-9]{1,5}){0,3}(:[1-9][0-9]{0,3})?") {
+        fn a_pattern_is_displayed_as_it_was_parsed(text in "([*][.])?[a-z0-9]([-a-z0-9]{0,5}[a-z0-9])?([.][a-z0-9]{1,5}){0,3}(:[1-9][0-9]{0,3})?") {
             prop_assert_eq!(text.parse::<HostPattern>().unwrap().to_string(), text);
         }
     }

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_survives_the_way_through_a_status() {
+    fn every_failure_survives_the_conversion_to_a_status() {
         for code in FailureCode::ALL {
             for phase in Phase::ALL {
                 let failure = Failure::new(*code, phase, "why");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_not_run_may_be_retried() {
+    fn only_invocations_that_have_not_run_may_be_retried() {
         let draining = |phase| Failure::new(FailureCode::Draining, phase, "");
         assert!(draining(Phase::Admission).may_retry_elsewhere());
         assert!(!draining(Phase::Handler).may_retry_elsewhere());

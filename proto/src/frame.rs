@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_survive_any_cut() {
+    fn messages_are_decoded_whatever_the_chunking() {
         let stream =
             [encode(&route("/")), encode(&Route::default()), encode(&route("/api"))].concat();
         for cut in 0..=stream.len() {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_the_smallest_frames_there_are_takes_time_by_its_length() {
+    fn a_message_in_one_byte_chunks_is_decoded_in_linear_time() {
         let long = "x".repeat(512 * 1024);
         let mut decoder = Decoder::default();
         for at in encode(&route(&long)).chunks(1) {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn a_malformed_message_is_refused() {
         let mut decoder = Decoder::default();
         decoder.push(Bytes::from_static(&[1, 0, 0, 0, 0]));
         assert!(matches!(decoder.next::<Route>(), Err(FrameError::Compressed)));

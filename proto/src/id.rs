@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not_a_worker_id() {
+    fn other_text_is_not_a_worker_id() {
         for bad in ["", "cart", "/cart", "shop/", "a/b/c"] {
             assert!(bad.parse::<WorkerId>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_shard_reads_as_a_number_and_a_lane_says_so() {
+    fn a_shard_is_displayed_as_a_number_and_a_lane_with_a_prefix() {
         for (id, text) in [(ShardId(3), "3"), (ShardId::lane(0), "lane-0")] {
             assert_eq!((id.to_string().as_str(), text.parse()), (text, Ok(id)));
         }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_reads_as_hexadecimal() {
+    fn a_digest_is_displayed_as_hexadecimal() {
         let digest = RevisionDigest::new([0xab; 32]);
         assert_eq!(digest.to_string(), "ab".repeat(32));
         assert_eq!(digest.short(), "ababababab");

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_are_counted_and_those_of_strings_for_many() {
+    fn unicode_properties_are_counted_and_string_properties_weigh_more() {
         assert_eq!(properties(br"/a\p{L}\P{Lu}[\p{Script=Latin}]/u"), 3);
         assert_eq!(properties(br"/\p{RGI_Emoji}/v; /[\p{Basic_Emoji}]/v"), 2 * STRINGS);
         assert_eq!(properties(br"/\p/; /p{L}/; '\u{1}'"), 0);

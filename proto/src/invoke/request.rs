@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_head_reads_as_the_generated_type(
+        fn a_written_head_decodes_as_the_generated_type(
             worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
             headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
             services in prop::collection::vec((".*", any::<[u8; 32]>()), 0..5),

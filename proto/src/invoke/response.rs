@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_what_the_generated_types_read(
+        fn a_written_response_decodes_as_the_generated_types(
             status in 0_u32..1000,
             headers in prop::collection::vec(("[a-z-]{0,40}", prop::collection::vec(any::<u8>(), 0..300)), 0..20),
             body in prop_oneof![Just(0_usize), 0_usize..300, 16_000_usize..70_000],
@@ -111,13 +111,13 @@ mod tests {
         }
 
         #[test]
-        fn a_piece_is_a_message_of_its_own(body in prop::collection::vec(any::<u8>(), 0..70_000)) {
+        fn a_piece_of_a_body_is_its_own_message(body in prop::collection::vec(any::<u8>(), 0..70_000)) {
             let part = read(&Prologue::of_piece(body.len()), &body);
             prop_assert_eq!(part, Part::Body(body.into()));
         }
 
         #[test]
-        fn a_piece_of_a_request_is_written_alike(len in 0_usize..100_000) {
+        fn a_piece_of_a_request_is_encoded_like_one_of_a_response(len in 0_usize..100_000) {
             let body = Bytes::from(vec![7; len]);
             let mut decoder = Decoder::default();
             decoder.push(Prologue::of_piece(len).to_bytes());

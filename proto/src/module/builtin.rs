@@ -92,27 +92,27 @@ mod tests {
     const FLAG: [CompatibilityFlag; 1] = [CompatibilityFlag::NodejsCompat];
 
     #[test]
-    fn with_the_flag_a_module_of_node_js_is_known_with_and_without_its_scheme() {
+    fn a_module_of_node_js_is_known_with_and_without_its_scheme() {
         for specifier in ["node:util/types", "util/types"] {
             assert_eq!(builtin(specifier, FLAG), Ok(Some("node:util/types".to_owned())));
         }
     }
 
     #[test]
-    fn without_it_the_error_says_which_flag_to_set() {
+    fn an_error_without_the_flag_names_the_flag() {
         let error = builtin("node:buffer", []).unwrap_err();
         assert!(error.to_string().contains("nodejs_compat"), "{error}");
         assert!(builtin("buffer", []).is_err());
     }
 
     #[test]
-    fn the_module_of_workers_is_there_whatever_the_flags() {
+    fn the_workers_module_is_available_whatever_the_flags() {
         assert_eq!(builtin(WORKERS, []), Ok(Some(WORKERS.to_owned())));
         assert!(builtin("cloudflare:sockets", FLAG).unwrap_err().to_string().contains(WORKERS));
     }
 
     #[test]
-    fn one_that_is_not_here_says_which_are_and_other_names_are_none_of_its_business() {
+    fn an_unknown_node_module_lists_the_known_ones() {
         let error = builtin("node:fs", FLAG).unwrap_err();
         assert!(error.to_string().contains("buffer, "), "{error}");
         assert_eq!(builtin("fs", FLAG), Ok(None));

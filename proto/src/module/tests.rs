@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn a_kind_goes_by_the_end_of_the_name() {
+fn the_kind_of_a_module_depends_on_its_extension() {
     for (name, kind) in [
         ("worker.js", ModuleKind::JavaScript),
         ("lib.d/lodash", ModuleKind::JavaScript),
@@ -27,7 +27,7 @@ fn a_kind_goes_by_the_end_of_the_name() {
 }
 
 #[test]
-fn a_form_goes_by_the_kind_unless_another_is_asked_for() {
+fn the_form_of_an_import_depends_on_the_kind_and_the_attribute() {
     for (name, type_, form) in [
         ("a.js", None, Ok(Form::Code)),
         ("a.ts", None, Ok(Form::Code)),
@@ -86,7 +86,7 @@ fn a_relative_specifier_starts_from_the_importing_module() {
 }
 
 #[test]
-fn a_bare_specifier_is_a_modules_whole_name() {
+fn a_bare_specifier_is_a_full_module_name() {
     assert_eq!(resolved("lib/deep/c.js", "lib/a.js").as_deref(), Some("lib/a.js"));
     assert_eq!(resolved("lib/b.js", "a.js"), None);
     assert_eq!(resolved("lib/a.js", "/main.js").as_deref(), Some("main.js"));
@@ -94,7 +94,7 @@ fn a_bare_specifier_is_a_modules_whole_name() {
 }
 
 #[test]
-fn a_name_of_javascript_stands_for_its_typescript() {
+fn a_javascript_specifier_resolves_to_its_typescript_module() {
     assert_eq!(resolved("lib/a.js", "./t.js").as_deref(), Some("lib/t.ts"));
     assert_eq!(resolved("main.js", "./view.js").as_deref(), Some("view.tsx"));
     assert_eq!(resolved("main.js", "./view.jsx").as_deref(), Some("view.tsx"));
@@ -113,21 +113,21 @@ fn no_specifier_leads_out_of_the_worker() {
 
 proptest! {
     #[test]
-    fn what_is_found_is_one_of_the_modules(importer in "[a-c./]{0,12}", specifier in "(file:///)?[a-c./]{0,12}(js|ts)?", names in prop::collection::btree_set("[a-c/.]{1,8}(js|ts)", 0..8)) {
+    fn resolution_finds_only_modules_of_the_worker(importer in "[a-c./]{0,12}", specifier in "(file:///)?[a-c./]{0,12}(js|ts)?", names in prop::collection::btree_set("[a-c/.]{1,8}(js|ts)", 0..8)) {
         if let Some(found) = resolve(&importer, &specifier, |name| names.contains(name)) {
             prop_assert!(names.contains(&found));
         }
     }
 
     #[test]
-    fn no_name_and_no_type_is_too_odd(name in ".{0,20}", type_ in prop::option::of(".{0,8}")) {
+    fn every_refused_import_has_a_message(name in ".{0,20}", type_ in prop::option::of(".{0,8}")) {
         if let Err(refused) = ModuleKind::of(&name).form(type_.as_deref()) {
             prop_assert!(!refused.to_string().is_empty());
         }
     }
 
     #[test]
-    fn code_has_a_source_map_beside_it(stem in "[a-z/]{1,8}", extension in "(js|mjs|ts|mts|tsx|jsx)") {
+    fn the_source_map_of_a_code_module_is_beside_it(stem in "[a-z/]{1,8}", extension in "(js|mjs|ts|mts|tsx|jsx)") {
         let map = source_map_of(&format!("{stem}.{extension}"));
         prop_assert_eq!(ModuleKind::of(&map), ModuleKind::SourceMap);
     }

@@ -60,7 +60,7 @@ fn assemble(
 }
 
 #[test]
-fn what_is_taken_apart_comes_together_again() {
+fn a_revision_survives_being_split_into_messages() {
     assert_eq!(assemble(messages(&revision())), Ok(revision()));
     assert_eq!(assemble(messages(&choosy())), Ok(choosy()));
     let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
@@ -68,7 +68,7 @@ fn what_is_taken_apart_comes_together_again() {
 }
 
 #[test]
-fn what_an_older_operator_does_not_say_is_what_it_has_always_been() {
+fn a_limit_absent_from_an_older_operator_has_its_default() {
     let mut messages: Vec<_> = messages(&revision()).collect();
     if let Some(Part::Head(head)) = &mut messages[0].part {
         head.limits.as_mut().unwrap().subrequests = None;
@@ -77,7 +77,7 @@ fn what_an_older_operator_does_not_say_is_what_it_has_always_been() {
 }
 
 #[test]
-fn a_flag_that_is_not_known_is_not_passed_over() {
+fn an_unknown_flag_is_refused() {
     let mut messages: Vec<_> = messages(&revision()).collect();
     if let Some(Part::Head(head)) = &mut messages[0].part {
         head.compatibility_flags.push("time_travel".to_owned());
@@ -104,7 +104,7 @@ fn a_name_with_two_bindings_is_refused() {
 }
 
 #[test]
-fn a_lost_message_is_noticed() {
+fn a_lost_message_is_detected() {
     let count = messages(&revision()).count();
     for lost in 0..count {
         let rest = messages(&revision()).enumerate().filter(|(i, _)| *i != lost).map(|(_, m)| m);
@@ -113,7 +113,7 @@ fn a_lost_message_is_noticed() {
 }
 
 #[test]
-fn a_byte_changed_on_the_way_is_noticed() {
+fn a_changed_byte_is_detected() {
     let tampered = messages(&revision()).map(|mut message| {
         if let Some(Part::Module(chunk)) = &mut message.part {
             let mut data = chunk.data.to_vec();
@@ -126,7 +126,7 @@ fn a_byte_changed_on_the_way_is_noticed() {
 }
 
 #[test]
-fn as_much_as_is_allowed_comes_together() {
+fn a_revision_at_the_limits_is_assembled() {
     let module = |n: usize| {
         (format!("{n}.js"), Bytes::from(vec![b' '; if n < 15 { MAX_MODULE_BYTES } else { 9 }]))
     };
@@ -136,7 +136,7 @@ fn as_much_as_is_allowed_comes_together() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_before_all_of_it_is_there() {
+fn an_oversized_revision_is_refused_before_it_is_complete() {
     let mut announced = messages(&revision()).next().unwrap();
     if let Some(Part::Head(head)) = &mut announced.part {
         head.modules = MAX_MODULES as u32 + 1;
@@ -157,7 +157,7 @@ fn what_is_too_much_is_refused_before_all_of_it_is_there() {
 }
 
 #[test]
-fn a_module_that_never_ends_is_refused() {
+fn an_endless_module_is_refused() {
     let endless = std::iter::once("endless.js").chain(std::iter::repeat("")).map(|name| {
         let chunk = catalog::ModuleChunk {
             name: name.into(),
