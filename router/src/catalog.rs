@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_snapshot_leaves_no_trace() {
+    fn an_incomplete_snapshot_leaves_the_table_unchanged() {
         let mut state = State::default();
         state.apply(message(Kind::SnapshotEnd, 1, &["old"]));
         state.apply(message(Kind::Snapshot, 2, &["half"]));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_gets_most_and_leaves_room_for_the_next() {
+    fn one_address_gets_most_of_the_quota_and_leaves_room_for_another() {
         let quota = Quota::new(16_384);
         let hog = all(&quota.account(peer(1)));
         assert!((12_000..13_000).contains(&hog.len()), "{}", hog.len());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_have_one_while_one_is_free() {
+    fn an_address_without_holds_may_take_the_last_unit() {
         let quota = Quota::new(2);
         let first = quota.account(peer(1)).take(1);
         assert!(first.is_some());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_have_gone_are_forgotten() {
+    fn addresses_without_holds_are_forgotten() {
         let quota = Quota::new(16);
         let kept = quota.account(peer(1));
         for i in 0..10_000_u32 {
@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_counted_and_never_more_than_there_is(
+        fn holds_are_counted_and_never_exceed_the_quota(
             steps in prop::collection::vec((0_u8..4, 0_usize..300, any::<bool>()), 0..200),
         ) {
             let quota = Quota::new(1000);

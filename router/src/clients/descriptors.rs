@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_leave_some_for_shards() {
+    fn clients_leave_descriptors_for_shards() {
         assert_eq!(share(Some(1024)), 896);
         assert_eq!(share(Some(20_000)), 17_500);
         assert!(share(None) > 1 << 30);

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_get_half_of_the_least_limit() {
+    fn clients_get_half_of_the_lowest_memory_limit() {
         let machine = ("proc/meminfo", "MemTotal:       16000000 kB\nMemFree: 1 kB\n");
         assert_eq!(with(&[]), ASSUMED / 2);
         assert_eq!(with(&[machine]), 8_000_000 * 1024);

@@ -122,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_a_second_is_as_good_as_nothing() {
+    fn a_byte_a_second_gets_no_more_than_the_grace() {
         assert!((30..32).contains(&served(Duration::from_secs(1), 1).as_secs()));
     }
 
     #[test]
-    fn a_client_that_keeps_the_rate_is_served_for_ever() {
+    fn a_client_that_keeps_the_rate_is_served_indefinitely() {
         assert!(served(Duration::from_secs(29), 15_000).as_secs() >= 3600);
         assert!(served(Duration::from_millis(100), 50).as_secs() >= 3600);
     }
 
     #[test]
-    fn what_came_quickly_buys_no_more_than_the_grace() {
+    fn a_fast_upload_earns_no_more_than_the_grace() {
         let mut left = Left { pace: PACE, left: PACE.grace, since: None };
         let now = Instant::now();
         left.came(100_000_000, || now);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_takes_its_time_costs_nothing() {
+    fn waiting_for_the_worker_costs_the_client_no_time() {
         let mut left = Left { pace: PACE, left: PACE.grace, since: None };
         let now = Instant::now();
         left.came(1, || now);
@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_end_is_never_earlier_than_one_before(steps in prop::collection::vec((0_u64..40_000, 0_usize..10_000), 1..50)) {
+        fn a_deadline_never_moves_backwards(steps in prop::collection::vec((0_u64..40_000, 0_usize..10_000), 1..50)) {
             let mut now = Instant::now();
             let mut left = Left { pace: PACE, left: PACE.grace, since: None };
             let mut last = left.end(|| now);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_alarm_rings_when_patience_ends_and_not_before() {
+    async fn the_timer_fires_when_patience_ends_and_not_before() {
         let mut patience = Patience::new(PACE);
         let began = Instant::now();
         assert!(futures::poll!(std::future::poll_fn(|cx| patience.poll_end(cx))).is_pending());

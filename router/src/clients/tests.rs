@@ -14,7 +14,7 @@ fn must_end(admitted: &Admitted) -> bool {
 }
 
 #[test]
-fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
+fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
     let clients = Clients::new(100 * RESTING, 1000);
     let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
     let mut crowd = Vec::new();
@@ -65,7 +65,7 @@ fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
 }
 
 #[test]
-fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unread() {
+fn a_connection_with_only_unread_responses_may_end_for_another() {
     let clients =
         Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
     let mut crowd = all_in_flight(&clients, 1);
@@ -96,7 +96,7 @@ fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unre
 }
 
 #[test]
-fn for_what_a_crowd_adds_others_end_only_so_often() {
+fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
     let clients = Clients::new(100 * RESTING, 1000);
     let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
     crowd.retain(|client| !must_end(client));
@@ -114,7 +114,7 @@ fn for_what_a_crowd_adds_others_end_only_so_often() {
 }
 
 #[test]
-fn a_crowd_that_is_all_in_flight_ends_no_connection_of_another() {
+fn a_crowd_with_requests_in_flight_ends_no_other_connection() {
     let clients = Clients::new(100 * RESTING, 1000);
     let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
     let crowd = all_in_flight(&clients, 2);

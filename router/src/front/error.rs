@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_gets_plain_text() {
+    fn a_caller_that_does_not_accept_json_gets_plain_text() {
         for accept in [
             "text/plain",
             "text/html",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_says_when_to_come_again() {
+    fn a_temporary_failure_has_a_retry_after_header() {
         assert!(
             answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER)
         );

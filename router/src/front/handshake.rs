@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_found_in_a_get_that_asks_for_the_upgrade() {
+    fn a_get_request_for_an_upgrade_is_a_handshake() {
         assert_eq!(Handshake::of(&parts(&WELL_FORMED), false), Ok(Some(Handshake::Http1)));
         assert_eq!(
             Handshake::of(&with("upgrade", Some("h2c, websocket")), false),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_found_in_a_connect_for_the_protocol() {
+    fn an_extended_connect_for_the_protocol_is_a_handshake() {
         let mut connect = parts(&[("sec-websocket-version", "13")]);
         (connect.method, connect.version) = (Method::CONNECT, Version::HTTP_2);
         assert_eq!(Handshake::of(&connect, false), Ok(None), "an ordinary CONNECT");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_one_is_refused() {
+    fn a_malformed_handshake_is_refused() {
         for version in [None, Some("12"), Some("013"), Some("13, 8"), Some("")] {
             assert_eq!(
                 refusal(&with("sec-websocket-version", version)),

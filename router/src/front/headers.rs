@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_for_the_connection_ends_here() {
+    fn hop_by_hop_headers_are_removed() {
         let sent = [
             ("connection", "keep-alive, X-Private"),
             ("keep-alive", "timeout=5"),
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_is_the_last_of_those_forwarded_for() {
+    fn the_peer_is_appended_to_x_forwarded_for() {
         let headers =
             seen_by_the_worker(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
         assert_eq!(value(&headers, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
     }
 
     #[test]
-    fn what_only_the_router_can_know_cannot_be_claimed() {
+    fn clients_cannot_forge_headers_of_the_router() {
         let sent = [
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "bank"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_id_is_taken_over_only_if_it_is_sane() {
+    fn a_request_id_is_kept_only_if_it_is_valid() {
         let id = |value: &str| {
             let headers =
                 HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(value).unwrap())]);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_a_number_that_a_port_can_be() {
+    fn a_port_must_be_a_valid_number() {
         for (host, valid) in [
             ("shop", true),
             ("shop:80", true),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn two_names_in_http2_are_refused() {
+    fn contradictory_authority_and_host_in_http2_are_refused() {
         for (host, valid) in [("shop", true), ("SHOP", true), ("bank", false)] {
             let mut parts = parts("GET", "http://shop/", &[host]);
             parts.version = Version::HTTP_2;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_worker_can_be_asked_for_is_refused() {
+    fn a_target_that_no_worker_can_serve_is_refused() {
         let cases = [
             ("GET", "/", &[][..]),
             ("GET", "/", &["a", "b"]),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_are_those_of_the_nodes_that_there_are() {
+    fn the_shares_follow_the_nodes_of_the_table() {
         let published = Arc::new(ArcSwap::from_pointee(Table::default()));
         let shares = Shares::new(published.clone()).unwrap();
         assert!(values(&shares, "tenon_router_ring_share").is_empty());

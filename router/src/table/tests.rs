@@ -92,7 +92,7 @@ fn a_service_resolves_to_the_revision_that_serves_now() {
 }
 
 #[test]
-fn a_draining_node_gets_nothing_new_and_is_still_known() {
+fn a_draining_node_gets_no_workers_and_stays_known() {
     let mut table = Table::default();
     table.apply(workers(vec![worker("a/one", "x")]));
     assert_eq!(table.pinned(&WorkerId::new("a", "one")), None);

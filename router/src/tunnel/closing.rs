@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_end_of_every_frame_is_found_however_the_bytes_are_cut(
+        fn the_end_of_every_frame_is_found_whatever_the_chunking(
             frames in prop::collection::vec(
                 (0_u8..8, prop_oneof![Just(0), 1_usize..130, 65_000_usize..66_000], any::<bool>()), 1..6),
             cut in 1_usize..70_000,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_all_bounds_is_just_long() {
+    fn a_frame_of_the_maximum_length_does_not_overflow() {
         let mut follower = Frames::default();
         follower.pass(&[FIN | 2, 127, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         follower.pass(&[0; 1000]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_frame_tells_the_code_and_the_reason() {
+    fn a_close_frame_carries_the_code_and_the_reason() {
         assert_eq!(frame(Code::GoingAway, "bye")[..], *b"\x88\x05\x03\xe9bye");
         let long = frame(Code::Unexpected, &"x".repeat(500));
         let mut follower = Frames::default();

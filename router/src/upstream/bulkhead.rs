@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn one_shard_gets_its_part_and_no_more() {
+    fn a_shard_gets_at_most_its_part_of_the_berths() {
         let bulkhead = Bulkhead::new(800);
         let berths: Vec<_> = (0..200).flat_map(|last| all(&bulkhead, peer(last))).collect();
         assert_eq!(berths.len(), 100);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_comes_by_turns_from_some_addresses_leaves_room_for_the_next() {
+    fn several_greedy_addresses_leave_room_for_the_next() {
         let bulkhead = Bulkhead::new(16_384);
         let mut crowd = Vec::new();
         loop {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_makes_room_for_what_comes() {
+    fn a_released_berth_can_be_taken_again() {
         let bulkhead = Bulkhead::new(PARTS);
         let berth = bulkhead.berth(peer(1));
         assert!(bulkhead.berth(peer(2)).is_none());

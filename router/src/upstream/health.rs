@@ -172,19 +172,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_refusal_is_forgiven_and_a_second_is_not() {
+    fn a_shard_is_ejected_after_a_second_refusal() {
         let once = Health::connected().failed_to_connect(ConnectFailure::Refused);
         assert!(once.takes_requests(0));
         assert!(!once.failed_to_connect(ConnectFailure::Refused).takes_requests(0));
     }
 
     #[test]
-    fn silence_is_not_listened_to_twice() {
+    fn a_silent_connection_attempt_ejects_a_shard_at_once() {
         assert!(Health::connected().failed_to_connect(ConnectFailure::Silent).is_ejected());
     }
 
     #[test]
-    fn probes_come_ever_more_seldom_and_never_stop() {
+    fn probes_become_less_frequent_and_never_stop() {
         let mut health = Health::Ejected { probes: 0 };
         let mut last = Duration::ZERO;
         for _ in 0..1000 {
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_draining_shard_is_asked_again_when_the_catalog_has_news() {
+    fn a_draining_shard_takes_requests_again_after_a_catalog_change() {
         let draining = Health::Draining { nodes_version: 7 };
         assert!(!draining.takes_requests(7));
         assert!(draining.takes_requests(8));
     }
 
     #[test]
-    fn a_silent_shard_is_used_again_when_it_is_heard() {
+    fn a_silent_shard_is_used_again_once_it_responds() {
         let silent = Health::connected().fell_silent();
         assert!(silent.ejection().is_some() && !silent.is_ejected() && !silent.takes_requests(0));
         assert_eq!(silent.probe_pause(1.0), None, "the connection is still open and observed");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_successor_of_a_process_that_has_ended_is_waited_for_and_must_answer() {
+    fn the_successor_of_a_lost_process_must_prove_that_it_responds() {
         let awaits = Health::connected().disconnected(Disconnect::HungUp);
         for how in [Disconnect::HungUp, Disconnect::Closed] {
             assert_eq!(Health::connected().fell_silent().disconnected(how), awaits);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
+    fn a_draining_process_that_disconnects_is_probed() {
         for how in [Disconnect::Closed, Disconnect::HungUp, Disconnect::Vanished] {
             let draining = Health::Draining { nodes_version: 7 };
             assert!(

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shard_says_is_remembered_for_a_time_that_doubles() {
+    fn a_move_to_a_lane_is_remembered_for_twice_as_long_each_time() {
         let mut now = Instant::now();
         let mut placements = Placements::new(5);
         assert!(!placements.is_in_lane(&digest(1), now));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_long_after_begins_anew() {
+    fn a_much_later_move_starts_with_the_shortest_time() {
         let mut now = Instant::now();
         let mut placements = Placements::new(5);
         placements.moved_to_lane(&digest(1), now);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_hear_it_at_once_count_as_one() {
+    fn simultaneous_moves_count_as_one() {
         let now = Instant::now();
         let mut placements = Placements::new(5);
         (0..10).for_each(|_| placements.moved_to_lane(&digest(1), now));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lane_sends_back_is_forgotten() {
+    fn a_revision_moved_back_to_its_shard_is_forgotten() {
         let now = Instant::now();
         let mut placements = Placements::new(5);
         placements.moved_to_shard(&digest(1), now);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_met_once() {
+    fn a_revision_is_new_only_once() {
         let now = Instant::now();
         let mut placements = Placements::new(5);
         assert!(placements.is_first_sight(&digest(1), now));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_has_a_bound_and_keeps_what_is_new() {
+    fn the_number_of_placements_is_bounded_and_the_latest_are_kept() {
         let now = Instant::now();
         let mut placements = Placements::new(5);
         let many = 10 * (SETS * WAYS) as u64;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_sent_back_and_forth_must_stay() {
+    fn a_request_moved_back_and_forth_must_stay() {
         let moves = |from: [bool; 3]| {
             let mut moves = Moves::default();
             from.map(|from_lane| moves.follow(from_lane))

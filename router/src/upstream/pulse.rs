@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_is_noticed_within_two_seconds_and_not_before_a_ping_has_had_its_time() {
+    fn silence_is_detected_within_two_seconds_but_after_a_ping() {
         let mut pulse = Pulse::new(0);
         // The last byte arrived right after the previous tick.
         assert_eq!(pulse.tick(1), Beat::Heard);

@@ -74,7 +74,7 @@ async fn limited(node: &Node) -> Scenario {
 }
 
 #[tokio::test]
-async fn a_body_that_says_it_is_too_large_is_not_even_forwarded() {
+async fn a_body_with_a_declared_length_over_the_limit_is_not_forwarded() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = limited(&node).await;
     let request =
@@ -85,7 +85,7 @@ async fn a_body_that_says_it_is_too_large_is_not_even_forwarded() {
 }
 
 #[tokio::test]
-async fn a_body_that_turns_out_too_large_is_refused_when_it_does() {
+async fn a_streamed_body_is_refused_when_it_exceeds_the_limit() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = limited(&node).await;
     let pieces = futures::stream::iter((0..5).map(|_| pattern(30_000)));
@@ -121,7 +121,7 @@ fn trickle() -> impl futures::Stream<Item = Bytes> + Send + Sync {
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_is_refused_and_holds_nothing() {
+async fn a_trickling_body_is_refused_and_releases_its_permits() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = impatient(&node).await;
     for (length, name) in [(None, "streamed"), (Some(100), "short")] {

@@ -5,7 +5,7 @@ use tenon_proto::catalog::WatchResponse;
 use crate::harness::{Behaviour, Catalog, Node, Options, Scenario, eventually, worker};
 
 #[tokio::test]
-async fn a_router_is_not_ready_before_the_catalog_has_come() {
+async fn a_router_is_not_ready_before_the_catalog_is_received() {
     let stopped = Catalog::start().await.stop();
     let mut scenario = Scenario::start(stopped.addr(), Catalog::start().await, Options::default());
     assert_eq!(scenario.readiness.waiting(), ["catalog"]);
@@ -16,7 +16,7 @@ async fn a_router_is_not_ready_before_the_catalog_has_come() {
 }
 
 #[tokio::test]
-async fn serving_goes_on_without_the_catalog_and_catches_up_when_it_is_back() {
+async fn a_router_serves_without_the_catalog_and_catches_up_later() {
     let node = Node::start("n1", Behaviour::Echo);
     let mut scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;

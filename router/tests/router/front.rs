@@ -43,7 +43,7 @@ async fn a_malformed_request_is_refused_and_affects_no_other() {
 }
 
 #[tokio::test]
-async fn a_request_may_come_a_byte_at_a_time() {
+async fn a_request_may_arrive_one_byte_at_a_time() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_client_that_expects_100_continue_gets_it() {
 }
 
 #[tokio::test]
-async fn many_requests_at_once_share_the_connections_to_the_node() {
+async fn concurrent_requests_share_the_connections_to_the_node() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let clients = (0..16).map(|_| async {

@@ -36,7 +36,7 @@ fn memory(scenario: &Scenario) -> f64 {
 }
 
 #[tokio::test]
-async fn a_request_that_can_be_read_in_two_ways_is_refused() {
+async fn an_ambiguous_request_is_refused() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let post = |headers: &str, body: &str| {
@@ -89,7 +89,7 @@ async fn a_request_that_is_refused_does_not_take_the_answer_of_the_one_before() 
 }
 
 #[tokio::test]
-async fn requests_may_come_all_at_once() {
+async fn pipelined_requests_are_all_answered() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let one = "POST / HTTP/1.1\r\nhost: shop\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
@@ -123,7 +123,7 @@ async fn the_path_that_is_matched_is_the_one_that_the_worker_sees() {
 }
 
 #[tokio::test]
-async fn what_only_the_router_says_no_client_can_say() {
+async fn headers_of_the_router_cannot_be_forged_by_clients() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
@@ -167,7 +167,7 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_connection_that_rests_is_taken_up_again() {
+async fn a_resting_connection_is_resumed() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = small(&node).await;
     let mut client = scenario.client().await;
@@ -182,7 +182,7 @@ async fn a_connection_that_rests_is_taken_up_again() {
 }
 
 #[tokio::test]
-async fn bodies_that_never_come_hold_no_permits() {
+async fn bodies_that_never_arrive_hold_no_permits() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut crowd = Vec::new();

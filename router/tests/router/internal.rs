@@ -15,7 +15,7 @@ fn header_value(answer: &ResponseHead, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_worker_is_called_by_its_name_and_the_router_knows_what_serves_it() {
+async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -66,7 +66,7 @@ async fn a_body_over_the_workers_limit_is_refused_here_too() {
 }
 
 #[tokio::test]
-async fn a_call_is_tried_elsewhere_as_a_request_is() {
+async fn a_call_is_retried_like_a_request() {
     let nodes = [
         Node::start("n1", Behaviour::Refuse(FailureCode::Draining)),
         Node::start("n2", Behaviour::Echo),
@@ -83,7 +83,7 @@ async fn a_call_is_tried_elsewhere_as_a_request_is() {
 }
 
 #[tokio::test]
-async fn a_failure_is_passed_on_as_the_node_sent_it() {
+async fn a_failure_of_the_node_is_passed_on_unchanged() {
     let node = Node::start("n1", Behaviour::Fail(FailureCode::CpuLimitExceeded));
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -99,7 +99,7 @@ async fn a_failure_is_passed_on_as_the_node_sent_it() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_is_no_whole_reply() {
+async fn a_truncated_reply_is_a_failure() {
     let mut node = Node::start("n1", Behaviour::HalfAnswer);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -112,7 +112,7 @@ async fn a_reply_that_breaks_off_is_no_whole_reply() {
 }
 
 #[tokio::test]
-async fn a_worker_that_there_is_not_is_named() {
+async fn an_unknown_worker_is_named() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -124,7 +124,7 @@ async fn a_worker_that_there_is_not_is_named() {
 }
 
 #[tokio::test]
-async fn a_loop_ends_here_and_is_named() {
+async fn a_loop_of_calls_is_refused_and_named() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -137,7 +137,7 @@ async fn a_loop_ends_here_and_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_lost() {
+async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
     let mut node = Node::start("n1", Behaviour::Echo);
     let other_node = Node::start("n2", Behaviour::Echo);
     let scenario = Scenario::with(&[&node, &other_node]).await;
@@ -172,7 +172,7 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
 }
 
 #[tokio::test]
-async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
+async fn an_invocation_carries_the_revisions_of_its_services() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let calling = Worker {
@@ -196,7 +196,7 @@ async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
 }
 
 #[tokio::test]
-async fn a_router_that_leaves_finishes_the_calls_that_it_has() {
+async fn a_draining_router_finishes_its_calls() {
     let node = Node::start("n1", Behaviour::Hang);
     let mut scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());

@@ -34,7 +34,7 @@ fn moves(scenario: &Scenario, to: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_there() {
+async fn a_worker_moved_to_a_lane_is_found_and_remembered_there() {
     let (scenario, first, second) = pinned_first().await;
     first.behave(MOVED);
     let mut client = scenario.client().await;
@@ -55,7 +55,7 @@ async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_ther
 }
 
 #[tokio::test]
-async fn a_revision_that_has_just_come_is_asked_for_in_a_lane_at_first() {
+async fn a_new_revision_is_requested_in_a_lane_at_first() {
     let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
     // Threads do not share what they have seen.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
@@ -107,7 +107,7 @@ async fn a_worker_that_is_promoted_is_followed_to_its_shard() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_back_and_forth_stays_in_a_lane() {
+async fn a_request_moved_back_and_forth_stays_in_a_lane() {
     let (scenario, mut first, second) = pinned_first().await;
     first.processes().for_each(|process| process.behave(Behaviour::SendOn));
     let mut client = scenario.client().await;
@@ -188,7 +188,7 @@ async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_the_only_node() 
 }
 
 #[tokio::test]
-async fn while_the_only_shard_is_being_restarted_a_lane_runs_its_workers() {
+async fn a_lane_runs_the_workers_of_the_only_shard_during_its_restart() {
     let mut node = Node::with_lanes("n1", Behaviour::SendOn);
     let scenario = Scenario::with(&[&node]).await;
     node.kill();
@@ -221,7 +221,7 @@ async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
 }
 
 #[tokio::test]
-async fn what_has_ended_a_shard_and_a_lane_ends_no_more() {
+async fn a_request_that_ended_a_shard_and_a_lane_is_not_repeated() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
     let response = lose_shard(&scenario, &mut first).await;
@@ -233,7 +233,7 @@ async fn what_has_ended_a_shard_and_a_lane_ends_no_more() {
 }
 
 #[tokio::test]
-async fn a_revision_in_quarantine_is_asked_for_nowhere_else() {
+async fn a_quarantined_revision_is_not_requested_elsewhere() {
     let (scenario, mut first, second) = pinned_first().await;
     let quarantined = Behaviour::Refuse(FailureCode::WorkerQuarantined);
     first.processes().for_each(|process| process.behave(quarantined.clone()));
@@ -245,7 +245,7 @@ async fn a_revision_in_quarantine_is_asked_for_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_request_avoids_a_lane_that_restarts_for_another_of_its_node() {
+async fn a_request_goes_to_another_lane_while_one_restarts() {
     let (scenario, mut first, _second) = pinned_first().await;
     first.behave(MOVED);
     let mut client = scenario.client().await;

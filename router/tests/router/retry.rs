@@ -39,7 +39,7 @@ async fn a_node_without_a_listener_is_avoided_and_then_ejected() {
 }
 
 #[tokio::test]
-async fn an_ejected_node_is_used_again_once_it_is_back() {
+async fn an_ejected_node_is_used_again_after_its_return() {
     let (scenario, mut first, _second) = pinned_first(Behaviour::Echo).await;
     let (name, addr) = (first.name().to_owned(), first.addr());
     first.kill();
@@ -56,7 +56,7 @@ async fn an_ejected_node_is_used_again_once_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_node_that_drains_hands_the_request_on_and_is_left_alone() {
+async fn a_draining_node_is_asked_once_and_its_requests_move_on() {
     let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Refuse(FailureCode::Draining));
     let mut client = scenario.client().await;
@@ -68,7 +68,7 @@ async fn a_node_that_drains_hands_the_request_on_and_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_node_that_the_catalog_says_drains_is_not_asked_at_all() {
+async fn a_node_draining_according_to_the_catalog_gets_no_requests() {
     let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
     let mut client = scenario.client().await;
     client.get("/").await;
@@ -82,7 +82,7 @@ async fn a_node_that_the_catalog_says_drains_is_not_asked_at_all() {
 }
 
 #[tokio::test]
-async fn an_overloaded_node_spills_and_an_overloaded_pool_says_so() {
+async fn an_overloaded_node_spills_and_an_overloaded_pool_is_reported() {
     let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Refuse(FailureCode::Overloaded));
     let mut client = scenario.client().await;
@@ -107,7 +107,7 @@ async fn an_idempotent_request_survives_the_death_of_its_node() {
 }
 
 #[tokio::test]
-async fn any_other_request_that_may_have_run_is_not_run_twice() {
+async fn a_non_idempotent_request_that_may_have_run_is_not_repeated() {
     let (scenario, mut first, second) = pinned_first(Behaviour::Hang).await;
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.post("/", "x").await });
@@ -135,7 +135,7 @@ async fn a_node_that_dies_in_the_middle_of_a_response_breaks_it_off() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_its_invocation() {
+async fn a_client_that_disconnects_cancels_its_invocation() {
     let (scenario, first, _second) = pinned_first(Behaviour::Hang).await;
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.get("/").await });
@@ -145,7 +145,7 @@ async fn a_client_that_leaves_ends_its_invocation() {
 }
 
 #[tokio::test]
-async fn a_node_that_never_answers_is_given_up() {
+async fn a_request_to_a_node_that_never_responds_times_out() {
     let node = Node::start("n1", Behaviour::Hang);
     let scenario = Scenario::with(&[&node]).await;
     let hasty = Worker { wall_ms: 1, ..worker("shop/cart", "shop") };
@@ -162,7 +162,7 @@ async fn a_node_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn the_only_node_is_connected_to_again_when_another_process_is_there() {
+async fn the_only_node_is_reconnected_when_its_successor_listens() {
     let mut node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
@@ -173,7 +173,7 @@ async fn the_only_node_is_connected_to_again_when_another_process_is_there() {
 }
 
 #[tokio::test]
-async fn without_a_node_there_is_no_answer_but_a_time_to_come_again() {
+async fn a_pool_without_nodes_responds_with_retry_after() {
     let scenario = Scenario::with(&[]).await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "no_node".into()));

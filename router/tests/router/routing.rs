@@ -98,7 +98,7 @@ async fn a_worker_stays_where_it_is_pinned() {
 }
 
 #[tokio::test]
-async fn a_change_of_the_catalog_is_a_change_of_the_routes() {
+async fn a_change_of_the_catalog_changes_the_routes() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;

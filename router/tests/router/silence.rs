@@ -51,7 +51,7 @@ fn silent(scenario: &Scenario) -> f64 {
 }
 
 #[tokio::test]
-async fn a_get_leaves_a_stopped_node_and_the_next_ones_pass_it_by_until_it_is_back() {
+async fn a_get_leaves_a_stopped_node_and_later_requests_avoid_it() {
     for start in [with_lanes, without_lanes] {
         let (scenario, mut first, second) = pinned_first(start).await;
         let mut client = scenario.client().await;
@@ -77,7 +77,7 @@ async fn a_get_leaves_a_stopped_node_and_the_next_ones_pass_it_by_until_it_is_ba
 }
 
 #[tokio::test]
-async fn what_may_have_begun_on_a_stopped_node_waits_for_it() {
+async fn a_post_sent_to_a_stopped_node_waits_for_it() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     first.processes().for_each(|process| process.stop());
     let mut client = scenario.client().await;
@@ -91,7 +91,7 @@ async fn what_may_have_begun_on_a_stopped_node_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
+async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     first.behave(Behaviour::Refuse(FailureCode::Moved));
     let mut client = scenario.client().await;
@@ -193,7 +193,7 @@ async fn a_request_waits_for_the_only_node_there_is() {
 }
 
 #[tokio::test]
-async fn a_worker_that_takes_its_time_is_no_silence() {
+async fn a_slow_worker_is_not_silent() {
     let (scenario, first, second) = pinned_first(with_lanes).await;
     first.behave(Behaviour::Hang);
     let hasty = Worker { wall_ms: 1500, ..worker("shop/cart", "shop") };
@@ -211,7 +211,7 @@ async fn a_worker_that_takes_its_time_is_no_silence() {
 }
 
 #[tokio::test]
-async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
+async fn an_unsent_request_leaves_a_shard_without_a_tls_handshake() {
     let authority = Authority::new();
     let catalog = Catalog::start().await;
     let catalog_door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
@@ -253,7 +253,7 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
 }
 
 #[tokio::test]
-async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more() {
+async fn a_hung_shard_holds_at_most_its_share_of_a_threads_requests() {
     // One address gets three quarters of the bulkhead.
     const SHARE: usize = 16_384 / 8 / 4 * 3;
     const STREAMS: usize = 128;

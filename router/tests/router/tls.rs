@@ -82,7 +82,7 @@ async fn the_internal_listener_admits_nodes_and_operators_only() {
 }
 
 #[tokio::test]
-async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_none() {
+async fn requests_avoid_nodes_that_fail_mutual_authentication() {
     let (authority, stranger, wary) = (Authority::new(), Authority::new(), Authority::new());
     let node = || authority.tls(Role::RuntimeNode);
     // The pin does not depend on the nodes' certificates.
@@ -109,7 +109,7 @@ async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_n
 }
 
 #[tokio::test]
-async fn a_successor_that_shakes_no_hands_is_left_until_it_does() {
+async fn a_successor_without_a_tls_handshake_is_avoided_until_it_has_one() {
     let authority = Authority::new();
     let nodes = [(); 2].map(|()| authority.tls(Role::RuntimeNode));
     let guarded = Guarded::with(&authority, &[], &nodes).await;
@@ -130,7 +130,7 @@ async fn a_successor_that_shakes_no_hands_is_left_until_it_does() {
 }
 
 #[tokio::test]
-async fn while_an_authority_is_replaced_every_request_is_answered() {
+async fn every_request_is_answered_while_an_authority_is_replaced() {
     let (old, new) = (Authority::new(), Authority::new());
     let nodes = [old.tls(Role::RuntimeNode), old.tls(Role::RuntimeNode)];
     let guarded = Guarded::with(&old, &[], &nodes).await;

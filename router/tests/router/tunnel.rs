@@ -80,7 +80,7 @@ async fn a_tunnel_is_not_within_the_limit_of_a_body() {
 }
 
 #[tokio::test]
-async fn a_handshake_is_tried_elsewhere_as_any_request_is() {
+async fn a_handshake_is_retried_like_any_request() {
     let nodes = [
         Node::start("n1", Behaviour::Refuse(FailureCode::Draining)),
         Node::start("n2", Behaviour::Tunnel),
@@ -158,7 +158,7 @@ async fn a_client_that_does_not_read_stops_only_its_own_node_stream() {
 }
 
 #[tokio::test]
-async fn a_router_that_leaves_closes_its_tunnels_when_their_grace_is_over() {
+async fn a_draining_router_closes_its_tunnels_after_their_grace() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let options = Options { tunnel_grace: Duration::from_secs(3), ..Options::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
@@ -187,7 +187,7 @@ fn asking() -> InvokeHead {
 }
 
 #[tokio::test]
-async fn a_tunnel_of_a_worker_to_another_goes_by_the_internal_listener() {
+async fn a_tunnel_between_workers_uses_the_internal_listener() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let mut scenario = Scenario::with(&[&node]).await;
     let limited = Worker { request_body_bytes: 10, ..worker("shop/cart", "shop") };

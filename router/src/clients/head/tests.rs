@@ -38,7 +38,7 @@ fn with(headers: &str) -> String {
 }
 
 #[test]
-fn messages_are_separated_however_they_are_split() {
+fn messages_are_separated_whatever_the_chunking() {
     let sent = [
         "GET / HTTP/1.1\r\nHost: shop\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabc",
@@ -58,7 +58,7 @@ fn messages_are_separated_however_they_are_split() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_refused() {
+fn an_ambiguous_head_is_refused() {
     refused("GET / HTTP/1.1\nHost: shop\r\n\r\n", Refusal::BareLineFeed);
     refused("GET / HTTP/1.1\r\nHost: shop\n\r\n", Refusal::BareLineFeed);
     refused("GET / HTTP/1.1\r\nHost: shop\r\n\n", Refusal::BareLineFeed);
@@ -88,7 +88,7 @@ fn what_can_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn a_body_that_is_chunked_in_another_way_is_refused() {
+fn a_malformed_chunked_body_is_refused() {
     for body in [
         "3\nabc\r\n",
         "3\r\nabc\n",
@@ -133,7 +133,7 @@ fn a_head_has_a_limit() {
 
 proptest! {
     #[test]
-    fn nothing_is_too_strange_to_follow(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
+    fn the_result_for_arbitrary_bytes_is_independent_of_chunking(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
         piece in 1_usize..40) {
         // The result does not depend on how the bytes are split.
         prop_assert_eq!(messages(bytes.as_bytes(), piece), messages(bytes.as_bytes(), 1));

@@ -22,7 +22,7 @@ fn imbalance(slots: usize, keys: usize) -> f64 {
 }
 
 #[test]
-fn the_order_of_candidates_is_the_same_for_good() {
+fn the_order_of_candidates_matches_the_golden_orders() {
     let ring = Ring::new(seeds(4, 2));
     let orders: Vec<Vec<usize>> =
         (0..4).map(|i| ring.candidates(key(i)).take(4).map(SlotIndex::get).collect()).collect();
@@ -33,7 +33,7 @@ fn the_order_of_candidates_is_the_same_for_good() {
 const GOLDEN_ORDERS: [[usize; 4]; 4] = [[5, 3, 1, 7], [5, 7, 0, 2], [5, 7, 0, 6], [2, 0, 6, 4]];
 
 #[test]
-fn no_slot_has_more_than_a_tenth_above_its_share() {
+fn no_slot_exceeds_its_share_by_more_than_a_tenth() {
     // The slack is for counting: 20,000 keys per slot have a standard deviation of 0.7 %.
     for slots in [16, 64, 100] {
         let imbalance = imbalance(slots, slots * 20_000);
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lost_slot_leaves_the_order_of_the_others_as_it_was(
+    fn a_removed_slot_does_not_change_the_order_of_the_others(
         slots in 2usize..40, lost in any::<prop::sample::Index>(), i in 0usize..1_000_000,
     ) {
         let all = seeds(slots, 1);

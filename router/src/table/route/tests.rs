@@ -52,7 +52,7 @@ fn the_longest_prefix_wins_at_a_segment_boundary() {
 }
 
 #[test]
-fn a_host_without_a_root_does_not_serve_everything() {
+fn a_host_without_a_root_route_serves_only_its_paths() {
     let routes = routes(&[("a", "/b/c")]);
     assert_eq!(routes.find("a", "/"), None);
     assert_eq!(routes.find("a", "/b"), None);
@@ -104,7 +104,7 @@ fn by_the_book(routes: &[(String, String)], host: &str, path: &str) -> Option<us
 
 proptest! {
     #[test]
-    fn the_index_finds_what_the_rules_say(
+    fn the_index_agrees_with_the_routing_rules(
         claims in prop::collection::vec((any::<bool>(), host(), path()), 0..12), host in host(), path in path(),
     ) {
         let claims: Vec<(String, String)> = claims
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn no_host_and_no_path_is_too_strange_to_look_up(host in ".*", path in "/.*") {
+    fn looking_up_arbitrary_hosts_and_paths_does_not_panic(host in ".*", path in "/.*") {
         let _ = routes(&[("a", "/"), ("*.b", "/é")]).find(&host, &path);
     }
 }

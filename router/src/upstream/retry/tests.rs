@@ -12,7 +12,7 @@ fn refusal(code: FailureCode) -> AttemptError {
 }
 
 #[test]
-fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
+fn a_request_that_has_not_begun_is_retried_whatever_its_method() {
     assert!(retried(AttemptError::Unreachable(ConnectFailure::Refused), Method::POST, true));
     assert!(retried(AttemptError::Unresponsive { sent: false }, Method::POST, true));
     assert!(retried(AttemptError::Full, Method::POST, true));
@@ -23,7 +23,7 @@ fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
 }
 
 #[test]
-fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
+fn a_request_that_may_have_run_is_retried_only_if_idempotent() {
     for (method, expected) in
         [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
     {
@@ -37,13 +37,13 @@ fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
 }
 
 #[test]
-fn a_body_that_is_gone_cannot_be_sent_again() {
+fn a_request_whose_body_is_consumed_is_not_retried() {
     assert!(!retried(AttemptError::NotBegun, Method::GET, false));
     assert!(!retried(refusal(FailureCode::Draining), Method::GET, false));
 }
 
 #[test]
-fn the_workers_own_failures_are_the_answer() {
+fn failures_of_the_worker_are_not_retried() {
     for code in [
         FailureCode::WorkerException,
         FailureCode::CpuLimitExceeded,
@@ -76,7 +76,7 @@ fn a_request_that_has_lost_two_nodes_gets_no_third() {
 }
 
 #[test]
-fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
+fn a_request_may_leave_one_silent_shard_and_then_lose_one_process() {
     let now = Instant::now();
     let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
     let left = || AttemptError::Unresponsive { sent: true };
