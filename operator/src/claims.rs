@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_is_given_up_passes_to_the_next() {
+    fn a_released_route_passes_to_the_next_claimant() {
         let mut claims = claims(&[("a/old", "shop/"), ("b/new", "shop/")]);
         assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Worker(id("a/old")));
         assert_eq!(claims.set(&id("a/old"), None, Vec::new()), BTreeSet::from([id("b/new")]));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_gets_no_path_of_anothers_host() {
+    fn a_tenant_cannot_claim_a_path_of_a_host_of_another() {
         let claims = claims(&[
             ("victim/shop", "shop.example.com/"),
             ("evil/x", "shop.example.com/checkout"),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_keeps_other_tenants_from_its_hosts_except_those_that_they_had() {
+    fn a_wildcard_reserves_its_hosts_except_those_claimed_before() {
         let claims = claims(&[
             ("b/had", "old.example.com/"),
             ("a/all", "*.example.com/"),
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_new_wildcard_affects_those_below_it() {
+    fn a_new_wildcard_affects_the_claims_below_it() {
         let mut claims = claims(&[("b/had", "old.example.com/"), ("b/else", "example.org/")]);
         let affected = claims.set(&id("a/all"), at(9), vec![route("*.example.com/")]);
         assert_eq!(affected, BTreeSet::from([id("b/had")]));
     }
 
     #[test]
-    fn below_the_platforms_domain_every_namespace_has_its_own_part() {
+    fn each_namespace_has_its_own_part_of_the_platforms_domain() {
         let claims = claims(&[]);
         for (worker, route, expected) in [
             ("a/cart", "cart.a.tenon.example/", Holder::Claimant),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_for_tls_where_processes_have_certificates() {
+    fn urls_use_https_if_processes_have_certificates() {
         let plain = config(&[]).unwrap();
         assert_eq!(plain.nodes.catalog, "http://tenon-operator:7070");
         assert_eq!(

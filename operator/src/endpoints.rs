@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_may_have_no_lanes_and_one_without_shards_is_none() {
+    fn a_node_may_lack_lanes_but_not_shards() {
         let mut slice = slice(json!([{"addresses": ["10.0.0.1"]}]));
         let ports = slice.ports.as_mut().unwrap();
         ports.retain(|port| !port.name.as_ref().unwrap().starts_with("lane"));
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_terminates_is_draining_as_long_as_it_serves() {
+    fn a_terminating_pod_is_draining_while_it_serves() {
         let endpoint = |serving| json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false, "serving": serving, "terminating": true}}]);
         assert_eq!(nodes(&slice(endpoint(true)))[0].state(), State::Draining);
         assert!(nodes(&slice(endpoint(false))).is_empty());
     }
 
     #[test]
-    fn one_that_is_not_ready_yet_is_no_node() {
+    fn a_pod_that_is_not_ready_is_not_a_node() {
         assert!(
             nodes(&slice(json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false}}])))
                 .is_empty()

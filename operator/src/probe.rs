@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_is_a_plain_host_with_or_without_a_port() {
+    fn the_address_of_a_router_is_a_plain_host_and_an_optional_port() {
         assert_eq!(door("http://tenon-router"), Some(("tenon-router".to_owned(), 80)));
         assert_eq!(door("http://[::1]:8080/"), Some(("::1".to_owned(), 8080)));
         for bad in ["https://tenon-router", "http://tenon-router/path", "tenon-router:80", "/"] {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_ready_says_why() {
+    fn a_worker_that_is_not_ready_has_a_reason() {
         let none = readiness(&with_status(json!(null))).unwrap_err();
         assert!(none.contains("no operator has reconciled it"), "{none}");
         let conditions = ready("False", "RouteConflict", "it is another's");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_returns_the_body_that_is_waited_for() {
+    fn the_worker_of_a_probe_returns_the_expected_body() {
         let modules = worker("probe", "fast", "00ff").spec.source.modules.unwrap();
         assert!(modules["worker.js"].contains(r#"new Response("00ff")"#), "{modules:?}");
     }

@@ -35,7 +35,7 @@ async fn outcome(compiler: &Compiler, namespace: &str, job: &Job) -> Outcome {
 }
 
 #[tokio::test]
-async fn a_process_compiles_as_this_process_would() {
+async fn a_compiler_process_gives_the_same_result_as_in_process() {
     let good = job(&[
         ("worker.ts", "let a: string; export default {}"),
         ("a.json", "{}"),
@@ -49,7 +49,7 @@ async fn a_process_compiles_as_this_process_would() {
 }
 
 #[tokio::test]
-async fn a_module_that_compiles_for_ever_is_ended_and_named() {
+async fn a_module_that_compiles_endlessly_is_stopped_and_named() {
     let errors = outcome(&compiler(), "shop", &endless()).await.unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
     let said = errors[0].to_string();
@@ -81,7 +81,7 @@ async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_compile_says_nothing_of_the_worker() {
+async fn a_broken_compiler_program_is_not_an_error_of_the_worker() {
     let job = job(&[("worker.js", HANDLER)]);
     for (program, is_there) in
         [("/nowhere/at/all", false), ("/bin/false", true), ("/bin/true", true)]
@@ -92,7 +92,7 @@ async fn a_program_that_does_not_compile_says_nothing_of_the_worker() {
 }
 
 #[tokio::test]
-async fn a_worker_of_many_modules_goes_there_and_back() {
+async fn a_worker_of_many_modules_is_compiled_in_a_process() {
     let names: Vec<String> = (0..200).map(|n| format!("{n}.js")).collect();
     let large = format!("export const a = `{}`;", "x".repeat(20_000));
     let all = names.iter().map(|name| (name.as_str(), large.as_str()));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_time_and_the_highest_number_stay() {
+    fn the_longest_time_and_the_highest_count_are_kept() {
         let (mut quarantine, now) = (Quarantine::default(), Instant::now());
         assert!(quarantine.add(entry(1, now + seconds(10), 1), now));
         assert!(
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_ends_when_its_time_is_over_and_counts_from_one_again() {
+    fn an_entry_expires_and_its_count_starts_again() {
         let (mut quarantine, now) = (Quarantine::default(), Instant::now());
         quarantine.add(entry(1, now + seconds(10), 4), now);
         let over = now + seconds(10);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_the_duration_that_remains_when_it_is_made() {
+    fn a_message_carries_the_remaining_duration() {
         let now = Instant::now();
         let entry = entry(1, now + seconds(10), 1);
         assert_eq!(entry.to_message(now + seconds(4)).remaining_ms, 6_000);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entries_that_last_longest_are_listed_and_kept() {
+    fn the_longest_entries_are_listed_and_kept() {
         let (mut quarantine, now) = (Quarantine::default(), Instant::now());
         let until = |number: u16| now + seconds(10 + u64::from(number));
         for number in 0..KEPT as u16 + 100 {

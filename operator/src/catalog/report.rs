@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_loop_and_a_recovery_are_understood() {
+    fn a_crash_loop_and_a_recovery_are_parsed() {
         let (node, parts) =
             parse(report("shop/cart", 32, crash_loop("memory_limit_exceeded"))).unwrap();
         let (code, age) = (FailureCode::MemoryLimitExceeded, Duration::from_secs(9));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantine_is_understood_and_no_longer_than_a_day() {
+    fn a_quarantine_is_parsed_and_capped_at_a_day() {
         let quarantined = |cause: quarantined::Cause, duration_ms| {
             let reported = catalog::Quarantined { cause: cause.into(), duration_ms, times: 2 };
             parse(report("shop/cart", 32, Some(State::Quarantined(reported))))
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_is_taken_for_a_file() {
+    fn text_that_is_no_file_name_gives_no_place() {
         let long = "x".repeat(FILE + 1);
         for file in ["", "call this number", "a\nb", "a\u{a0}b", "\u{1b}[2J", &long] {
             assert_eq!(
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_no_node_sends_is_refused() {
+    fn a_malformed_report_is_refused() {
         let loops = || crash_loop("worker_start_failed");
         assert!(matches!(parse(report("cart", 32, loops())), Err(MalformedReport::Worker(_))));
         assert!(matches!(parse(report("shop/cart", 31, loops())), Err(MalformedReport::Digest(_))));

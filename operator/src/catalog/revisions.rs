@@ -79,7 +79,7 @@ mod tests {
     use crate::catalog::tests::revision;
 
     #[test]
-    fn a_superseded_revision_can_be_had_for_the_grace_period() {
+    fn a_superseded_revision_is_available_for_the_grace_period() {
         let (mut revisions, start) = (Revisions::default(), Instant::now());
         let old = revisions.serve(revision("cart", "1"), start);
         let new = revisions.serve(revision("cart", "2"), start);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grace_period_begins_anew_when_a_revision_is_superseded_again() {
+    fn the_grace_period_restarts_when_a_revision_is_superseded_again() {
         let (mut revisions, start) = (Revisions::default(), Instant::now());
         let digest = revisions.serve(revision("cart", "1"), start);
         revisions.serve(revision("cart", "2"), start);

@@ -63,7 +63,7 @@ impl Served {
 }
 
 #[tokio::test]
-async fn no_watcher_is_answered_before_everything_is_known() {
+async fn the_catalog_is_unavailable_before_it_is_synced() {
     let mut served = serve_new().await;
     assert_eq!(served.watch(None).await.unwrap_err().code(), Code::Unavailable);
     let unknown = revision("cart", "1").digest();
@@ -133,7 +133,7 @@ async fn a_node_gets_the_revision_that_serves_and_the_one_before() {
 }
 
 #[tokio::test]
-async fn at_the_drain_watchers_are_sent_elsewhere() {
+async fn a_drain_ends_the_streams_of_catalog_watchers() {
     let mut served = serve_new().await;
     served.catalog.mark_synced();
     let mut stream = served.watch(None).await.unwrap();
@@ -145,7 +145,7 @@ async fn at_the_drain_watchers_are_sent_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_thousand_watchers_all_hear_of_a_change() {
+async fn a_change_reaches_a_thousand_watchers() {
     let mut served = serve_new().await;
     served.catalog.mark_synced();
     let mut streams = Vec::new();
@@ -292,7 +292,7 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
 }
 
 #[tokio::test]
-async fn a_revision_that_was_replaced_is_refused_and_says_nothing_of_its_successor() {
+async fn a_quarantine_of_a_replaced_revision_spares_its_successor() {
     let (mut served, mut reports_rx) = serve_pools().await;
     let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
@@ -310,7 +310,7 @@ async fn a_revision_that_was_replaced_is_refused_and_says_nothing_of_its_success
 }
 
 #[tokio::test]
-async fn a_quarantine_that_another_replica_received_is_refused_as_well() {
+async fn a_quarantine_received_by_another_replica_is_sent_to_nodes() {
     let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
@@ -327,7 +327,7 @@ async fn a_quarantine_that_another_replica_received_is_refused_as_well() {
 }
 
 #[tokio::test]
-async fn a_quarantine_ends_by_itself_and_is_not_got_around_by_another_revision() {
+async fn a_quarantine_expires_and_survives_a_change_of_revision() {
     let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
@@ -344,7 +344,7 @@ async fn a_quarantine_ends_by_itself_and_is_not_got_around_by_another_revision()
 }
 
 #[tokio::test]
-async fn at_the_drain_watchers_of_the_quarantine_are_sent_elsewhere() {
+async fn a_drain_ends_the_streams_of_quarantine_watchers() {
     let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.mark_synced();
     let mut stream = served.watch_quarantine("a").await.unwrap();

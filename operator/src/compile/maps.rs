@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_may_be_named_by_the_modules_last_line() {
+    fn the_last_line_of_a_module_may_name_its_source_map() {
         let code = "let a\n//# sourceMappingURL=maps/w.map\n";
         let (kept, map) = of_first(&[("lib/w.js", code), ("lib/maps/w.map", MAP)]);
         assert!(map.is_some());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_in_the_modules_last_line_is_taken_from_it() {
+    fn an_inline_source_map_is_extracted_from_its_module() {
         let data = STANDARD.encode(MAP);
         let code = format!(
             "let a\n//# sourceMappingURL=data:application/json;charset=utf-8;base64,{data}\n"
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_find_no_room_are_left_out() {
+    fn source_maps_that_exceed_the_limit_are_left_out() {
         let mut all = modules(&[("a.js", "a"), ("b.js", "b"), ("c.js", &"c".repeat(ROOM - 1_000))]);
         let map = |len: usize| Bytes::from(vec![b'm'; len]);
         let maps = [

@@ -60,7 +60,7 @@ fn modules_of_node_js_need_a_compatibility_flag() {
 }
 
 #[test]
-fn a_module_of_node_js_is_passed_on_whole() {
+fn every_export_of_a_node_module_may_be_re_exported() {
     let worker = format!("import {{ once }} from './events.js';\n{HANDLER}");
     let all = modules(&[("worker.js", &worker), ("events.js", "export * from 'node:events';")]);
     assert!(
@@ -70,7 +70,7 @@ fn a_module_of_node_js_is_passed_on_whole() {
 }
 
 #[test]
-fn cyclic_imports_are_legal() {
+fn cyclic_imports_are_allowed() {
     let worker = format!("import {{ b }} from './b.js'; export const a = 1;\n{HANDLER}");
     let b = "export * from './worker.js'; export * from './b.js'; export const b = 1;";
     assert_eq!(errors(&[("worker.js", &worker), ("b.js", b)]), [""; 0]);
@@ -102,7 +102,7 @@ fn early_errors_are_found() {
 }
 
 #[test]
-fn an_import_that_is_not_there_names_the_remedy() {
+fn an_unresolved_import_names_the_remedy() {
     let worker = format!(
         "import './greet';\nimport 'greet';\nimport 'lodash';\nimport './none.js';\n{HANDLER}"
     );
@@ -114,7 +114,7 @@ fn an_import_that_is_not_there_names_the_remedy() {
 }
 
 #[test]
-fn an_export_that_is_not_there_is_named() {
+fn a_missing_export_is_named() {
     let worker = format!("import greet, {{ name }} from './greet.js';\n{HANDLER}");
     let found = errors(&[("worker.js", &worker), ("greet.js", "export const nam = 1")]);
     let expected = [
@@ -133,7 +133,7 @@ fn a_worker_without_a_handler_has_an_error() {
 }
 
 #[test]
-fn bytes_that_are_no_text_have_a_place() {
+fn invalid_utf_8_is_reported_with_its_place() {
     let source = Bytes::from_static(b"let a;\nlet \xff");
     let found = compile(&[("worker.js".to_owned(), source)].into(), "worker.js").unwrap_err();
     assert_eq!(
@@ -217,7 +217,7 @@ fn the_content_of_a_data_module_must_match_its_extension() {
 }
 
 #[test]
-fn data_exports_its_default_and_nothing_else() {
+fn a_data_module_has_only_a_default_export() {
     let worker = "import { a } from './a.json'; export * from './a.txt'; export { default as b } from './a.txt';
                   import c from './b.js'; import { d } from './b.js'; export default {}";
     let found = errors(&[
@@ -262,7 +262,7 @@ fn an_import_that_a_node_would_refuse_is_refused() {
 }
 
 #[test]
-fn javascript_and_data_stay_as_they_are_and_get_their_source_maps() {
+fn javascript_and_data_modules_are_unchanged_and_keep_source_maps() {
     let map = r#"{"version":3,"sources":["../src/index.ts"],"sourcesContent":["x"],"names":[],"mappings":"AAAA"}"#;
     let all = modules(&[
         ("worker.js", HANDLER),

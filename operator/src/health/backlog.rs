@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_report_of_a_node_stays() {
+    fn the_latest_report_of_a_node_is_kept() {
         let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
         assert!(backlog.add(report("cart", "node-a", crash_loop(10)), now()));
         let older = backlog.take(&cart);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_from_before_a_redeployment_are_void() {
+    fn reports_before_a_redeployment_are_discarded() {
         let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
         backlog.add(report("cart", "node-a", crash_loop(10)), now());
         let older = backlog.take(&cart);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_quarantines_the_longest_stays_with_the_highest_number_of_times() {
+    fn the_longest_quarantine_is_kept_with_the_highest_count() {
         let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
         backlog.add(report("cart", "node-a", quarantined(10, 3)), now());
         let older = backlog.take(&cart);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_cannot_make_it_grow_without_end() {
+    fn the_size_of_the_backlog_is_bounded() {
         let mut backlog = Backlog::default();
         let nodes = (0..10_000)
             .filter(|i| backlog.add(report("cart", &format!("node-{i}"), crash_loop(0)), now()));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_that_cannot_be_is_none() {
+    fn an_impossible_age_is_taken_as_zero() {
         let mut backlog = Backlog::default();
         backlog.add(report("cart", "node-a", crash_loop(u64::MAX)), now());
         let reported = backlog.take(&WorkerId::new("shop", "cart")).by_node["node-a"]

@@ -41,7 +41,7 @@ fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
 }
 
 #[test]
-fn a_config_map_touches_the_workers_that_name_it() {
+fn a_config_map_affects_the_workers_that_name_it() {
     let mut index = Index::new("localhost");
     index.apply(Change::Worker(applied(worker(
         "cart",
@@ -68,7 +68,7 @@ fn a_config_map_touches_the_workers_that_name_it() {
 }
 
 #[test]
-fn nothing_is_served_before_the_status_names_a_revision_that_is_there() {
+fn a_worker_is_served_once_its_status_names_an_existing_revision() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
     index.apply(Change::Worker(applied(cart.clone())));
@@ -132,7 +132,7 @@ fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
 }
 
 #[test]
-fn a_pools_limits_touch_its_workers_and_its_status_touches_none() {
+fn limits_of_a_pool_affect_its_workers_and_its_status_affects_none() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
     cart.status = Some(WorkerStatus {
@@ -181,7 +181,7 @@ fn a_quarantine_in_a_status_is_that_of_the_revision_that_serves() {
 }
 
 #[test]
-fn a_deleted_worker_gives_its_route_to_the_next() {
+fn the_route_of_a_deleted_worker_passes_to_the_next() {
     let mut index = Index::new("localhost");
     let spec =
         json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": "shop.example.com"}]});
@@ -195,7 +195,7 @@ fn a_deleted_worker_gives_its_route_to_the_next() {
 }
 
 #[test]
-fn a_node_is_removed_when_no_slice_tells_of_it() {
+fn a_node_that_no_slice_lists_is_removed() {
     let slice = |name: &str, pods: &[&str]| -> EndpointSlice {
         let endpoints: Vec<_> =
             pods.iter().map(|p| json!({"addresses": ["10.0.0.1"], "hostname": p})).collect();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_any_of_them_changes_the_digest() {
+    fn a_change_of_any_referenced_value_changes_the_digest() {
         let references = references(&pool());
         let before = digest("tenon-system", &references, &all_there(&references)).unwrap();
         for Reference { kind, name, key, .. } in &references {

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_ready_when_all_its_nodes_are_and_none_is_an_old_one() {
+    fn a_pool_is_ready_when_all_its_nodes_are_updated_and_ready() {
         let (holds, reason, message) = ready(
             json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
         );
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_no_nodes_is_ready_once_there_are_none() {
+    fn a_pool_scaled_to_zero_is_ready_once_its_nodes_are_gone() {
         let at = Timestamp::from_second(1).unwrap();
         let reason = |deployment: Option<Deployment>| {
             status(&pool(0), deployment.as_ref(), None, at).conditions.swap_remove(0).reason

@@ -24,7 +24,7 @@ fn the_only_module_is_the_entrypoint() {
 }
 
 #[test]
-fn among_several_it_is_worker_js() {
+fn worker_js_is_the_entrypoint_of_several_modules() {
     let names = ["a.js", "worker.js"];
     assert_eq!(snapshot(&worker(&names), &modules(&names)).unwrap().entrypoint, "worker.js");
     let names = ["a.js", "b.js"];
@@ -35,7 +35,7 @@ fn among_several_it_is_worker_js() {
 }
 
 #[test]
-fn an_entrypoint_that_is_not_there_is_named() {
+fn a_missing_entrypoint_is_named() {
     let mut worker = worker(&["a.js"]);
     worker.spec.entrypoint = Some("b.js".to_owned());
     assert_eq!(
@@ -45,7 +45,7 @@ fn an_entrypoint_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_change_of_code_or_configuration_is_another_name() {
+fn a_change_of_code_or_configuration_changes_the_name() {
     let base = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
     assert_eq!(base, snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap());
 
@@ -87,7 +87,7 @@ fn digests_of_snapshots_do_not_change_from_version_to_version() {
 }
 
 #[test]
-fn a_changed_secret_is_another_digest_of_the_same_revision() {
+fn a_changed_secret_changes_the_digest_but_not_the_revision() {
     let mut worker = worker(&["a.js"]);
     let reference = SecretKeyRef { name: "keys".to_owned(), key: "api".to_owned() };
     worker.spec.secrets.push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_call_that_has_not_begun_is_repeated_and_not_forever() {
+    fn only_a_call_that_has_not_begun_is_repeated_for_a_limited_time() {
         let time = Timestamp::from_second(1_000_000).unwrap();
         let (soon, late) = (time + SignedDuration::from_secs(1), time + CATCH_UP);
         let failure = |code, phase| Failure::new(code, phase, "");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_router_that_is_not_there_has_begun_nothing() {
+    async fn an_unreachable_router_has_not_begun_the_call() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let gone = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_goes_first_and_each_once() {
+    fn the_earliest_timer_fires_first_and_each_once() {
         let mut timers = TimerQueue::default();
         timers.set(&"b", at(20));
         timers.set(&"a", at(30));

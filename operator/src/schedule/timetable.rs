@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_comes_at_its_minutes() {
+    fn a_schedule_is_due_at_its_minutes() {
         let times =
             times("*/20 9-10 * * MON-FRI", "UTC", "2026-11-20T09:39:59Z", "2026-11-23T09:21:00Z");
         let friday = [
@@ -133,20 +133,20 @@ mod tests {
     }
 
     #[test]
-    fn a_day_of_the_month_or_of_the_week_will_do() {
+    fn a_day_matches_by_month_or_by_week() {
         let times = times("0 0 13 * FRI", "UTC", "2026-11-01T00:00:01Z", "2026-11-21T00:00:00Z");
         assert_eq!(times, ["2026-11-06T00:00:00Z", "2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z"]);
     }
 
     #[test]
-    fn hours_are_those_of_its_clocks() {
+    fn hours_are_in_the_time_zone_of_the_schedule() {
         let times =
             times("30 9 * * *", "America/New_York", "2026-03-07T00:00:00Z", "2026-03-09T23:00:00Z");
         assert_eq!(times, ["2026-03-07T14:30:00Z", "2026-03-08T13:30:00Z", "2026-03-09T13:30:00Z"]);
     }
 
     #[test]
-    fn times_that_the_clocks_skip_are_due_at_once() {
+    fn times_skipped_by_a_clock_change_are_due_at_once() {
         // In Berlin 02:00 to 03:00 of that day is skipped, at 01:00 UTC.
         let times =
             times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_the_clocks_show_twice_are_due_once() {
+    fn times_repeated_by_a_clock_change_are_due_once() {
         // 02:00 to 03:00 is shown twice, from 00:00 to 02:00 UTC.
         let times =
             times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_of_the_week_comes_in_every_month() {
+    fn a_schedule_with_an_impossible_date_may_still_be_due() {
         for cron in ["0 0 31 2 FRI", "0 0 30 2 */2", "0 0 31 2,3 *"] {
             assert!(
                 timetable(cron, "UTC").unwrap().next_after(Timestamp::UNIX_EPOCH).is_some(),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_day_is_waited_for() {
+    fn a_schedule_may_wait_for_a_leap_day() {
         assert_eq!(
             times("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", "2029-01-01T00:00:00Z"),
             ["2028-02-29T00:00:00Z"]

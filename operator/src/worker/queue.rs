@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_take_turns_and_none_has_everything() {
+    fn tenants_take_turns_and_none_gets_every_slot() {
         let mut queue = Queue::default();
         let many: Vec<&str> = (0..100).map(|n| &*format!("a/{n}").leak()).collect();
         many.iter().for_each(|key| queue.touch(*key));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_waits_once_however_often_it_is_touched() {
+    fn a_key_touched_repeatedly_is_queued_once() {
         let mut queue = Queue::default();
         queue.touch("a");
         queue.touch("b");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn one_touched_while_it_runs_runs_once_more_and_not_at_the_same_time() {
+    fn a_key_touched_while_it_runs_runs_again_afterwards() {
         let mut queue = Queue::default();
         queue.touch("a");
         queue.next();

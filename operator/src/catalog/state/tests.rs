@@ -97,7 +97,7 @@ fn a_change_without_effect_is_not_sent() {
 }
 
 #[test]
-fn changes_made_while_a_watcher_slept_come_as_one_delta() {
+fn changes_between_reads_of_a_watcher_are_one_delta() {
     let mut state = State::new("e".into());
     let mut walk = state.walk(None);
     state.next(&mut walk).unwrap();
@@ -113,7 +113,7 @@ fn changes_made_while_a_watcher_slept_come_as_one_delta() {
 }
 
 #[test]
-fn a_cursor_resumes_where_it_stood() {
+fn a_cursor_resumes_at_its_version() {
     let mut state = State::new("e".into());
     set(&mut state, "cart", 1);
     let cursor = Cursor { epoch: "e".into(), version: state.version() };
@@ -152,7 +152,7 @@ fn a_large_snapshot_comes_in_parts() {
 }
 
 #[test]
-fn a_watcher_that_fell_behind_the_tombstones_starts_over() {
+fn a_watcher_behind_the_tombstones_gets_a_new_snapshot() {
     let mut state = State::new("e".into());
     set(&mut state, "stays", 1);
     let (mut client, mut walk) = (Client::default(), state.walk(None));
@@ -169,7 +169,7 @@ fn a_watcher_that_fell_behind_the_tombstones_starts_over() {
 }
 
 #[test]
-fn a_snapshot_that_can_no_longer_be_put_right_is_given_up() {
+fn a_snapshot_that_falls_behind_the_tombstones_is_aborted() {
     let mut state = State::new("e".into());
     for i in 0..3_000 {
         let (id, mut worker) = worker(&format!("worker-{i}"), 1);
@@ -213,7 +213,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 proptest! {
     #[test]
-    fn whatever_happens_a_watcher_that_catches_up_holds_what_is_deployed(events in prop::collection::vec(event(), 0..200)) {
+    fn a_watcher_that_catches_up_holds_the_deployed_state(events in prop::collection::vec(event(), 0..200)) {
         let mut state = State::new("e".into());
         let (mut client, mut walk) = (Client::default(), state.walk(None));
         for event in events {

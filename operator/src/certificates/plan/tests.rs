@@ -133,7 +133,7 @@ impl Installation {
 }
 
 #[test]
-fn an_installation_has_all_certificates_at_once() {
+fn a_new_installation_gets_all_certificates_at_once() {
     let mut installation = Installation::new();
     installation.look(usize::MAX);
     installation.ensure_that_all_believe_one_another();
@@ -147,7 +147,7 @@ fn an_installation_has_all_certificates_at_once() {
 }
 
 #[test]
-fn over_thirty_years_all_believe_one_another() {
+fn processes_trust_each_other_for_thirty_years() {
     let mut installation = Installation::new();
     while installation.now.duration_since(start()) < YEAR * 30 {
         let again = installation.look(usize::MAX);
@@ -162,8 +162,7 @@ fn over_thirty_years_all_believe_one_another() {
 }
 
 #[test]
-fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it_has_signed_nothing_that_is_about()
- {
+fn a_new_authority_signs_once_trusted_and_an_unused_one_is_dropped() {
     let mut installation = Installation::new();
     installation.look(usize::MAX);
     installation.now += TERMS.authority;
@@ -194,7 +193,7 @@ fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it
 }
 
 #[test]
-fn a_secret_that_is_lost_is_there_again_at_once() {
+fn a_lost_secret_is_issued_again_at_once() {
     let mut installation = Installation::new();
     installation.look(usize::MAX);
     installation.now += DAY;
@@ -205,7 +204,7 @@ fn a_secret_that_is_lost_is_there_again_at_once() {
 }
 
 #[test]
-fn a_lost_or_replaced_authority_is_followed_without_a_break() {
+fn a_lost_or_replaced_authority_is_followed_without_interruption() {
     let theirs = crate::certificates::issue::authority(start(), TERMS.authority).unwrap();
     let theirs = serde_json::json!({
         "metadata": {"name": secrets::AUTHORITY},
@@ -234,7 +233,7 @@ fn a_lost_or_replaced_authority_is_followed_without_a_break() {
 }
 
 #[test]
-fn a_secret_that_does_not_say_when_it_was_written_is_written_again() {
+fn a_secret_without_a_valid_write_time_is_updated() {
     let mut installation = Installation::new();
     installation.look(usize::MAX);
     let written = |at: &str| [(secrets::WRITTEN.to_owned(), at.to_owned())].into();
@@ -256,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn however_operators_end_and_stay_away_all_believe_one_another(mishaps in mishaps()) {
+    fn processes_trust_each_other_despite_absent_operators(mishaps in mishaps()) {
         let mut installation = Installation::new();
         installation.look(usize::MAX);
         // Just before the authority's renewal.

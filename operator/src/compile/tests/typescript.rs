@@ -18,7 +18,7 @@ fn javascript(source: &str) -> String {
 }
 
 #[test]
-fn types_go_and_the_rest_stays() {
+fn types_are_removed_and_other_code_is_kept() {
     let source = "interface A { a: string } type B = A | null; declare const c: B;
                   export let d: B = <B>{ a: 'x' }; let e = d!.a satisfies string as any;
                   function f<T>(this: A, g?: T): asserts g {} abstract class H { abstract i(): void; private j = 1; k?: A }";
@@ -45,7 +45,7 @@ fn enums_namespaces_and_parameter_properties_work() {
 }
 
 #[test]
-fn imports_of_types_are_gone_and_those_of_values_are_checked() {
+fn imports_of_types_are_removed_and_those_of_values_are_checked() {
     let worker =
         "import { A, make } from './types.js'; import type { B } from './none.js'; import json from './a.json';
                   let a: A = make(json); export type { A }; export default { fetch(b: B) { return a } }";
@@ -68,7 +68,7 @@ fn a_declaration_file_is_an_empty_module() {
 }
 
 #[test]
-fn errors_name_the_line_as_it_was_written() {
+fn errors_name_the_original_line() {
     let source = "interface A {\n  a: string\n}\nconst b: A = ;\n";
     let found = compile(&modules(&[("worker.ts", source)]), "worker.ts").unwrap_err();
     let expected = "worker.ts:4:14: Unexpected token\n  4 | const b: A = ;\n    |              ^";
@@ -87,7 +87,7 @@ fn errors_name_the_line_as_it_was_written() {
 }
 
 #[test]
-fn jsx_calls_the_functions_that_the_worker_has() {
+fn jsx_calls_the_functions_of_the_configured_runtime() {
     let view = "export default { fetch: () => <a b={1}>{<></>}</a> }";
     let classic = made(&[("view.tsx", view)]);
     assert!(classic["view.tsx"].contains("React.createElement(\"a\", { b: 1 }, "), "{classic:?}");
@@ -109,7 +109,7 @@ fn jsx_calls_the_functions_that_the_worker_has() {
 }
 
 #[test]
-fn a_source_map_leads_back() {
+fn a_source_map_leads_to_the_typescript() {
     let source = "interface A {\n  a: string\n}\nexport default {\n  fetch(a: A) { throw new Error(a.a) },\n};\n";
     let made = made(&[("src/worker.ts", source)]);
     let map = oxc_sourcemap::SourceMap::from_json_string(&made["src/worker.ts.map"]).unwrap();
@@ -181,7 +181,7 @@ fn no_source_can_overflow_the_stack() {
 }
 
 #[test]
-fn brackets_of_types_are_brackets() {
+fn brackets_of_types_count_as_nesting() {
     let deepest = |source: &str| nesting(ModuleKind::TypeScript, source.as_bytes());
     assert_eq!(deepest("let a: A<B<C>> = <D>(e) => f < g; let h = i < j; k<l>(m)"), 2);
     assert_eq!(deepest("a<{b;}|a<{b;}|a<{b;}|"), 4);

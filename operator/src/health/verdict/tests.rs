@@ -104,7 +104,7 @@ fn a_worker_without_reports_has_no_such_condition() {
 }
 
 #[test]
-fn it_is_healthy_again_when_the_last_node_says_so() {
+fn a_worker_is_healthy_again_when_its_last_failing_node_recovers() {
     let status = failing_on(&["node-a", "node-b"], at(1_000));
     let status = written(status, &pending([("node-a", recovered())]), at(1_010));
     assert_eq!((healthy(&status), status.crash_loops.len()), (Some(ConditionStatus::False), 1));
@@ -140,7 +140,7 @@ fn a_crash_loop_that_is_not_renewed_is_forgotten() {
 }
 
 #[test]
-fn a_new_revision_is_not_blamed_for_the_one_before() {
+fn a_new_revision_is_not_blamed_for_its_predecessor() {
     let mut status = failing_on(&["node-a"], at(1_000));
     status.latest_revision = Some("cart-2".to_owned());
     let late = pending([("node-b", fails(LATEST, FailureCode::MemoryLimitExceeded))]);
@@ -274,7 +274,7 @@ fn a_quarantine_that_all_nodes_report_at_once_is_written_once() {
 }
 
 #[test]
-fn a_crash_loop_is_named_again_when_a_quarantine_is_over() {
+fn a_crash_loop_is_named_again_after_a_quarantine() {
     let status = failing_on(&["node-a"], at(1_000));
     let quarantined =
         verdict(&status, &in_quarantine(reported_quarantine("node-a", 1_000, 10, 1)), at(1_000))
@@ -327,7 +327,7 @@ fn any_quarantine() -> impl Strategy<Value = Quarantine> {
 proptest! {
     /// Otherwise two replicas could overwrite each other forever.
     #[test]
-    fn what_has_been_written_need_not_be_written_again(
+    fn a_written_verdict_is_not_written_again(
         first in any_pending(), second in any_pending(), then in 0..2_000_i64, later in 0..400_i64
     ) {
         let status = written(written(serving(), &first, at(then)), &second, at(then + later));
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_unhealthy_exactly_while_crash_loops_or_a_quarantine_are_named_and_those_are_few(
+    fn a_worker_is_unhealthy_while_crash_loops_or_a_quarantine_are_named(
         all in proptest::collection::vec((any_pending(), 0..400_i64), 0..6)
     ) {
         let (mut status, mut now) = (serving(), 0);
@@ -385,7 +385,7 @@ proptest! {
     }
 
     #[test]
-    fn silence_heals(pending in any_pending(), then in 0..2_000_i64) {
+    fn a_worker_without_further_reports_becomes_healthy(pending in any_pending(), then in 0..2_000_i64) {
         let status = written(serving(), &pending, at(then));
         // A quarantine may outlast everything else that was reported.
         let later = pending.quarantine.map_or(0, |reported| reported.until.0.as_second() - then).max(300);

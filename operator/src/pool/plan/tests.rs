@@ -55,7 +55,7 @@ fn the_service_is_headless_and_has_a_port_for_each_shard() {
 }
 
 #[test]
-fn lanes_follow_the_shards_and_there_may_be_none() {
+fn ports_of_lanes_follow_those_of_shards_and_lanes_are_optional() {
     let mut pool = pool();
     let lanes_and_ports = |pool: &RuntimePool| {
         let node = node(pool);
@@ -97,7 +97,7 @@ fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_prob
 }
 
 #[test]
-fn a_pod_is_found_by_the_shards_that_it_has_and_not_by_those_that_others_will_have() {
+fn a_service_port_targets_the_named_port_of_its_shard() {
     let service = planned().service.spec.unwrap();
     let named = service
         .ports
@@ -113,7 +113,7 @@ fn a_pod_is_found_by_the_shards_that_it_has_and_not_by_those_that_others_will_ha
 }
 
 #[test]
-fn its_slices_will_be_found_as_the_pools() {
+fn the_service_carries_the_label_of_its_pool() {
     assert_eq!(planned().service.labels().get(POOL_LABEL).map(String::as_str), Some("default"));
 }
 
@@ -150,7 +150,7 @@ fn a_node_presents_the_mounted_certificate() {
 }
 
 #[test]
-fn pods_are_pulled_and_placed_as_the_operators_arguments_say() {
+fn pods_follow_the_arguments_of_the_operator() {
     let plain = planned().deployment.spec.template.spec.unwrap();
     assert_eq!(
         (plain.service_account_name, plain.priority_class_name, plain.image_pull_secrets),
@@ -177,7 +177,7 @@ fn pods_are_pulled_and_placed_as_the_operators_arguments_say() {
 }
 
 #[test]
-fn compiled_code_is_kept_where_a_read_only_root_lets_it() {
+fn the_code_cache_is_in_a_writable_volume_of_bounded_size() {
     let pod = planned().deployment.spec.template.spec.unwrap();
     let container = &pod.containers[0];
     let args = container.args.clone().unwrap();
@@ -218,13 +218,13 @@ fn nodes_log_as_their_operator_does() {
 }
 
 #[test]
-fn a_node_that_does_not_serve_keeps_no_kubernetes_node_from_its_drain() {
+fn unhealthy_pods_do_not_block_the_drain_of_a_kubernetes_node() {
     let budget = planned().budget.spec.unwrap();
     assert_eq!(budget.unhealthy_pod_eviction_policy.as_deref(), Some("AlwaysAllow"));
 }
 
 #[test]
-fn a_pod_is_not_killed_before_its_invocations_have_had_their_grace() {
+fn the_termination_grace_of_a_pod_covers_the_drain_grace() {
     let mut pool = pool();
     pool.spec.drain_grace_seconds = 900;
     assert!(node(&pool).args.unwrap().iter().any(|arg| arg == "--drain-grace=900s"));
@@ -305,7 +305,7 @@ fn a_proxys_credentials_are_in_no_argument() {
 }
 
 #[test]
-fn everything_goes_with_its_pool() {
+fn every_child_is_owned_by_its_pool() {
     let planned = planned();
     for owners in [
         planned.deployment.owner_references(),

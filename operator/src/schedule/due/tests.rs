@@ -42,7 +42,7 @@ fn times(due: &Due) -> Vec<String> {
 }
 
 #[test]
-fn a_new_schedule_begins_when_it_is_seen() {
+fn a_new_schedule_starts_when_it_is_first_observed() {
     let worker = observed(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:00Z"));
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_new_schedule_begins_when_it_is_seen() {
 }
 
 #[test]
-fn a_time_is_called_for_when_it_has_come_and_not_again() {
+fn each_time_is_called_once_when_it_is_due() {
     let worker = observed(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     assert!(Due::of(&worker, at("2026-11-21T18:39:59.999Z")).calls.is_empty());
     let due = Due::of(&worker, at("2026-11-21T18:40:00Z"));
@@ -74,7 +74,7 @@ fn a_new_leader_makes_the_missed_calls_within_the_window() {
 }
 
 #[test]
-fn a_time_that_is_too_late_is_passed_over_and_reported_once() {
+fn a_time_outside_the_window_is_skipped_and_reported_once() {
     let worker = observed(&["* * * * *", "0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:35:30Z"));
     assert_eq!(times(&due).first().map(String::as_str), Some("2026-11-21T18:31:00Z"));
@@ -86,14 +86,14 @@ fn a_time_that_is_too_late_is_passed_over_and_reported_once() {
 }
 
 #[test]
-fn a_time_at_the_very_beginning_of_the_window_is_not_too_late() {
+fn a_time_at_the_start_of_the_window_is_called() {
     let worker = observed(&["0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:05:00Z"));
     assert_eq!((times(&due), due.passed_over.len()), (vec!["2026-11-21T18:00:00Z".to_owned()], 0));
 }
 
 #[test]
-fn a_schedule_that_is_gone_is_forgotten_and_its_neighbour_goes_on() {
+fn a_removed_schedule_is_forgotten_and_the_others_continue() {
     let mut worker = observed(&["*/10 * * * *", "0 * * * *"], "2026-11-21T18:35:12Z");
     worker.spec.schedules.remove(0);
     let claim = Due::of(&worker, at("2026-11-21T18:36:00Z")).claim.unwrap();
@@ -107,20 +107,20 @@ fn a_schedule_that_is_gone_is_forgotten_and_its_neighbour_goes_on() {
 }
 
 #[test]
-fn a_worker_of_which_nothing_serves_is_not_called() {
+fn a_worker_without_a_serving_revision_is_not_called() {
     let mut worker = worker(&["* * * * *"]);
     worker.status = None;
     assert_eq!(Due::of(&worker, at("2026-11-21T18:36:00Z")), Due::default());
 }
 
 #[test]
-fn one_that_cannot_be_followed_does_not_stop_the_others() {
+fn an_invalid_schedule_does_not_stop_the_others() {
     let worker = observed(&["61 * * * *", "*/10 * * * *"], "2026-11-21T18:35:12Z");
     assert_eq!(Due::of(&worker, at("2026-11-21T18:40:10Z")).calls.len(), 1);
 }
 
 #[test]
-fn a_clock_that_was_put_back_calls_for_nothing_twice() {
+fn a_clock_set_back_repeats_no_call() {
     let worker = observed(&["* * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:10Z"));
     let worker = claimed(worker, &due);

@@ -84,7 +84,7 @@ fn a_good_worker_gets_a_revision_and_is_ready() {
 }
 
 #[test]
-fn nothing_is_left_to_do_the_second_time() {
+fn a_second_plan_has_nothing_to_do() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let again = plan(&carried_out(first, done), now());
@@ -97,7 +97,7 @@ fn nothing_is_left_to_do_the_second_time() {
 }
 
 #[test]
-fn typescript_becomes_javascript_once_and_the_revision_has_it() {
+fn typescript_is_compiled_once_and_stored_in_the_revision() {
     let with_modules = |mut candidate: Candidate, code: &str| {
         let logo = [0xff, 0x00];
         let modules = [("worker.ts", code.as_bytes()), ("logo.png", &logo)];
@@ -177,7 +177,7 @@ fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_serves_
 }
 
 #[test]
-fn a_schedule_without_a_meaning_is_named_while_the_code_serves() {
+fn an_invalid_schedule_is_named_while_the_code_serves() {
     let mut candidate = candidate(GOOD);
     let mut worker = (*candidate.worker).clone();
     let schedule = |cron: &str| Schedule { cron: cron.to_owned(), time_zone: "UTC".to_owned() };
@@ -248,7 +248,7 @@ fn a_host_of_another_namespace_is_reported_with_its_owner() {
 }
 
 #[test]
-fn old_revisions_go_and_the_serving_ones_stay() {
+fn old_revisions_are_deleted_and_the_serving_ones_kept() {
     let mut candidate = candidate(GOOD);
     for version in 0..4 {
         candidate = with_code(candidate, &format!("{GOOD}// {version}\n"));
@@ -262,7 +262,7 @@ fn old_revisions_go_and_the_serving_ones_stay() {
 }
 
 #[test]
-fn the_fields_of_its_health_are_left_to_their_own_manager() {
+fn the_health_condition_is_left_to_its_own_field_manager() {
     let first = candidate(GOOD);
     let settled = plan(&first, now());
     let mut candidate = carried_out(first, settled);
