@@ -110,26 +110,26 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_held_up_to_itself() {
+    fn a_measurement_equal_to_its_bar_is_held() {
         assert_eq!(bar(Some(3), Some(3)).verdict(), "held");
         assert_eq!(bar(Some(4), Some(3)).verdict(), "MISSED");
     }
 
     #[test]
-    fn a_rate_is_held_from_its_bar_on() {
+    fn a_rate_at_or_above_its_bar_is_held() {
         assert_eq!(Bar::rate("x", Some(3.0), Some(3.0)).verdict(), "held");
         assert_eq!(Bar::rate("x", Some(2.9), Some(3.0)).verdict(), "MISSED");
         assert_eq!(Bar::rate("x", None, Some(3.0)).verdict(), "not measured");
     }
 
     #[test]
-    fn what_was_not_measured_is_not_held() {
+    fn a_bar_without_a_measurement_is_not_measured() {
         assert_eq!(bar(None, Some(3)).verdict(), "not measured");
         assert_eq!(bar(Some(3), None).verdict(), "not measured");
     }
 
     #[test]
-    fn what_must_not_happen_is_missed_when_it_happens_once() {
+    fn a_single_forbidden_event_misses_its_bar() {
         assert_eq!(Bar::never("a failure", Some(0)).verdict(), "held");
         assert_eq!(Bar::never("a failure", Some(1)).verdict(), "MISSED");
         assert_eq!(Bar::never("a failure", None).verdict(), "not measured");

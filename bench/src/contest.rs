@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_disturbed_round_moves_no_figure() {
+    fn a_single_disturbed_round_does_not_change_the_figures() {
         let record = record(&[(1_000, 20, 10), (100, 900, 900), (1_000, 20, 10)]);
         assert_eq!(record.requests_per_second(), 1_000.0);
         assert_eq!(record.cpu(), Duration::from_micros(30));

@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_is_parsed_as_it_is_printed() {
+    fn a_printed_standing_can_be_parsed() {
         assert_eq!(Standing::parse("held 12 lost 3"), Some(Standing { held: 12, lost: 3 }));
         assert_eq!(Standing::parse("thread panicked"), None);
     }

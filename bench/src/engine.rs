@@ -177,26 +177,26 @@ mod tests {
     }
 
     #[test]
-    fn each_bar_is_about_a_row_of_its_own() {
+    fn each_bar_has_its_own_row() {
         let record = Record::parse(PRINTED).unwrap();
         let verdicts = bars(Some(&record)).map(|bar| bar.verdict());
         assert_eq!(verdicts, ["held", "held", "held", "MISSED", "not measured", "not measured"]);
     }
 
     #[test]
-    fn a_core_bears_as_many_as_it_has_time_for() {
+    fn the_rate_of_a_core_is_the_inverse_of_the_time_per_request() {
         let times = Record::parse(PRINTED).unwrap().times[WARM];
         assert_eq!(times.per_second().round(), 250_000.0);
     }
 
     #[test]
-    fn what_is_no_row_is_an_error() {
+    fn a_malformed_row_is_an_error() {
         assert!(Record::parse("{\"label\": \"warm, hello\"}").is_err());
         assert!(Record::parse("Compiling\n").unwrap().times.is_empty());
     }
 
     #[test]
-    fn the_benchmark_has_every_row_that_a_bar_is_about() {
+    fn the_benchmark_has_a_row_for_every_bar() {
         let benchmark = include_str!("../../runtime-node/benches/engine.rs");
         for label in [WARM, COLD_SPARE, COLD, COLD_LARGE] {
             assert!(benchmark.contains(&format!("\"{label}\"")), "{label}");

@@ -231,19 +231,19 @@ mod tests {
     }
 
     #[test]
-    fn a_uniform_demand_is_for_all_alike() {
+    fn a_uniform_demand_is_equal_for_all_workers() {
         assert!(counts(Demand::Uniform).iter().all(|count| (850..1_150).contains(count)));
     }
 
     #[test]
-    fn of_zipfs_demand_the_second_has_half_of_the_first() {
+    fn the_second_worker_of_a_zipf_demand_has_half_of_the_first() {
         let counts = counts(Demand::Zipf);
         let ratio = |k: usize| counts[0] as f64 / counts[k - 1] as f64;
         assert!((1.9..2.1).contains(&ratio(2)) && (9.0..11.0).contains(&ratio(10)), "{counts:?}");
     }
 
     #[test]
-    fn every_run_asks_the_same() {
+    fn every_run_makes_the_same_requests() {
         assert_eq!(Demand::Zipf.requests(50, 500), Demand::Zipf.requests(50, 500));
     }
 }

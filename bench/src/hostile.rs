@@ -132,7 +132,7 @@ neighbours waited for 51.2 ms at most\n";
     }
 
     #[test]
-    fn a_suite_without_a_summary_is_one_that_a_script_has_ended() {
+    fn a_suite_without_a_summary_was_ended_by_a_script() {
         let record = record("\nrunning 2 tests\ntest loops/plain   ... ok\n");
         assert_eq!(verdicts(Some(&record)), ["not measured", "MISSED"]);
     }

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scripts_line_is_read_among_what_wrk_prints() {
+    fn the_line_of_the_script_is_found_in_the_output_of_wrk() {
         let printed = "Running 1s test\n  1 threads\ntenon-bench requests=10 errors=0 duration_us=2000000 \
                        p50_us=100 p99_us=900 max_us=1000\n";
         let figures = parse_figures(printed).unwrap();
@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn one_failed_request_spoils_the_figures() {
+    fn a_failed_request_invalidates_the_figures() {
         let printed = "tenon-bench requests=10 errors=1 duration_us=1 p50_us=1 p99_us=1 max_us=1";
         assert!(parse_figures(printed).unwrap_err().to_string().contains("1 of 10"));
     }
 
     #[test]
-    fn an_answer_is_a_status_and_a_body() {
+    fn a_response_is_a_status_and_a_body() {
         let answer = parse_answer("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (200, "hi"));
         assert!(parse_answer("SSH-2.0").is_none());

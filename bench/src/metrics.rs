@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_are_added_up_by_label() {
+    fn values_of_shards_are_summed_by_label() {
         let metrics = Metrics(
             "# TYPE tenon_evictions_total counter\n\
              tenon_evictions_total{reason=\"memory\",shard=\"0\"} 3\n\

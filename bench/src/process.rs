@@ -262,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn allowed_cpus_are_ranges_and_single_ones() {
+    fn allowed_cpus_are_ranges_and_single_numbers() {
         assert_eq!(cpus_of("\t0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(cpus_of("3"), [3]);
     }
 
     #[test]
-    fn cpu_time_that_is_spent_is_counted() {
+    fn cpu_time_spent_is_counted() {
         let began = tree_cpu(std::process::id()).unwrap();
         while tree_cpu(std::process::id()).unwrap() < began + TICK {}
     }

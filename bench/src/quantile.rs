@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_99th_of_100_is_the_last_but_one() {
+    fn the_99th_percentile_of_100_values_is_the_second_largest() {
         let values = (1..=100).rev().map(f64::from).collect::<Vec<_>>();
         assert_eq!(quantile(values.clone(), 0.99), 99.0);
         assert_eq!(quantile(values, 1.0), 100.0);
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_nothing() {
+    fn quantiles_of_no_values_are_zero() {
         assert_eq!((median(vec![]), quantile(vec![], 0.99)), (0.0, 0.0));
     }
 }

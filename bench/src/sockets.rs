@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_of_a_port_are_added_up() {
+    fn queues_of_a_port_are_summed() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000080 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0
    1: 0100007F:1F90 0200007F:A001 01 00000010:00000002 00:00000000 00000000     0        0 2 1 0 20 4 30 10 -1

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_find_ports_in_a_row() {
+    fn shards_get_consecutive_ports() {
         let first = free_ports(2).unwrap();
         let ports: Vec<_> =
             (0..2).map(|i| TcpListener::bind((Ipv4Addr::LOCALHOST, first + i))).collect();

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_loop_asks_everything_once() {
+    async fn a_closed_loop_sends_every_request_once() {
         let hosts = ["a.good", "b.bad", "c.good", "d.bad", "e.good"];
         let tally = closed(server().await, 2, "/", hosts.into_iter()).await;
         assert_eq!((tally.requests(), tally.answered(), tally.failed()), (5, 3, 2));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_open_loop_asks_at_its_rate() {
+    async fn an_open_loop_sends_at_its_rate() {
         let duration = Duration::from_millis(200);
         let tally =
             open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_add_up() {
+    fn tallies_of_rounds_are_summed() {
         let round = || Tally {
             latencies: vec![0.5],
             failures: BTreeMap::from([("503".to_owned(), 3)]),

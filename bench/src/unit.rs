@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_in_a_unit_that_suits_them() {
+    fn durations_are_in_a_suitable_unit() {
         assert_eq!(human(Duration::from_nanos(12_340)), "12.3 µs");
         assert_eq!(human(Duration::from_micros(999_000)), "999.0 ms");
         assert_eq!(human(Duration::from_millis(1_250)), "1.25 s");
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_part() {
+    fn the_percentage_of_zero_is_zero() {
         assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".to_owned(), "0.0 %".to_owned()));
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_neither_is_named() {
+    fn a_malformed_line_is_named() {
         assert_eq!(
             parse("A=1\nB").unwrap_err().to_string(),
             "line 2: \"B\" is not of the form NAME=VALUE"

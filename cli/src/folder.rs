@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_keys_and_what_is_no_text_is_binary() {
+    fn files_are_keys_and_non_text_files_are_binary() {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in [
             ("worker.ts", &b"let a: number"[..]),

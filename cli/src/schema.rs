@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_allows_passes() {
+    fn a_valid_value_passes() {
         let value = json!({"entrypoint": "a.js", "vars": {"A": "b"}, "limits": null, "routes": [{"host": "a"}]});
         assert_eq!(violations(&schema(), &value), [""; 0]);
     }

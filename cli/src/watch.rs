@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_is_found_later_is_watched_too() {
+    async fn a_folder_found_later_is_watched() {
         let directory = tempfile::tempdir().unwrap();
         let (file, folder) = (directory.path().join("worker.yaml"), directory.path().join("code"));
         fs::create_dir(&folder).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_directory_is_in_the_current_one() {
+    fn a_path_without_a_directory_is_in_the_current_directory() {
         let paths = [PathBuf::from("worker.yaml")];
         assert_eq!(directories(&paths).into_keys().collect::<Vec<_>>(), [Path::new(".")]);
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_chart_decides_whether_helm_keeps_them() {
+    fn a_chart_value_decides_whether_helm_keeps_the_crds() {
         for (name, text) in files().unwrap() {
             let guarded = "  # {{- if .Values.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  # {{- end }}\n";
             assert!(text.contains(guarded), "{name}");

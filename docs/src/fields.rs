@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_objects_and_of_lists_have_their_path_unless_they_are_apart() {
+    fn nested_fields_have_their_path_unless_documented_separately() {
         let inner = json!({ "properties": { "name": { "description": "Name." } } });
         let schema =
             json!({ "properties": { "list": { "items": inner }, "own": inner, "part": inner } });

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_replaces_what_stands_between_its_marks() {
+    fn a_table_replaces_the_text_between_its_marks() {
         let page = "# Letters\n<!-- generated: letters -->\nstale\n<!-- end -->\nmore\n";
         let filled = "# Letters\n<!-- generated: letters -->\n\n| a |\n\n<!-- end -->\nmore\n";
         assert_eq!(fill(page, letters).as_deref(), Ok(filled));

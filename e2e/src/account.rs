@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_right_of_a_role() {
+    fn a_line_is_parsed_as_a_right_of_a_role() {
         let right = Right::parse(
             "Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]",
         );

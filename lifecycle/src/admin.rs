@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn readyz_names_what_is_waited_for() {
+    fn readyz_names_the_holders_of_readiness() {
         let readiness = Readiness::new();
         let server = start(Registry::new(), readiness.clone());
         let (catalog, shards) = (readiness.hold("catalog"), readiness.hold("shards"));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_those_of_the_registry() {
+    fn metrics_show_the_registry() {
         let registry = Registry::new();
         let counter = prometheus::IntCounter::new("tenon_tests_total", "Tests.").unwrap();
         registry.register(Box::new(counter.clone())).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_list_those_that_there_are() {
+    fn an_unknown_path_lists_the_known_paths() {
         let (status, body) = get(&start(Registry::new(), Readiness::new()), "/");
         assert_eq!(status, 404);
         assert!(body.contains("/readyz"));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_hears_of_the_drain() {
+    fn a_watch_is_notified_of_the_drain() {
         let (signal, watch) = channel();
         let mut signaled = task::spawn(watch.signaled());
         assert_pending!(signaled.poll());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_signal_is_a_drain() {
+    fn dropping_the_signal_starts_a_drain() {
         let (signal, watch) = channel();
         drop(signal);
         assert!(watch.is_signaled());

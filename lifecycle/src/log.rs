@@ -229,7 +229,7 @@ mod tests {
 
     /// Levels that the chart accepts must not end a process.
     #[test]
-    fn levels_are_those_that_the_chart_takes() {
+    fn log_levels_agree_with_the_chart() {
         let verdicts = include_str!("../../charts/tests/testdata/log-levels.txt").lines();
         for (verdict, level) in
             verdicts.filter_map(|line| line.split_once(' ')).filter(|(verdict, _)| *verdict != "#")
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn no_event_looks_like_two() {
+    fn an_event_cannot_forge_another_line() {
         for (event, written) in [
             ("INFO a: \x1b[1mb\x1b[0m\n", "INFO a: \x1b[1mb\x1b[0m\n"),
             ("INFO says: one\nWARN two\n", "INFO says: one\n  | WARN two\n"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_logged_of_a_request_stays_in_its_line() {
+    fn logged_request_data_stays_within_its_event() {
         let out = Out::default();
         let plain = out.clone();
         let subscriber =

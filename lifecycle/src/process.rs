@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_a_wild_name_is_read_all_the_same() {
+    fn a_thread_with_parentheses_in_its_name_is_parsed() {
         let line = "42 (a) b (c) S 1 1 1 0 -1 4 0 0 0 0 7 5 0 0 20 0 3 0 1234 0 0";
         let stat =
             Stat { number: 42, name: "a) b (c".to_owned(), cpu: 12, threads: 3, started: 1234 };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_tells_what_it_uses() {
+    fn a_process_exports_its_resource_usage() {
         let registry = Registry::new();
         register(&registry, "tenon-test").unwrap();
         let value = |family| value(&registry, family, None);

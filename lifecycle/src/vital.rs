@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_to_its_end_ends_nothing() {
+    fn a_vital_thread_that_finishes_normally_ends_nothing() {
         spawn("vital".to_owned(), || {}).unwrap().join().unwrap();
     }
 }

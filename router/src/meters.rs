@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_result_has_a_label_of_its_own() {
+    fn every_result_has_its_own_label() {
         let places: Vec<usize> = Code::ALL.iter().map(|code| code.index()).collect();
         assert_eq!(places, (0..Code::COUNT).collect::<Vec<_>>());
         let class =

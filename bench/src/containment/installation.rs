@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_that_ended_since_are_lost() {
+    fn processes_that_ended_in_between_are_counted_as_lost() {
         let exits = |all: &[(&str, u64)]| {
             Exits(
                 all.iter()

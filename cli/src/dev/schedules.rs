@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_time_is_due_once_it_has_come() {
+    async fn a_time_is_due_when_it_is_reached() {
         let schedules = schedules(&["*/5 * * * *", "nonsense"], "2026-11-21T18:32:00Z");
         assert!(times(&schedules, "2026-11-21T18:34:59Z").is_empty());
         assert_eq!(times(&schedules, "2026-11-21T18:35:00Z"), ["2026-11-21T18:35:00Z"]);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_that_has_slept_does_not_make_up_for_all_of_it() {
+    async fn the_calls_missed_during_sleep_are_bounded() {
         let schedules = schedules(&["* * * * *"], "2026-11-21T08:00:00Z");
         assert_eq!(times(&schedules, "2026-11-21T18:35:30Z").len(), 5);
     }

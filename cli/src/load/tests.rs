@@ -25,7 +25,7 @@ fn hosts(load: &Load, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_only_worker_answers_at_the_domain_itself() {
+fn a_lone_worker_answers_at_the_domain_itself() {
     assert_eq!(hosts(&loaded(&worker("a", INLINE)), "a"), ["localhost", "a.default.localhost"]);
     let two = loaded(&(worker("a", INLINE) + &worker("b", INLINE)));
     assert_eq!(
@@ -35,7 +35,7 @@ fn an_only_worker_answers_at_the_domain_itself() {
 }
 
 #[test]
-fn modules_come_from_a_config_map_too() {
+fn modules_may_be_in_a_config_map() {
     let text = worker("a", "  source: {configMapRef: {name: code}}");
     assert!(
         loaded(&text).problems[0].message.contains("ConfigMap default/code is not among the files")
@@ -45,7 +45,7 @@ fn modules_come_from_a_config_map_too() {
 }
 
 #[test]
-fn secrets_come_from_the_files_or_else_from_the_env_file() {
+fn secrets_are_read_from_the_files_or_else_the_env_file() {
     let text = worker(
         "a",
         &format!(
@@ -61,7 +61,7 @@ fn secrets_come_from_the_files_or_else_from_the_env_file() {
 }
 
 #[test]
-fn what_does_not_compile_has_a_place_and_the_line() {
+fn a_compile_error_has_a_place_and_the_line() {
     let load = loaded(&worker("a", "  source: {modules: {worker.js: 'export default {'}}"));
     assert!(load.workers.is_empty());
     let message = load.problems[0].to_string();
@@ -70,7 +70,7 @@ fn what_does_not_compile_has_a_place_and_the_line() {
 }
 
 #[test]
-fn a_route_belongs_to_the_worker_that_stands_first() {
+fn a_route_belongs_to_the_first_declared_worker() {
     let routes = format!("{INLINE}\n  routes: [{{host: x.example}}]");
     let load = loaded(&(worker("b", &routes) + &worker("a", &routes)));
     assert_eq!((hosts(&load, "b"), hosts(&load, "a").len()), (vec!["x.example".into()], 0));

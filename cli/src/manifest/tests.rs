@@ -36,7 +36,7 @@ fn a_file_may_hold_many_objects() {
 }
 
 #[test]
-fn what_is_not_yaml_has_a_line() {
+fn invalid_yaml_is_reported_with_its_line() {
     let found = problems(&format!("{HELLO}---\nkind: [\n"));
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("a.yaml:12: invalid YAML"), "{found:?}");
@@ -49,7 +49,7 @@ fn a_broken_document_does_not_hide_its_neighbours() {
 }
 
 #[test]
-fn a_field_that_is_not_known_or_not_right_is_named() {
+fn an_unknown_or_invalid_field_is_named() {
     let text = HELLO.replace("spec:\n", "spec:\n  entrypont: worker.js\n  limits: {cpuMs: 0}\n");
     let mut found = problems(&text);
     found.sort();
@@ -61,7 +61,7 @@ fn a_field_that_is_not_known_or_not_right_is_named() {
 }
 
 #[test]
-fn objects_for_a_cluster_are_passed_over_with_a_note() {
+fn objects_that_only_a_cluster_uses_are_skipped_with_a_note() {
     let manifests = manifests("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
     assert_eq!(manifests.problems, []);
     assert_eq!(
@@ -71,7 +71,7 @@ fn objects_for_a_cluster_are_passed_over_with_a_note() {
 }
 
 #[test]
-fn a_worker_that_is_there_twice_is_a_problem() {
+fn a_worker_declared_twice_is_a_problem() {
     let found = problems(&format!("{HELLO}---\n{HELLO}"));
     assert_eq!(
         found,
@@ -86,7 +86,7 @@ fn a_worker_of_another_version_is_a_problem() {
 }
 
 #[test]
-fn the_rules_of_the_crd_hold_here_too() {
+fn the_rules_of_the_crd_are_enforced() {
     let found = problems(&HELLO.replace("spec:\n", "spec:\n  entrypoint: other.js\n"));
     let expected = "a.yaml:1: Worker default/hello: spec.entrypoint: not in spec.source.modules; set it to the name of \
                     one of them";

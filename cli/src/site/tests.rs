@@ -47,7 +47,7 @@ fn names(changes: &Changes) -> Vec<&str> {
 }
 
 #[test]
-fn only_what_has_changed_is_served_anew() {
+fn only_changed_workers_are_replaced() {
     let mut site = Site::default();
     site.update(load([loaded("a", "1", "x"), loaded("b", "1", "x")], []));
     let changes = site.update(load([loaded("a", "2", "x"), loaded("b", "1", "x")], []));
@@ -55,7 +55,7 @@ fn only_what_has_changed_is_served_anew() {
 }
 
 #[test]
-fn what_is_gone_is_removed() {
+fn a_deleted_worker_is_removed() {
     let mut site = Site::default();
     site.update(load([loaded("a", "1", "x")], []));
     assert_eq!(site.update(load([], [])).removed, [id("a")]);
@@ -63,7 +63,7 @@ fn what_is_gone_is_removed() {
 }
 
 #[test]
-fn what_is_broken_keeps_its_last_good_revision() {
+fn a_broken_worker_keeps_its_last_good_revision() {
     let mut site = Site::default();
     let first = loaded("a", "1", "x");
     site.update(load([first.clone()], []));
@@ -73,14 +73,14 @@ fn what_is_broken_keeps_its_last_good_revision() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_takes_nothing_away() {
+fn an_unreadable_file_removes_no_worker() {
     let mut site = Site::default();
     site.update(load([loaded("a", "1", "x"), loaded("b", "1", "y")], []));
     assert_eq!(site.update(load([], [problem(None, "x")])).removed, [id("b")]);
 }
 
 #[test]
-fn a_directory_that_cannot_be_read_takes_nothing_away() {
+fn an_unreadable_directory_removes_no_worker() {
     let mut site = Site::default();
     site.update(load([loaded("a", "1", "all/below/x.yaml"), loaded("b", "1", "else/y.yaml")], []));
     let changes = site.update(load([], [problem(None, "all")]));
@@ -89,7 +89,7 @@ fn a_directory_that_cannot_be_read_takes_nothing_away() {
 }
 
 #[test]
-fn a_problem_is_reported_once_and_so_is_its_end() {
+fn a_problem_and_its_resolution_are_reported_once() {
     let mut site = Site::default();
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 1);
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 0);

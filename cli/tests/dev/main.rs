@@ -21,7 +21,7 @@ fn answers(greeting: &str) -> String {
 }
 
 #[test]
-fn the_example_answers_as_its_comments_say() {
+fn the_example_responds_as_its_comments_describe() {
     let dev = Dev::start(EXAMPLE.as_ref());
     dev.await_line("default/hello");
     assert_eq!(dev.get("localhost", "/"), (200, "Hello from localhost\n".into()));
@@ -53,7 +53,7 @@ fn the_example_in_typescript_answers_from_its_folder_and_fails_by_its_own_lines(
 }
 
 #[test]
-fn a_folder_of_modules_is_followed() {
+fn changes_in_a_folder_of_modules_are_served() {
     let directory = tempfile::tempdir().unwrap();
     let (file, folder) = (directory.path().join("worker.yaml"), directory.path().join("code"));
     let header = "apiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata: {name: hello}\n";
@@ -167,7 +167,7 @@ fn a_port_in_use_is_named_with_a_remedy() {
 }
 
 #[test]
-fn ctrl_c_ends_it_in_order() {
+fn ctrl_c_ends_the_process_successfully() {
     let dev = Dev::start(EXAMPLE.as_ref());
     assert_eq!(dev.get("localhost", "/").0, 200);
     assert!(dev.interrupt().success());

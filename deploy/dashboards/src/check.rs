@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_query_that_finds_nothing_is_found() {
+    fn every_query_without_data_is_reported() {
         let panel = |title, queries: &[_]| Panel::lines(title, Unit::Count, "How many.", queries);
         let dashboard = Dashboard::new("test", "Test", "A test.")
             .with(Variable::one("worker", "Worker", "up", "worker"));

@@ -134,7 +134,7 @@ mod tests {
     use crate::unit::Unit;
 
     #[test]
-    fn a_legend_names_what_its_series_is_of() {
+    fn a_legend_is_filled_with_the_labels_of_its_series() {
         let labels = BTreeMap::from([
             ("pod".to_owned(), "node-1".to_owned()),
             ("shard".to_owned(), "0".to_owned()),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn panels_stand_side_by_side_and_rows_below_one_another() {
+    fn panels_are_placed_side_by_side_and_rows_below_each_other() {
         let stat = Panel::stat("Now", Unit::Count, "How many.", ("up", "now"));
         let dashboard = Dashboard::new("test", "Test", "A test.")
             .row("First", [stat.clone(), stat])
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn a_dashboard_survives_serialization() {
         let variable = Variable::any("pod", "Pod", "up", "pod");
         let dashboard = Dashboard::new("test", "Test", "A test.")
             .with(variable)

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_data() {
+    fn values_that_are_not_numbers_are_dropped() {
         let series = ask(r#"{"status":"success","data":{"resultType":"matrix","result":[
                 {"metric":{"pod":"one"},"values":[[15,"NaN"],[30,"0.5"]]},
                 {"metric":{"pod":"two"},"values":[[15,"NaN"]]}
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_query_is_reported_in_the_words_of_prometheus() {
+    fn an_invalid_query_is_reported_with_the_error_of_prometheus() {
         let refused =
             ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
         assert_eq!(
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_http_is_asked() {
+    fn only_plain_http_urls_are_accepted() {
         assert!(Http::at(&"http://localhost:9090/prometheus/".parse().unwrap()).is_ok());
         assert!(Http::at(&"https://localhost:9090".parse().unwrap()).is_err());
     }

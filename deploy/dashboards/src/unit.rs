@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_as_people_say_them() {
+    fn values_are_shown_with_readable_units() {
         let cases = [
             (Unit::Count, 1_234_567.0, "1.23 M"),
             (Unit::Count, 0.0, "0"),

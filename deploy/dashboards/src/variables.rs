@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_begins_with_another_is_distinguished() {
+    fn a_variable_whose_name_is_a_prefix_of_another_is_distinguished() {
         let values = Values::from([("pod".into(), "a".into()), ("pods".into(), "b".into())]);
         assert_eq!(
             fill(r#"up{pod="$pod",pods="${pods}",more="$pods"}"#, &values),

@@ -29,7 +29,7 @@ fn the_charts_dashboards_are_those_that_the_source_generates() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows() {
+fn every_panel_has_a_description_a_unit_and_legends() {
     for dashboard in boards::all() {
         assert!(
             !dashboard.description.is_empty() && dashboard.tags == ["tenon"],
@@ -51,7 +51,7 @@ fn every_panel_says_what_it_shows() {
 }
 
 #[test]
-fn panels_stand_beside_one_another_and_never_on() {
+fn panels_do_not_overlap() {
     for dashboard in boards::all() {
         let mut taken = HashSet::new();
         for panel in &dashboard.panels {
@@ -102,7 +102,7 @@ fn a_legend_names_labels_that_its_query_keeps() {
 }
 
 #[test]
-fn every_variable_of_a_query_is_there_to_be_chosen() {
+fn every_variable_of_a_query_is_declared() {
     for dashboard in boards::all() {
         let mut known: HashSet<&str> = HashSet::from(["__rate_interval", "datasource"]);
         let declared = dashboard.templating.list.iter();

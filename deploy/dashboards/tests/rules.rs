@@ -47,7 +47,7 @@ fn rules() -> Vec<Rule> {
 }
 
 #[test]
-fn every_alert_says_what_it_is_about_and_how_bad_it_is() {
+fn every_alert_has_a_severity_a_description_and_a_runbook() {
     for Rule { alert, for_, labels, annotations, .. } in rules() {
         assert!(
             ["page", "ticket"].contains(&labels.severity.as_str()),
@@ -67,7 +67,7 @@ fn every_alert_says_what_it_is_about_and_how_bad_it_is() {
 }
 
 #[test]
-fn every_alert_has_its_section_and_every_section_its_alert() {
+fn alerts_and_runbook_sections_correspond() {
     let sections: BTreeSet<_> =
         RUNBOOKS.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let rules = rules();
@@ -80,7 +80,7 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
 }
 
 #[test]
-fn every_alert_is_set_off_by_a_test() {
+fn every_alert_is_triggered_by_a_test() {
     let tests: serde_yaml::Value = serde_yaml::from_str(TESTS).unwrap();
     let cases = tests["tests"]
         .as_sequence()

@@ -89,7 +89,7 @@ async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_clien
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_its_time_holds_up_no_other() -> anyhow::Result<()> {
+async fn a_slow_response_does_not_delay_others() -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["slow.example"]), 100).await?;
     assert!(lap.latency.p50 >= Duration::from_millis(300), "{lap}");
     // Sequential requests would be three per second.
@@ -110,7 +110,7 @@ async fn an_absent_server_is_reported_as_the_reason() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_load_that_slackens_proves_nothing() -> anyhow::Result<()> {
+async fn a_load_below_its_rate_is_an_error() -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["a.example"]), 20).await?;
     let error = lap.ensure_all_served(100_000).unwrap_err().to_string();
     assert!(error.contains("did not keep its rate"), "{error}");

@@ -37,7 +37,9 @@ pub async fn new_certificates_fail_no_request(stage: &Stage) -> anyhow::Result<S
     none_fails(stage, replace(stage)).await
 }
 
-pub async fn secrets_of_ones_own_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
+pub async fn switching_to_user_provided_secrets_fails_no_request(
+    stage: &Stage,
+) -> anyhow::Result<String> {
     none_fails(stage, there_and_back(stage)).await
 }
 

@@ -28,7 +28,7 @@ pub fn values(stage: &Stage, build: &Build) -> Vec<String> {
     [file(&Stage::file("small.yaml"))].into_iter().chain(image).collect()
 }
 
-pub async fn nothing_of_tenon_is_there_yet(stage: &Stage) -> anyhow::Result<String> {
+pub async fn the_cluster_has_no_trace_of_tenon(stage: &Stage) -> anyhow::Result<String> {
     for release in stage.helm.releases().await? {
         let is_ours = release.chart.starts_with("tenon-");
         let (name, namespace) = (&release.name, &release.namespace);

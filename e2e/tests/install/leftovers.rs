@@ -50,7 +50,7 @@ pub async fn uninstalling_leaves_only_the_crds(stage: &Stage) -> anyhow::Result<
     Ok(format!("{workers} Workers are still there, and {}", list(&left)))
 }
 
-pub async fn the_crds_go_when_they_are_asked_to(stage: &Stage) -> anyhow::Result<String> {
+pub async fn the_crds_are_removed_on_request(stage: &Stage) -> anyhow::Result<String> {
     let chart = stage.current.chart("tenon-crds");
     stage.helm.upgrade("tenon-crds", &chart, &[set("keep", "false")]).await?;
     stage.helm.uninstall("tenon-crds").await?;

@@ -43,7 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
     // Later steps depend on the essential ones, which cannot be skipped.
     run(steps! {
         essential:
-            installing::nothing_of_tenon_is_there_yet,
+            installing::the_cluster_has_no_trace_of_tenon,
             installing::the_first_worker_answers_within_90_seconds;
         chosen:
             installing::helm_test_passes,
@@ -59,15 +59,15 @@ fn main() -> anyhow::Result<ExitCode> {
             restarting::restarting_the_nodes_fails_no_request,
             restarting::restarting_the_operators_fails_no_request,
             certificates::new_certificates_fail_no_request,
-            certificates::secrets_of_ones_own_fail_no_request,
-            scaling::more_and_fewer_routers_fail_no_request,
-            scaling::more_and_fewer_nodes_fail_no_request,
+            certificates::switching_to_user_provided_secrets_fails_no_request,
+            scaling::scaling_the_routers_fails_no_request,
+            scaling::scaling_the_nodes_fails_no_request,
             draining::draining_a_kubernetes_node_fails_no_request,
             dashboards::every_panel_of_every_dashboard_shows_data;
         essential:
             dashboards::the_prometheus_ends,
             prober::the_prober_ends,
             leftovers::uninstalling_leaves_only_the_crds,
-            leftovers::the_crds_go_when_they_are_asked_to;
+            leftovers::the_crds_are_removed_on_request;
     })
 }

@@ -5,12 +5,12 @@ use crate::pods::{Component, NODE, ROUTER};
 use crate::prober::none_fails;
 use crate::stage::Stage;
 
-pub async fn more_and_fewer_routers_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
+pub async fn scaling_the_routers_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
     none_fails(stage, up_and_down(stage, ROUTER, ROUTER.deployment)).await
 }
 
 /// Scales the RuntimePool, as an autoscaler does.
-pub async fn more_and_fewer_nodes_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
+pub async fn scaling_the_nodes_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
     none_fails(stage, up_and_down(stage, NODE, "runtimepool/default")).await
 }
 

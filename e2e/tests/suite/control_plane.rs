@@ -12,7 +12,7 @@ use tokio::time::sleep;
 /// Longer than a failure of any watch, Lease renewal or connection can go unnoticed.
 const OUTAGE: Duration = Duration::from_secs(60);
 
-pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("steady", &answering("before"))).await?;
     let host = scenario.namespace.host("steady");
     scenario.await_answer(&host, "before", SOON).await?;
@@ -36,9 +36,7 @@ pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::
     Ok(())
 }
 
-pub async fn when_the_leader_is_killed_a_standby_takes_over(
-    scenario: Scenario,
-) -> anyhow::Result<()> {
+pub async fn a_standby_takes_over_from_a_killed_leader(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("heir", &answering("first"))).await?;
     let host = scenario.namespace.host("heir");
     scenario.await_answer(&host, "first", SOON).await?;
@@ -66,7 +64,7 @@ pub async fn when_the_leader_is_killed_a_standby_takes_over(
     report.ensure_no_failure()
 }
 
-pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served(
+pub async fn workers_are_served_without_the_api_server_and_updated_after_it(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("offline", &answering("before"))).await?;

@@ -99,9 +99,7 @@ fn this_minute() -> Timestamp {
     now - SignedDuration::from_nanos((now.as_nanosecond() % 60_000_000_000) as i64)
 }
 
-pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(
-    scenario: Scenario,
-) -> anyhow::Result<()> {
+pub async fn a_missed_time_is_called_once_and_at_once(scenario: Scenario) -> anyhow::Result<()> {
     let source = "const times = []; export default {
         fetch() { return Response.json(times); },
         scheduled({ scheduledTime }) { times.push(scheduledTime); },

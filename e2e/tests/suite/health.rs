@@ -25,7 +25,7 @@ const NOTICED: Duration = Duration::from_secs(120);
 const NEVER_STARTS: &str =
     "while (true) {}\nexport default { fetch() { return new Response('never'); } };";
 
-pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes(
+pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serves(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
@@ -78,7 +78,7 @@ pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revi
     Ok(())
 }
 
-pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyhow::Result<()> {
     const POOL: &str = "remote";
     let operator = scenario.operator().await;
     let leader = operator.as_ref().context("there is an operator")?;

@@ -20,7 +20,7 @@ const SLOW: &str = "export default {
     },
 };";
 
-pub async fn a_killed_node_fails_only_what_had_begun_on_it(
+pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();

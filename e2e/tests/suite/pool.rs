@@ -20,7 +20,7 @@ use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 /// new.
 const COLLECTED: Duration = Duration::from_secs(90);
 
-pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it(
+pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let name = scenario.namespace.name();

@@ -25,7 +25,7 @@ pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(
     ensure_nothing_is_left(&scenario).await
 }
 
-pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(
+pub async fn a_probe_without_an_answer_reports_why_and_leaves_nothing(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     // The catalog does not accept requests of clients.

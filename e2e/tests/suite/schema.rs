@@ -37,7 +37,7 @@ const ENOUGH: usize = 1_000;
 /// Maximum length of a text in the report of a wrong verdict, in characters.
 const SHOWN: usize = 400;
 
-pub async fn an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field(
+pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let judge = Judge::new(&scenario)?;
@@ -60,7 +60,7 @@ pub async fn an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field(
     Ok(())
 }
 
-pub async fn the_largest_object_that_the_schema_allows_is_taken(
+pub async fn the_largest_object_that_the_schema_allows_is_accepted(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let largest = good::largest_worker();
@@ -73,7 +73,7 @@ pub async fn the_largest_object_that_the_schema_allows_is_taken(
     Ok(())
 }
 
-pub async fn the_schema_lets_no_revision_be_changed(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow::Result<()> {
     let client = scenario.cluster.client();
     let collection = WorkerRevision::collection(scenario.namespace.name());
     let stored: Value = client

@@ -22,7 +22,7 @@ const REPLACED: Duration = Duration::from_secs(90);
 /// The content type of a TLS alert record, the only kind sent before the connection is closed.
 const ALERT: u8 = 21;
 
-pub async fn certificates_are_made_and_renewed_and_no_request_fails(
+pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     // Two leading operators would write the same status.

@@ -119,7 +119,7 @@ pub async fn a_syntax_error_in_typescript_names_the_authors_place(
     Ok(())
 }
 
-pub async fn an_error_of_typescript_that_starts_names_the_authors_place_in_the_status(
+pub async fn a_start_error_in_typescript_names_the_authors_place_in_the_status(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;

@@ -78,7 +78,7 @@ pub async fn a_web_socket_echoes_in_both_versions_of_http(
     Ok(())
 }
 
-pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn either_side_can_end_a_web_socket(scenario: Scenario) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();
     let node = scenario.start_node_without_lanes(pool, "a").await?;
     scenario.namespace.apply(&echo("ends", "only", Some(pool))).await?;
@@ -107,9 +107,7 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
     Ok(())
 }
 
-pub async fn a_web_socket_that_is_read_slowly_loses_nothing(
-    scenario: Scenario,
-) -> anyhow::Result<()> {
+pub async fn a_slowly_read_web_socket_loses_nothing(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&echo("slow", "only", None)).await?;
     let host = scenario.namespace.host("slow");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
@@ -154,7 +152,7 @@ pub async fn an_open_web_socket_stays_with_its_revision(scenario: Scenario) -> a
     Ok(())
 }
 
-pub async fn a_killed_node_ends_its_web_sockets_and_they_open_elsewhere(
+pub async fn web_sockets_of_a_killed_node_end_and_open_elsewhere(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();

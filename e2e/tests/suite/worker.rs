@@ -138,7 +138,7 @@ pub async fn a_deleted_worker_answers_404(scenario: Scenario) -> anyhow::Result<
     .await
 }
 
-pub async fn of_two_workers_with_one_route_the_older_keeps_it(
+pub async fn the_older_of_two_workers_keeps_a_shared_route(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let host = format!("shop.{}.example.com", scenario.namespace.name());

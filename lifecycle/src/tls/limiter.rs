@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_too_many_come_the_one_that_came_first_is_turned_away() {
+    fn the_oldest_handshake_is_displaced_when_there_are_too_many() {
         let limiter = HandshakeLimiter::new(2);
         let (mut first, mut second) = (limiter.enter(), limiter.enter());
         assert_pending!(task::spawn(first.displaced()).poll());
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_done_leaves_room() {
+    fn a_finished_handshake_leaves_room() {
         let limiter = HandshakeLimiter::new(2);
         let (first, mut second) = (limiter.enter(), limiter.enter());
         drop(first);

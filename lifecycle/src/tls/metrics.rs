@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_is_counted_under_its_own_name() {
+    fn every_tls_failure_is_counted_under_its_own_label() {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry).unwrap();
         for reason in Reason::ALL {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_failures_at_once_there_is_one_line() {
+    fn simultaneous_failures_are_logged_once() {
         let metrics = Metrics::register(&Registry::new()).unwrap();
         assert_eq!(metrics.warnings.next(), Some(0));
         assert_eq!(metrics.warnings.next(), None);

@@ -12,7 +12,7 @@ use super::fixtures::{Authority, handshake, outcome, process};
 use super::*;
 
 #[tokio::test]
-async fn two_processes_shake_hands_and_know_the_role_of_the_other() {
+async fn two_processes_complete_a_handshake_and_know_each_others_role() {
     let authority = Authority::new("one");
     let router = process(Role::Router, &authority.bundle(Role::Router));
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
@@ -87,7 +87,7 @@ async fn a_server_of_another_role_is_refused() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_refused() {
+async fn a_peer_of_another_authority_is_refused() {
     let node = process(Role::RuntimeNode, &Authority::new("one").bundle(Role::RuntimeNode));
     let untrusted = process(Role::Router, &Authority::new("another").bundle(Role::Router));
     assert_eq!(
@@ -192,7 +192,7 @@ async fn a_client_resumes_its_session_until_a_certificate_changes() {
 }
 
 #[tokio::test]
-async fn an_authority_that_is_no_longer_trusted_cannot_be_resumed() {
+async fn a_session_of_a_distrusted_authority_cannot_be_resumed() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let both =
         Bundle { authorities: (old.pem() + &new.pem()).into(), ..new.bundle(Role::RuntimeNode) };

@@ -103,7 +103,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_comes_back_gets_only_the_changes_that_it_missed() {
+async fn a_reconnected_watcher_gets_only_the_missed_changes() {
     let mut served = serve_new().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();

@@ -134,7 +134,7 @@ async fn a_drain_loses_no_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_connected_before_a_router_leaves_may_still_send_a_request() {
+async fn a_client_connected_before_a_drain_may_still_send_a_request() {
     let node = Node::start("n1", Behaviour::Echo);
     for http2 in [false, true] {
         let mut scenario = Scenario::with(&[&node]).await;
@@ -151,7 +151,7 @@ async fn a_client_that_has_connected_before_a_router_leaves_may_still_send_a_req
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_finished_before_the_router_leaves() {
+async fn a_drain_finishes_a_request_in_flight() {
     let node = Node::start("n1", Behaviour::EchoStream);
     for http2 in [false, true] {
         let mut scenario = Scenario::with(&[&node]).await;

@@ -31,7 +31,7 @@ async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
 }
 
 #[tokio::test]
-async fn a_body_of_many_pieces_goes_through_both_ways() {
+async fn a_body_of_many_pieces_is_forwarded_in_both_directions() {
     let node = Node::start("n1", Behaviour::EchoStream);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());

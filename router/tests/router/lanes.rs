@@ -154,7 +154,7 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
 }
 
 #[tokio::test]
-async fn a_request_that_its_node_has_no_room_to_repeat_goes_to_another_node() {
+async fn a_request_that_an_overloaded_node_cannot_repeat_goes_to_another() {
     let (scenario, mut first, mut second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Refuse(FailureCode::Overloaded)));
     let response = lose_shard(&scenario, &mut first).await;

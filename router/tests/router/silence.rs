@@ -121,7 +121,7 @@ async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
 }
 
 #[tokio::test]
-async fn requests_wait_for_the_successors_of_lanes_that_were_silent_and_have_ended() {
+async fn requests_wait_for_the_successors_of_silent_lanes_that_ended() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     first.behave(Behaviour::Refuse(FailureCode::Moved));
     let mut lost = Vec::new();

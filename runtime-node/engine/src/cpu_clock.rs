@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_after_a_pause_reads_the_cpu_clock_anew() {
+    fn a_turn_after_a_pause_reads_the_cpu_clock_again() {
         let mut anchor = anchor();
         let begin = anchor.at + 60_000 * MICROSECOND;
         let used = anchor.cpu + 5 * MICROSECOND;

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_waits_while_the_pipe_is_full_and_goes_on_when_it_has_been_read() {
+    fn a_writer_waits_while_the_pipe_is_full_and_continues_once_it_is_read() {
         let (writer, mut reader) = pipe();
         assert_eq!(writer.write(piece(ROOM - 1)), Ok(true));
         assert_eq!(writer.write(piece(1)), Ok(false));

@@ -9,7 +9,7 @@ use crate::harness::{Shard, Text as _, trials};
 trials! {
     a_handler_sees_the_request_and_answers_with_status_headers_and_body,
     bytes_go_through_unchanged,
-    text_goes_out_as_utf_8_whatever_its_characters_and_its_length,
+    text_is_sent_as_utf_8_whatever_its_characters_and_length,
     global_state_lives_between_invocations,
     bindings_are_properties_of_env_which_is_frozen,
     a_worker_of_service_worker_syntax_answers,
@@ -49,7 +49,7 @@ async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
     }
 }
 
-async fn text_goes_out_as_utf_8_whatever_its_characters_and_its_length(shard: Rc<Shard>) {
+async fn text_is_sent_as_utf_8_whatever_its_characters_and_length(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const [unit, times] = decodeURIComponent(new URL(request.url).pathname.slice(1)).split('*');
          return new Response(unit.repeat(Number(times)));",

@@ -13,7 +13,7 @@ fetching![
     a_response_is_what_the_origin_answered,
     every_kind_of_body_is_sent_with_its_type,
     a_request_and_its_response_can_be_passed_on,
-    a_responses_headers_are_immutable_and_cookies_are_there,
+    response_headers_are_immutable_and_include_cookies,
     redirects_are_followed_returned_or_refused,
     answers_without_a_body_have_null,
     fetches_run_concurrently,
@@ -103,7 +103,7 @@ async fn a_request_and_its_response_can_be_passed_on(shard: Rc<Shard>) {
     assert_eq!(text(proxy.post(body).await.unwrap()).await, "/ hello b\"in pieces\"");
 }
 
-async fn a_responses_headers_are_immutable_and_cookies_are_there(shard: Rc<Shard>) {
+async fn response_headers_are_immutable_and_include_cookies(shard: Rc<Shard>) {
     let origin = Origin::raw(
         b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n",
     )

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_is_of_the_nearest_rank() {
+    fn the_quantile_uses_the_nearest_rank() {
         let histogram = of(1..=50);
         assert_eq!(histogram.quantile(0.5), Duration::from_nanos(25));
         assert_eq!(histogram.quantile(0.99), Duration::from_nanos(50));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn it_arrives_as_it_left() {
+    fn a_histogram_survives_serialization() {
         let mut histogram = of([5, 700, 700]);
         let line = serde_json::to_string(&histogram).unwrap();
         histogram.add(&serde_json::from_str(&line).unwrap());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_of_the_best_round_and_has_the_latencies_of_all() {
+    fn a_row_shows_the_best_round_and_the_latencies_of_all() {
         let rounds = [measurement(100.0), measurement(900.0), measurement(300.0)];
         let row = row(Architecture::Pinned, &rounds, Some(200.0));
         assert_eq!(row[..5], ["  pinned", "3", "900", "4.50", "1.5 ms"]);

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_thread_has_as_many_workers_as_any_other() {
+    fn every_thread_has_equally_many_workers() {
         let workers = Workers::new(12, 3);
         assert!((0..3).all(|thread| workers.of(thread).len() == 4));
         assert!(
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn one_worker_has_one_home() {
+    fn a_single_worker_has_a_home_thread() {
         let workers = Workers::new(1, 8);
         let [only] = &workers.all()[..] else { panic!("expected one Worker") };
         assert_eq!(workers.of(workers.home(only)), std::slice::from_ref(only));

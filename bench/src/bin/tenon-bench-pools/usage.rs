@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_have_what_is_neither_idle_nor_ours() {
+    fn the_share_of_others_is_neither_idle_nor_own_time() {
         let at = |all, busy, own| {
             let [all, busy, own] = [all, busy, own].map(Duration::from_secs);
             Machine { all, busy, own }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_what_is_asked() {
+    fn usage_is_read_from_the_kernel() {
         assert!(resident().unwrap() > 0);
         cpu().unwrap();
         let machine = Machine::now().unwrap();

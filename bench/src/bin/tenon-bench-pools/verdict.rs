@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_spoken_of() {
+    fn unmeasured_scenarios_have_no_verdict() {
         let figures =
             Figures::from([((Warm, Pinned), taking(3.0)), ((Warm, SharedHeld), taking(6.0))]);
         assert_eq!(of(&figures), Vec::<String>::new());
     }
 
     #[test]
-    fn starts_at_legacys_price_bound_what_a_pool_can_gain() {
+    fn starts_at_the_legacy_price_bound_the_gain_of_a_pool() {
         let figures = Figures::from([
             ((Compute, Legacy), taking(4_000.0)),
             ((Compute, SharedHeld), taking(1_000.0)),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_does_not_show_is_not_said_to_be_shown() {
+    fn an_advantage_that_the_run_does_not_show_is_not_claimed() {
         let paragraph_for = |shared| {
             let figures = Figures::from([
                 ((Warm, Pinned), taking(2.0)),

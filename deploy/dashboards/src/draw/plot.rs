@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn stacked_lines_stand_on_one_another() {
+    fn stacked_lines_add_up() {
         let line = |values: [f64; 2]| Line {
             legend: String::new(),
             points: vec![(0.0, values[0]), (1.0, values[1])],
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lines_the_largest_are_drawn() {
+    fn only_the_largest_lines_are_drawn() {
         let lines =
             (0..40).map(|n| Line { legend: format!("{n:02}"), points: vec![(0.0, f64::from(n))] });
         let drawn = largest(lines.collect());

@@ -24,7 +24,7 @@ fn switch(volume: &Path, turn: &str, bundle: &Bundle) {
 }
 
 #[tokio::test]
-async fn a_change_of_the_files_is_taken_and_a_bad_one_is_not() {
+async fn a_valid_change_of_the_files_is_installed_and_a_bad_one_ignored() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let volume = tempfile::tempdir().unwrap();
     switch(volume.path(), "1", &old.bundle(Role::RuntimeNode));

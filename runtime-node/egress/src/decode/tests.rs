@@ -104,7 +104,7 @@ async fn empty_and_one_byte_bodies_are_decoded() {
 }
 
 #[tokio::test]
-async fn codings_are_undone_from_the_last_to_the_first() {
+async fn content_codings_are_decoded_from_the_last_to_the_first() {
     let once = encode("gzip", b"twice").await;
     let twice = encode("br", &once).await;
     let decoded = decode(&of("gzip, br"), body(twice, 3), &room(64 << 20));
