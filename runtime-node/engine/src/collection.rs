@@ -26,8 +26,7 @@ use super::slot::given;
 /// One part in this many of an isolate's time may go into collections: 5 %.
 const SHARE: u32 = 20;
 
-/// The time that may be saved up. It pays for collections in a row of a [`SHARE`]th of it, which is
-/// as much CPU time as an invocation may use by default.
+/// The time that may be saved up. It pays for collections in a row of a [`SHARE`]th of it, 50 ms.
 const SAVINGS: Duration = Duration::from_secs(1);
 
 /// The largest heap that is collected without need, in bytes: collecting it takes about as long as

@@ -17,6 +17,7 @@ trials! {
     a_timer_counts_from_when_it_is_set,
     an_interval_repeats_until_it_is_cleared,
     a_timer_can_be_cleared,
+    a_microtask_can_clear_a_timer_that_is_due_with_its_own,
     the_number_of_timers_of_an_invocation_is_bounded,
     timers_are_counted_against_the_memory,
     timers_end_with_their_invocation,
@@ -85,6 +86,21 @@ async fn a_timer_can_be_cleared(shard: Rc<Shard>) {
          return new Response(`${typeof id} ${fired}`)",
     );
     assert_eq!(worker.get().await.unwrap().text(), "number false");
+}
+
+async fn a_microtask_can_clear_a_timer_that_is_due_with_its_own(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "const fired = [];
+         let second;
+         setTimeout(async () => { fired.push(1); await null; clearTimeout(second); }, 1);
+         second = setTimeout(() => fired.push(2), 1);
+         const last = new Promise((resolve) => setTimeout(resolve, 2));
+         for (let i = 0; i < 20_000_000; i++); // Until all of them are due.
+         await last;
+         return new Response(String(fired))",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
+    assert_eq!(worker.get("/").await.unwrap().text(), "1");
 }
 
 async fn the_number_of_timers_of_an_invocation_is_bounded(shard: Rc<Shard>) {

@@ -111,10 +111,6 @@ impl Isolate {
         let settled = self.turn(pass, Some(id), |scope, _| {
             let mut is_first = true;
             while let Some((operation, settle)) = next_of(id, ready) {
-                // An operation that was settled before it in this turn may have cancelled it.
-                if !self.state.complete(id, operation) {
-                    continue;
-                }
                 // As if each had a turn of its own.
                 if !std::mem::take(&mut is_first) {
                     if self.engine.post.is_over() {
@@ -124,7 +120,10 @@ impl Isolate {
                     let owner = v8::Number::new(scope, id.to_number());
                     scope.set_continuation_preserved_embedder_data(owner.into());
                 }
-                settle(scope)?;
+                // An earlier operation of this turn, or its microtasks, may have cancelled it.
+                if self.state.complete(id, operation) {
+                    settle(scope)?;
+                }
             }
             Some(())
         });
