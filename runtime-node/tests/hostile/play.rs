@@ -30,7 +30,7 @@ const PIECE: &str = "
 /// The number of tries for a script that exceeds a time limit or whose neighbour waits too long.
 /// Other load on the machine only adds to these times, so the shortest of several waits bounds the
 /// delay that the script itself can cause.
-const TRIES: usize = 10;
+const TRIES: usize = 30;
 
 /// Failures that the machine may have caused by being slow.
 const TIME: [FailureCode; 2] = [FailureCode::CpuLimitExceeded, FailureCode::WallLimitExceeded];
