@@ -4,6 +4,10 @@
 //! A pattern becomes eight components, each a regular expression that V8 compiles and runs, where
 //! it can be terminated however long it takes. This module does only work that is bounded by the
 //! length of the text, which is limited.
+//!
+//! The crate parses the URLs that are matched, like those of patterns, with the crate `url` and not
+//! with the parser of `URL`: what both do to a text must agree. `URL` encodes a `^` in a path, which
+//! the crate does not.
 
 use std::cell::OnceCell;
 use std::panic::{self, AssertUnwindSafe};

@@ -203,6 +203,87 @@ check("a path that is set on a URL without a host does not become a host", () =>
   equal(url.href, "foo:/?q");
 });
 
+check("a host that is set on a URL without one precedes the path", () => {
+  const hrefs = (href, part, ...values) => values.map((value) => {
+    const url = new URL(href);
+    url[part] = value;
+    equal(parts(new URL(url.href)), parts(url));
+    return url.href;
+  });
+  equal(hrefs("a:/.///:x", "host", "h", "h:80", "", "h i", ":80"),
+    ["a://h///:x", "a://h:80///:x", "a://///:x", "a:/.///:x", "a:/.///:x"]);
+  equal(hrefs("a:/x?q", "hostname", "h", "", "h/i", "h:80", "[::1]"),
+    ["a://h/x?q", "a:///x?q", "a://h/x?q", "a:/x?q", "a://[::1]/x?q"]);
+  equal(hrefs("mailto:x", "host", "h"), ["mailto:x"]);
+  equal([new URL("a:/.//x").pathname, new URL("a:/x/../..//y").href], ["//x", "a:/.//y"]);
+});
+
+check("an opaque path is not changed by the setters of other URLs", () => {
+  const url = new URL("data:x y ");
+  for (const part of ["username", "password", "host", "hostname", "port", "pathname"]) url[part] = "1";
+  equal(url.href, "data:x y");
+  url.hash = "f";
+  url.search = "?q";
+  url.protocol = "a";
+  equal(url.href, "a:x y?q#f");
+});
+
+check("only a fragment is relative to an opaque path", () => {
+  equal(new URL("#b", "data:x?y#a").href, "data:x?y#b");
+  for (const input of ["", "?y", "/x", "x#b", "//h#b"]) equal(URL.canParse(input, "data:x"), false, input);
+});
+
+check("slashes before the host of a special URL are ignored, however many they are", () => {
+  equal(new URL("///example.org/p", "http://example.org/").href, "http://example.org/p");
+  equal(new URL("\\\\h\\p", "https://example.org/").href, "https://h/p");
+  equal([new URL("http:///h").href, new URL("http:h").href, new URL("http:h", "http://o/p/q").href],
+    ["http://h/", "http://h/", "http://o/p/h"]);
+});
+
+check("a file: URL may have a host and a drive letter", () => {
+  equal(new URL("file:////foo").href, "file:////foo");
+  equal(parts(new URL("file://example.net/C:/")), ["file:", "", "", "example.net", "", "/C:/", "", ""]);
+  equal(["file://localhost/x", "file:C|/x", "file:///C|/../..", "file://C:/x", "file:x"].map((input) => new URL(input).href),
+    ["file:///x", "file:///C:/x", "file:///C:/", "file:///C:/x", "file:///x"]);
+  equal([new URL("/x", "file:///C:/y").href, new URL("..", "file://h/C:/x").href], ["file:///C:/x", "file://h/C:/"]);
+  const url = new URL("file:///x");
+  url.host = "localhost";
+  equal(url.href, "file:///x");
+  url.port = "80";
+  url.username = "u";
+  url.host = "h";
+  equal(url.href, "file://h/x");
+});
+
+check("a domain is converted to ASCII", () => {
+  equal(["faß.example", "FASS.example", "日本語。ＪＰ", "a\u00adb", "%C3%BC.de", "xn--bcher-kva"].map((host) => new URL(`http://${host}`).host),
+    ["xn--fa-hia.example", "fass.example", "xn--wgv71a119e.jp", "ab", "xn--tda.de", "xn--bcher-kva"]);
+  for (const host of ["a b", "a%00b", "a^b", "a|b", "xn--a", "\u00ad", "%zz", "a<b"]) equal(URL.canParse(`http://${host}/`), false, host);
+  equal(new URL("a://Ü b".replace(" ", "")).host, "%C3%9Cb");
+});
+
+check("an IPv4 address has several notations", () => {
+  equal(["127.1", "0x7F000001", "0177.0.0.01", "2130706433", "127.0.0.1.", "０x7f.1"].map((host) => new URL(`http://${host}`).host),
+    Array(6).fill("127.0.0.1"));
+  for (const host of ["256.0.0.0", "1.2.3.4.5", "0x100000000", "1.2.3.09", "a.1"]) equal(URL.canParse(`http://${host}`), false, host);
+  equal(new URL("a://127.1").host, "127.1");
+});
+
+check("an IPv6 address is compressed", () => {
+  equal(["1:0:0:2:0:0:0:3", "::", "::127.0.0.1", "A:b::"].map((host) => new URL(`http://[${host}]`).host),
+    ["[1:0:0:2::3]", "[::]", "[::7f00:1]", "[a:b::]"]);
+  for (const host of ["1::2::3", "1:2:3:4:5:6:7", "::1%eth0", "12345::", "::1.2.3", "::1"]) {
+    equal(URL.canParse(`http://[${host}/`), false, host);
+    equal(URL.canParse(`http://[${host}]`), host === "::1", host);
+  }
+});
+
+check("the port zero is a port", () => {
+  const url = new URL("a://h:0");
+  url.protocol = "b";
+  equal([url.href, new URL("http://h:0").port, new URL("http://h:").port], ["b://h:0", "0", ""]);
+});
+
 check("parse and canParse accept the same arguments as the constructor", () => {
   equal([URL.parse("nothing"), URL.parse("/a", "http://h").href, URL.parse("a", "b")], [null, "http://h/a", null]);
   equal([URL.canParse("nothing"), URL.canParse("/a", "http://h"), URL.canParse("http://h", undefined)], [false, true, true]);
