@@ -15,6 +15,7 @@ fetching![
     a_request_and_its_response_can_be_passed_on,
     response_headers_are_immutable_and_include_cookies,
     redirects_are_followed_returned_or_refused,
+    the_url_after_a_redirect_is_serialized_like_every_other,
     answers_without_a_body_have_null,
     fetches_run_concurrently,
     a_module_can_fetch_while_it_is_evaluated,
@@ -131,6 +132,17 @@ async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
           manual.status, manual.headers.get('location'), manual.redirected, error.name, error.cause.stage])";
     let expected = r#"[true,true,"GET",302,"/end",false,"TypeError","redirect"]"#;
     assert_eq!(answer(&shard, &origin, body).await, expected);
+}
+
+async fn the_url_after_a_redirect_is_serialized_like_every_other(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| match asked.uri().path() {
+        "/" => redirect(302, "/a^b"),
+        _ => origin::text("end"),
+    })
+    .await;
+    let body = "const { url } = await fetch(origin);
+        return Response.json([url === new URL('/a^b', origin).href, url.endsWith('/a%5Eb')])";
+    assert_eq!(answer(&shard, &origin, body).await, "[true,true]");
 }
 
 async fn answers_without_a_body_have_null(shard: Rc<Shard>) {

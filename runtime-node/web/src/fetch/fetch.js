@@ -79,7 +79,8 @@
         __proto__: null,
         status: outcome.status,
         statusText: outcome.statusText,
-        url: outcome.url,
+        // The client's parser follows redirects; it does not encode all that `URL` does.
+        url: outcome.redirected ? internal.parseUrl(outcome.url) ?? outcome.url : outcome.url,
         redirected: outcome.redirected,
         list: outcome.headers,
         body: source === null ? null : bodies.of(source, null),
