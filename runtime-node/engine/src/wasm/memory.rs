@@ -158,7 +158,8 @@ unsafe extern "C" fn mmap(
     let map = || unsafe {
         libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset)
     } as *mut c_void;
-    if protection != libc::PROT_NONE {
+    // With a fixed address V8 gives back pages of a reservation that it keeps.
+    if protection != libc::PROT_NONE || flags & libc::MAP_FIXED != 0 {
         return map();
     }
     let Some(account) = Account::entered() else { return map() };
