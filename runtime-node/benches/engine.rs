@@ -33,6 +33,8 @@ const COLD: usize = 400;
 const MANY: usize = 200;
 /// Number of requests after which the memory of an isolate is measured again.
 const LATER: usize = 10_000;
+/// Time after which V8 has returned the pages that it keeps for reuse.
+const POOLED: Duration = Duration::from_secs(10);
 /// Number of requests after which the event loops have a turn, for V8's tasks.
 const BATCH: usize = 64;
 
@@ -178,6 +180,8 @@ impl Bench {
                 fetch(isolate).await;
             }
         }
+        // V8 keeps freed pages for reuse, and returns them to the system some seconds later.
+        tokio::time::sleep(POOLED).await;
         let label = format!("the same after {LATER} requests each");
         self.report(&label, Row::Memory { bytes: resident().saturating_sub(before) / MANY });
     }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use crate::V8_IS_PATCHED;
+use crate::cage::CodePart;
 
 /// The amount by which a heap may outgrow its limit while the code that filled it is terminated.
 ///
@@ -58,6 +59,7 @@ pub struct HeapGuard {
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
     headroom: Headroom,
+    code: CodePart,
 }
 
 impl HeapGuard {
@@ -67,6 +69,7 @@ impl HeapGuard {
             isolate: isolate.thread_safe_handle(),
             exhausted: Arc::default(),
             headroom,
+            code: CodePart::default(),
         });
         isolate
             .add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
@@ -82,14 +85,17 @@ impl HeapGuard {
         Arc::clone(&self.exhausted)
     }
 
-    /// Inspects the heap of its isolate after a turn that may have filled it: V8 lets the first
+    /// Inspects the heap of its isolate after turns that may have filled it: V8 lets the first
     /// large block of a young generation pass regardless of the limit, and counts it only when it
-    /// collects.
+    /// collects; and machine code takes addresses that all isolates share.
     ///
     /// # Arguments
     /// * `limit` - the Worker's memory limit, in bytes.
-    pub fn inspect(&self, isolate: &mut v8::Isolate, limit: usize) {
-        if isolate.get_heap_statistics().total_physical_size() > 2 * limit.max(LEAST_LIMIT) {
+    /// * `namespace` - the Worker's namespace.
+    pub(crate) fn inspect(&self, isolate: &mut v8::Isolate, limit: usize, namespace: &Arc<str>) {
+        let heap = isolate.get_heap_statistics();
+        let is_within = heap.total_physical_size() <= 2 * limit.max(LEAST_LIMIT);
+        if !self.code.set(namespace, heap.total_heap_size_executable()) || !is_within {
             self.exhausted.store(true, Ordering::Relaxed);
         }
     }
@@ -361,6 +367,27 @@ mod tests {
             Headroom(Headroom::LARGEST_BLOCK + Headroom::UNWINDING)
         );
         assert_eq!(Headroom::within(0), Headroom(0));
+    }
+
+    #[test]
+    fn machine_code_is_counted() {
+        crate::init();
+        let isolate = &mut v8::Isolate::new(testing::builtins().params());
+        let before = isolate.get_heap_statistics().total_heap_size_executable();
+        {
+            v8::scope!(let scope, &mut *isolate);
+            let context = v8::Context::new(scope, Default::default());
+            let scope = &mut v8::ContextScope::new(scope, context);
+            // V8 compiles an expression to machine code when it is used again.
+            let code = "for (let i = 0; i < 100; i++) {
+                const expression = new RegExp(`${'[a-y]z?'.repeat(500)}${i}`);
+                for (let used = 0; used < 3; used++) expression.test('ab'.repeat(1000));
+            }";
+            let code = v8::String::new(scope, code).unwrap();
+            v8::Script::compile(scope, code, None).unwrap().run(scope).unwrap();
+        }
+        let after = isolate.get_heap_statistics().total_heap_size_executable();
+        assert!(after > before + (4 << 20), "{before} bytes, then {after}");
     }
 
     #[test]

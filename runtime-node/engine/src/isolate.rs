@@ -43,6 +43,8 @@ pub struct Isolate {
     /// CPU time of its turns since the last [`Isolate::take_cpu`].
     cpu: Cell<Duration>,
     stretches: Stretches,
+    /// CPU time of its turns since its heap was last inspected.
+    uninspected: Cell<Duration>,
     digest: RevisionDigest,
     /// Set while a realm is being made ahead.
     renews: Cell<bool>,

@@ -21,8 +21,8 @@ use super::flags::FLAGS;
 use super::foreground::{self, Addresses};
 use super::wasm;
 
-/// Set if the linked V8 is our own build, with the patches of `runtime-node/v8/patches`. On other
-/// platforms it is the library that the crate `v8` publishes.
+/// Set if the linked V8 is our own build, with pointer compression and the patches of
+/// `runtime-node/v8/patches`. On other platforms it is the library that the crate `v8` publishes.
 pub const IS_PATCHED: bool = cfg!(patched_v8);
 
 /// Initialises V8 for the process. Idempotent.

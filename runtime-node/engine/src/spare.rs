@@ -15,7 +15,7 @@ use super::snapshot::{self, Builtins};
 use super::stretches::Pauses;
 use super::vm::{Exited, Vm};
 use super::wasm::account::Account;
-use super::{callbacks, code_range};
+use super::{cage, callbacks, code_range};
 
 /// The smallest heap limit, in bytes: a smaller heap would not hold the built-in JavaScript and
 /// leave room to collect garbage.
@@ -47,6 +47,7 @@ impl Spare {
         let params = builtins
             .params()
             .heap_limits(0, memory.max(LEAST_HEAP))
+            .set_code_range_size_in_bytes(cage::CODE)
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
         let (mut isolate, tasks) =

@@ -13,7 +13,6 @@
 //! - [`types`], [`code`] and [`code_space`]: charge what V8 keeps outside its heap, and keep it
 //!   below the amounts at which V8 ends the process;
 //! - [`compiled`]: keeps compiled modules of a revision for its other isolates;
-//! - [`shares`]: divides resources that the process has only so much of between namespaces;
 //! - [`memory`]: counts the memories of programs like array buffers, and limits their growth;
 //!   [`account`]: whose they are.
 //!
@@ -28,7 +27,6 @@ pub mod code_space;
 pub mod compiled;
 pub(crate) mod memory;
 pub mod opened;
-mod shares;
 pub mod types;
 
 use check::{Check, Facts, Refused};

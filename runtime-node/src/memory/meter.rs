@@ -13,6 +13,7 @@ use std::{fs, io};
 
 use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
+use tenon_engine::HEAPS_LIMIT;
 
 /// Reads memory use.
 #[derive(Debug)]
@@ -104,12 +105,16 @@ impl Meter {
 }
 
 /// Returns how many more bytes of private writable memory this process may map, or `None` if there
-/// is no limit.
+/// is no limit. The heaps of all isolates of a process have a limit of their own, and are most of
+/// that memory.
 ///
 /// # Errors
 /// Fails if the kernel's files cannot be read.
 pub(super) fn room() -> Result<Option<u64>, MeterError> {
-    let Some(limit) = getrlimit(Resource::Data).current else { return Ok(None) };
+    let limit = getrlimit(Resource::Data).current.unwrap_or(u64::MAX).min(HEAPS_LIMIT);
+    if limit == u64::MAX {
+        return Ok(None);
+    }
     Ok(Some(limit.saturating_sub(mapped()?)))
 }
 

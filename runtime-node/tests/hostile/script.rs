@@ -19,7 +19,7 @@
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
 //! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
-//! | `patch:` | the patch of V8 without which it ends the process; left out where V8 is not patched |
+//! | `patch:` | the patch of V8 that it needs; the script is left out where V8 is not patched |
 //! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
 //! | `revision:` | begins the entrypoint of another revision; requests go to each in turn |
 //! | `module:` | begins the module of that name; the lines before belong to the entrypoint |

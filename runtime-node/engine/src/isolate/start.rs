@@ -91,6 +91,7 @@ impl Isolate {
             account,
             cpu: Cell::default(),
             stretches,
+            uninspected: Cell::default(),
             digest,
             renews: Cell::new(false),
         });

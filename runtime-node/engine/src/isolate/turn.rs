@@ -42,9 +42,9 @@ use crate::wasm::account;
 /// posted.
 const TASK_ROUNDS: usize = 8;
 
-/// The turn length from which the isolate's heap is inspected, which takes some microseconds.
+/// CPU time of turns after which the isolate's heap is inspected, which takes some microseconds.
 /// Filling a heap by a relevant amount takes longer than this.
-const LONG: Duration = Duration::from_millis(5);
+const INSPECTION: Duration = Duration::from_millis(5);
 
 /// The reason why a turn's work did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +121,12 @@ impl Isolate {
         self.engine.count_turn(spent.cpu);
         self.cpu.set(self.cpu.get() + spent.cpu);
         self.stretches.note(spent.cpu);
-        if spent.cpu >= LONG {
-            vm.guard.inspect(&mut vm.isolate, state.buffers.limit());
+        let uninspected = self.uninspected.get() + spent.cpu;
+        let is_due = uninspected >= INSPECTION;
+        self.uninspected.set(if is_due { Duration::ZERO } else { uninspected });
+        if is_due {
+            let namespace = vm.memories.namespace();
+            vm.guard.inspect(&mut vm.isolate, state.buffers.limit(), &namespace);
         }
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();

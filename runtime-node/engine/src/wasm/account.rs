@@ -49,7 +49,7 @@ impl Account {
         self.namespace.get_or_init(|| namespace.into());
     }
 
-    pub(super) fn namespace(&self) -> Arc<str> {
+    pub(crate) fn namespace(&self) -> Arc<str> {
         self.namespace.get().cloned().unwrap_or_default()
     }
 

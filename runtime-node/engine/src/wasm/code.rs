@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use super::check::Facts;
-use super::shares::{Part, Shares};
 use crate::heap::{BufferBudget, Charge};
+use crate::shares::{Part, Shares};
 
 /// The memory of an empty module, in bytes: its code space with the stubs that each has, and the
 /// objects.

@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::account::Account;
 use super::code::TAKEN;
-use super::shares::Part;
 use crate::heap::Charge;
+use crate::shares::Part;
 
 thread_local! {
     /// Set while a module is being made on this thread.

@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::account::Account;
 use super::code_space;
-use super::shares::{Part, Shares};
 use crate::code_range;
 use crate::heap::Charge;
+use crate::shares::{Part, Shares};
 
 /// The addresses that V8 reserves for a memory, in bytes: this many with 32-bit addresses, twice as
 /// many with 64-bit ones.

@@ -1,0 +1,69 @@
+//! The addresses that all isolates of a process share.
+//!
+//! ```text
+//!  4 GiB    heaps: compressed references are offsets within them
+//!  512 MiB  machine code: near jumps reach all of it
+//! ```
+//!
+//! V8 ends the process when either is full, whichever isolate runs. A process therefore counts as
+//! full before its heaps are ([`HEAPS_LIMIT`]), and the isolates of a namespace may hold only a share of
+//! the machine code. Upstream's V8 does not compress references: there each isolate has addresses of
+//! its own.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::V8_IS_PATCHED;
+use crate::shares::{Part, Shares};
+
+/// The most that all heaps of a process may take, in bytes.
+pub const HEAPS_LIMIT: u64 = if V8_IS_PATCHED { 4 << 30 } else { u64::MAX };
+
+/// The size in bytes of the range for machine code, the largest that V8 supports. V8 takes the size
+/// that the first isolate of a process asks for.
+pub(crate) const CODE: usize = 512 << 20;
+
+/// The machine code of all isolates, in bytes.
+static TAKEN: Shares = Shares::new(CODE);
+
+/// The part of the range for machine code that an isolate has when it was last inspected.
+#[derive(Default)]
+pub(crate) struct CodePart(RefCell<Option<Part>>);
+
+impl CodePart {
+    /// Updates the part, and returns whether it is within the share of its namespace.
+    ///
+    /// # Arguments
+    /// * `bytes` - the isolate's machine code with the free memory around it.
+    pub(crate) fn set(&self, namespace: &Arc<str>, bytes: usize) -> bool {
+        if !V8_IS_PATCHED {
+            return true;
+        }
+        let part = TAKEN.take_anyhow(namespace, bytes);
+        // The earlier part is given back first, so that it does not count against this one.
+        let mut current = self.0.borrow_mut();
+        *current = None;
+        !current.insert(part).is_too_much()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_may_hold_its_share_of_the_machine_code() {
+        if !V8_IS_PATCHED {
+            return;
+        }
+        let (one, other) = (CodePart::default(), CodePart::default());
+        let (namespace, neighbour) = ("cage-one".into(), "cage-other".into());
+        assert!(other.set(&neighbour, 1 << 20));
+        assert!(one.set(&namespace, CODE / 2));
+        // Counted anew, not twice.
+        assert!(one.set(&namespace, CODE / 2));
+        assert!(!one.set(&namespace, CODE / 2 + 1));
+        assert!(other.set(&neighbour, 2 << 20), "a neighbour goes on");
+        assert!(one.set(&namespace, 1 << 20), "memory that was given back is available");
+    }
+}

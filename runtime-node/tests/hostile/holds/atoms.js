@@ -1,0 +1,14 @@
+// Tests a long string with a regular expression without operators. V8 searches for it as for a string,
+// whose last 250 characters match at every position.
+// expect: cpu_limit_exceeded
+// limits: memory_mib=128
+// beyond: 60
+// patch: string-search
+export default {
+  fetch() {
+    // V8 takes a pattern of few different characters for an expression.
+    const different = String.fromCharCode(...Array.from({ length: 100 }, (_, i) => 0x80 + i));
+    const pattern = new RegExp(`a${different}${'a'.repeat(250)}`);
+    return new Response(pattern.test('a'.repeat(2 ** 25)));
+  },
+};
