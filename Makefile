@@ -67,12 +67,14 @@ test-sanitized: tools ## Run the tests of the node and of the Web interfaces und
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
 	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --tests
 
-# Seconds for each target.
+# Seconds for each target, and the seed of the random choices: the same ones are made for the same
+# code, so that a change fails for what it changes. `make fuzz SEED=0` explores.
 fuzz: SECONDS := 15
+fuzz: SEED := 1
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for SECONDS, 15 by default (installs cargo-fuzz)
 	command -v cargo-fuzz >/dev/null || cargo install --locked --debug cargo-fuzz
-	fuzz/run $(SECONDS)
+	SEED=$(SEED) fuzz/run $(SECONDS)
 
 .PHONY: lint
 lint: tools ## Check formatting, clippy, shell scripts, and the types of the built-in JavaScript
