@@ -1,19 +1,22 @@
-//! The addresses for an isolate's machine code: V8 reserves 64 to 512 MiB, depending on the heap's
-//! size, of which a Worker uses some hundred KiB.
+//! The addresses for machine code: V8 reserves 512 MiB for all isolates of a process when it makes
+//! the first of them (see `cage.rs`), of which a Worker uses some hundred KiB. Upstream's V8 reserves
+//! a range for each isolate.
 //!
-//! If the processor has protection keys, V8 maps the whole range writable and executable when it
-//! makes the isolate, and controls by the keys which thread may write. The kernel counts private
-//! writable mappings against the resource limit that a supervisor sets for a process, touched or
-//! not: each isolate would count in full, so a process with less than that left could not start
-//! another one, and the limit of a process with some hundred isolates would bound nothing. This
-//! module turns the range into a shared mapping, which counts only when it is touched. As no other
-//! process maps it, nothing else changes except how pages are given back.
+//! V8 maps the whole range writable and executable, and controls by other means which thread may
+//! write. The kernel counts private writable mappings against the resource limit that a supervisor
+//! sets for a process, touched or not: the range would count in full, so a process with less than
+//! that left could not start an isolate. This module turns the range into a shared mapping, which
+//! counts only when it is touched. As no other process maps it, nothing else changes except how
+//! pages are given back.
 
 #![allow(unsafe_code)] // Defines a function of the C library, and calls the system.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::V8_IS_PATCHED;
 
 /// The sizes in bytes of V8's reservations for code, including the parts that it cuts off for
 /// alignment.
@@ -22,6 +25,10 @@ const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 /// The size in bytes of V8's other reservation for a new isolate, a function table: 256 MiB and its
 /// guard pages.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
+
+/// Set once an isolate has been made. Then there is a range for all of them, and V8's further
+/// reservations of that size are for tables, unless each isolate has a range of its own.
+static MADE: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Set while an isolate is being made on this thread.
@@ -33,6 +40,7 @@ pub(crate) fn while_making<R>(make: impl FnOnce() -> R) -> R {
     let before = MAKES.replace(true);
     let made = make();
     MAKES.set(before);
+    MADE.store(V8_IS_PATCHED, Ordering::Relaxed);
     made
 }
 
@@ -45,7 +53,8 @@ pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
     let is_it = RESERVATIONS.contains(&length)
         && !TABLE.contains(&length)
         && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
-        && MAKES.get();
+        && MAKES.get()
+        && !MADE.load(Ordering::Relaxed);
     if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 

@@ -16,7 +16,7 @@ use super::heap::Headroom;
 use super::interfaces::Interfaces;
 use super::log_rate::LogRates;
 use super::page::Page;
-use super::spare::Spare;
+use super::spare::{self, Spare};
 use super::wasm::compiled::Compiled;
 use super::wasm::types;
 use super::watchdog::{Post, Watchdog};
@@ -137,13 +137,12 @@ impl Engine {
 
     /// Returns whether a spare isolate is ready for a Worker with these limits.
     pub fn has_spare(&self, limits: &Limits) -> bool {
-        self.spares() > 0 && Spare::suits(limits)
+        self.spares() > 0 && limits.memory_mib <= spare::LARGEST
     }
 
     /// Makes one more spare isolate, which takes some milliseconds.
     pub fn make_spare(&self) {
-        let spare =
-            Spare::make(Limits::default().memory_mib, self.headroom, self.interfaces.builtins());
+        let spare = Spare::make(spare::LARGEST, self.headroom, self.interfaces.builtins());
         self.spares.borrow_mut().push(spare);
     }
 

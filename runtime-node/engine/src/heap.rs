@@ -13,6 +13,7 @@
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,6 +59,8 @@ impl Default for Headroom {
 pub struct HeapGuard {
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
+    /// The limit of the old generation in bytes, if it is not the one that the heap was made with.
+    lowered: Cell<Option<usize>>,
     headroom: Headroom,
     code: CodePart,
 }
@@ -68,12 +71,27 @@ impl HeapGuard {
         let guard = Box::new(Self {
             isolate: isolate.thread_safe_handle(),
             exhausted: Arc::default(),
+            lowered: Cell::default(),
             headroom,
             code: CodePart::default(),
         });
-        isolate
-            .add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
+        guard.listen(isolate);
         guard
+    }
+
+    fn listen(&self, isolate: &mut v8::Isolate) {
+        isolate.add_near_heap_limit_callback(near_heap_limit, (&raw const *self).cast_mut().cast());
+    }
+
+    /// Lowers the limit of the heap.
+    ///
+    /// # Arguments
+    /// * `limit` - of the old generation, in bytes.
+    pub(crate) fn lower(&self, isolate: &mut v8::Isolate, limit: usize) {
+        // V8 sets a limit only when it removes a callback.
+        isolate.remove_near_heap_limit_callback(near_heap_limit, limit);
+        self.lowered.set(Some(limit));
+        self.listen(isolate);
     }
 
     pub fn is_exhausted(&self) -> bool {
@@ -113,12 +131,13 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial:
     let guard = unsafe { &*data.cast::<HeapGuard>() };
     guard.exhausted.store(true, Ordering::Relaxed);
     guard.isolate.terminate_execution();
-    initial.saturating_add(guard.headroom.0).max(current)
+    let limit = guard.lowered.get().unwrap_or(initial);
+    limit.saturating_add(guard.headroom.0).max(current)
 }
 
 /// The allocator of an isolate's array buffers. V8 may free from other threads.
 pub struct BufferBudget {
-    limit: usize,
+    limit: AtomicUsize,
     used: AtomicUsize,
     /// Set when the latest allocation was refused.
     refused: AtomicBool,
@@ -129,7 +148,7 @@ pub struct BufferBudget {
 impl BufferBudget {
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
-            limit,
+            limit: AtomicUsize::new(limit),
             used: AtomicUsize::new(0),
             refused: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
@@ -180,7 +199,7 @@ impl BufferBudget {
 
     /// Returns whether `len` more bytes would be granted. If not, this counts as a refusal.
     pub fn has_room(&self, len: usize) -> bool {
-        let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit);
+        let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit());
         self.refused.store(!has_room, Ordering::Relaxed);
         has_room
     }
@@ -197,7 +216,12 @@ impl BufferBudget {
 
     /// Returns the limit, in bytes.
     pub fn limit(&self) -> usize {
-        self.limit
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Lowers the limit to `limit` bytes.
+    pub(crate) fn lower(&self, limit: usize) {
+        self.limit.fetch_min(limit, Ordering::Relaxed);
     }
 
     /// Returns the bytes in use.
@@ -228,7 +252,7 @@ impl BufferBudget {
 
     /// Reserves `len` bytes; a refusal is not recorded, because no running code will fail for it.
     fn reserve_quietly(&self, len: usize) -> bool {
-        let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit);
+        let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit());
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 }

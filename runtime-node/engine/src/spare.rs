@@ -1,12 +1,11 @@
 //! An isolate that does not belong to a Worker yet, made from the snapshot ahead of time, because
 //! that takes most of a cold start.
 //!
-//! A heap's limit is fixed when the heap is made. Spares have the default limit of Workers; a
-//! Worker with a limit of its own starts without a spare.
+//! V8 can lower the limit of a heap, but not raise it. So a spare is made with the limit
+//! [`LARGEST`], and gets the limit of its Worker with it. A Worker with a larger one starts without
+//! a spare.
 
 use std::sync::Arc;
-
-use tenon_proto::revision::Limits;
 
 use super::heap::{BufferBudget, Headroom, HeapGuard};
 use super::host::Host;
@@ -21,6 +20,17 @@ use super::{cage, callbacks, code_range};
 /// leave room to collect garbage.
 const LEAST_HEAP: usize = 8 << 20;
 
+/// The largest memory limit of a Worker that a spare suits, in MiB.
+pub(crate) const LARGEST: u32 = 512;
+
+/// The largest young generation of a heap that was a spare, in bytes: what V8 chooses for the
+/// default limit of Workers.
+const YOUNG: usize = 6 << 20;
+
+/// The size of the old generation at which V8 first collects it, in bytes, if the limit is not lower:
+/// half of the default limit.
+const INITIAL: usize = 64 << 20;
+
 /// An isolate with its first realm, but without a Worker's code.
 pub(crate) struct Spare {
     pub(crate) vm: Vm,
@@ -29,11 +39,6 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// Returns whether a spare may run a Worker with these limits.
-    pub(crate) fn suits(limits: &Limits) -> bool {
-        limits.memory_mib == Limits::default().memory_mib
-    }
-
     /// Makes an isolate.
     ///
     /// # Arguments
@@ -44,10 +49,16 @@ impl Spare {
     pub(crate) fn make(memory_mib: u32, headroom: Headroom, builtins: &'static Builtins) -> Self {
         let memory = memory_mib as usize * (1 << 20);
         let buffers = BufferBudget::new(memory);
-        let params = builtins
+        let mut params = builtins
             .params()
             .heap_limits(0, memory.max(LEAST_HEAP))
-            .set_code_range_size_in_bytes(cage::CODE)
+            .set_code_range_size_in_bytes(cage::CODE);
+        if memory_mib <= LARGEST {
+            params = params
+                .set_max_young_generation_size_in_bytes(YOUNG)
+                .set_initial_old_generation_size_in_bytes(INITIAL);
+        }
+        let params = params
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
         let (mut isolate, tasks) =
@@ -74,5 +85,15 @@ impl Spare {
             tasks,
         };
         Self { vm, foreground, buffers }
+    }
+
+    /// Lowers the limits to those of a Worker.
+    ///
+    /// # Arguments
+    /// * `memory_mib` - at most the limit that the isolate was made with.
+    pub(crate) fn lower(&mut self, memory_mib: u32) {
+        let memory = memory_mib as usize * (1 << 20);
+        self.buffers.lower(memory);
+        self.vm.guard.lower(&mut self.vm.isolate, memory.max(LEAST_HEAP) - YOUNG);
     }
 }

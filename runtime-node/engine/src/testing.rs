@@ -7,6 +7,7 @@ use tenon_proto::runtime::Header;
 use v8::MapFnTo as _;
 
 use crate::callbacks::{Callback, contain};
+use crate::code_range;
 use crate::exception::Exception;
 use crate::ids::InvocationId;
 use crate::snapshot::make::{Source, When, snapshot};
@@ -66,7 +67,8 @@ pub(crate) fn builtins() -> &'static Builtins {
     static BUILTINS: OnceLock<Builtins> = OnceLock::new();
     BUILTINS.get_or_init(|| {
         let sources = [Source::new("hooks.js", When::Eager, HOOKS)];
-        let blob = snapshot(&sources, NAMES).expect("the hooks can be evaluated");
+        let blob = code_range::while_making(|| snapshot(&sources, NAMES))
+            .expect("the hooks can be evaluated");
         Builtins {
             blob: Vec::leak(blob.to_vec()),
             sources: std::slice::from_ref(sources[0].text),

@@ -22,6 +22,7 @@ trials! {
     a_heap_over_its_limit_is_released_when_its_turn_ends,
     array_buffers_are_counted,
     array_buffers_that_are_garbage_make_room_for_others,
+    a_spare_gets_the_limits_of_its_worker,
     unread_responses_are_counted_with_their_headers,
     an_idle_isolate_is_collected_within_a_budget,
     a_string_beyond_the_longest_is_a_range_error,
@@ -268,6 +269,34 @@ async fn array_buffers_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
     }
     assert_eq!(worker.0.condemned(), None);
     assert!(worker.0.memory_bytes() < 64 << 20);
+}
+
+async fn a_spare_gets_the_limits_of_its_worker(shard: Rc<Shard>) {
+    for code in ["new Array(1 << 17).fill(0.5)", "new Uint8Array(1 << 20)"] {
+        let mut kept = Vec::new();
+        for has_spare in [false, true] {
+            if has_spare {
+                shard.engine.make_spare();
+            }
+            let worker = shard
+                .handler(&format!("(globalThis.kept ??= []).push({code}); return new Response()"))
+                .limits(|limits| limits.memory_mib = 48);
+            let worker = worker.start().await.unwrap();
+            assert_eq!(shard.engine.spares(), 0);
+            let mut requests = 0_usize;
+            let failure = loop {
+                match worker.get("/").await {
+                    Ok(_) => requests += 1,
+                    Err(failure) => break failure,
+                }
+            };
+            assert_eq!(failure.code, FailureCode::MemoryLimitExceeded, "{code}");
+            kept.push(requests);
+        }
+        let [made, spare] = kept[..] else { unreachable!("two are measured") };
+        assert!((40..=52).contains(&spare), "{code}: {spare} MiB");
+        assert!(spare.abs_diff(made) <= 2, "{code}: {spare} MiB instead of {made}");
+    }
 }
 
 async fn unread_responses_are_counted_with_their_headers(shard: Rc<Shard>) {

@@ -22,7 +22,7 @@ trials! {
     the_least_recently_used_isolate_is_evicted_and_starts_again,
     a_busy_isolate_makes_no_room,
     a_start_takes_a_spare_isolate_and_another_is_made,
-    a_worker_with_its_own_memory_limit_takes_no_spare,
+    a_worker_with_a_large_memory_limit_takes_no_spare,
     workers_start_without_spares,
     bytecode_outlives_the_process_and_damage_to_it_costs_only_time,
 }
@@ -217,13 +217,19 @@ async fn a_start_takes_a_spare_isolate_and_another_is_made(name: &'static str) {
     );
 }
 
-async fn a_worker_with_its_own_memory_limit_takes_no_spare(name: &'static str) {
+async fn a_worker_with_a_large_memory_limit_takes_no_spare(name: &'static str) {
     let stand = Stand::start(name).await;
-    stand.await_metric("tenon_spare_isolates", &[], 1).await;
-    let small = stand
-        .handler_with("small", "return new Response('small')", |limits| limits.memory_mib = 16);
-    assert_eq!(stand.client().get(&small).await.unwrap().text(), "small");
-    assert_eq!(stand.metric("tenon_spare_lookups_total", &[("outcome", "miss")]), 1);
+    for (memory_mib, outcome) in [(16, "hit"), (512, "hit"), (1024, "miss")] {
+        stand.await_metric("tenon_spare_isolates", &[], 1).await;
+        let before = stand.metric("tenon_spare_lookups_total", &[("outcome", outcome)]);
+        let name = format!("worker-{memory_mib}");
+        let worker = stand.handler_with(&name, "return new Response('started')", |limits| {
+            limits.memory_mib = memory_mib;
+        });
+        assert_eq!(stand.client().get(&worker).await.unwrap().text(), "started");
+        let after = stand.metric("tenon_spare_lookups_total", &[("outcome", outcome)]);
+        assert_eq!(after, before + 1, "{memory_mib} MiB");
+    }
 }
 
 async fn workers_start_without_spares(name: &'static str) {

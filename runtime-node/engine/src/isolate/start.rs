@@ -58,11 +58,13 @@ impl Isolate {
     ) -> Rc<Self> {
         let limits = &revision.limits;
         let stretches = Stretches::default();
-        let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
-        let spare = spare.unwrap_or_else(|| {
-            stretches.measure(|| {
-                Spare::make(limits.memory_mib, engine.headroom, engine.interfaces.builtins())
-            })
+        let spare = if engine.has_spare(limits) { engine.spares.borrow_mut().pop() } else { None };
+        let spare = stretches.measure(|| match spare {
+            Some(mut spare) => {
+                spare.lower(limits.memory_mib);
+                spare
+            }
+            None => Spare::make(limits.memory_mib, engine.headroom, engine.interfaces.builtins()),
         });
         let Spare { mut vm, foreground, buffers } = spare;
         let account = engine.scheduler.account(&revision.worker);
