@@ -69,10 +69,10 @@ test-sanitized: tools ## Run the tests of the node and of the Web interfaces und
 
 # Seconds for each target, and the seed of the random choices: the same ones are made for the same
 # code, so that a change fails for what it changes. `make fuzz SEED=0` explores.
-fuzz: SECONDS := 15
+fuzz: SECONDS := 5
 fuzz: SEED := 1
 .PHONY: fuzz
-fuzz: tools ## Run every fuzz target for SECONDS, 15 by default (installs cargo-fuzz)
+fuzz: tools ## Run every fuzz target for SECONDS, 5 by default (installs cargo-fuzz)
 	command -v cargo-fuzz >/dev/null || cargo install --locked --debug cargo-fuzz
 	SEED=$(SEED) fuzz/run $(SECONDS)
 
