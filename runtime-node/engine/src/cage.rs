@@ -5,10 +5,10 @@
 //!  512 MiB  machine code: near jumps reach all of it
 //! ```
 //!
-//! V8 ends the process when either is full, whichever isolate runs. A process therefore counts as
-//! full before its heaps are ([`HEAPS_LIMIT`]), and the isolates of a namespace may hold only a share of
-//! the machine code. Upstream's V8 does not compress references: there each isolate has addresses of
-//! its own.
+//! V8 ends the process when either is full, whichever isolate runs. A process is therefore under
+//! pressure before that: it evicts idle isolates, and then starts no others ([`HEAPS_LIMIT`],
+//! [`code_room`]). The isolates of a namespace may hold only a share of the machine code. Upstream's
+//! V8 does not compress references: there each isolate has addresses of its own.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,15 +23,25 @@ pub const HEAPS_LIMIT: u64 = if V8_IS_PATCHED { 4 << 30 } else { u64::MAX };
 /// that the first isolate of a process asks for.
 pub(crate) const CODE: usize = 512 << 20;
 
+/// The machine code that all isolates may have, in bytes: three quarters of the range, because free
+/// pieces of it may be too small for what is needed, and an isolate is inspected after it has grown.
+const USABLE: usize = CODE / 4 * 3;
+
 /// The machine code of all isolates, in bytes.
-static TAKEN: Shares = Shares::new(CODE);
+static TAKEN: Shares = Shares::new(USABLE);
+
+/// Returns how much more machine code there may be in this process, in bytes.
+pub fn code_room() -> u64 {
+    if V8_IS_PATCHED { USABLE.saturating_sub(TAKEN.all()) as u64 } else { u64::MAX }
+}
 
 /// The part of the range for machine code that an isolate has when it was last inspected.
 #[derive(Default)]
 pub(crate) struct CodePart(RefCell<Option<Part>>);
 
 impl CodePart {
-    /// Updates the part, and returns whether it is within the share of its namespace.
+    /// Updates the part. Returns false if the isolate has to end, because its namespace has more than
+    /// its share, or much while there is too little for all.
     ///
     /// # Arguments
     /// * `bytes` - the isolate's machine code with the free memory around it.
@@ -43,7 +53,7 @@ impl CodePart {
         // The earlier part is given back first, so that it does not count against this one.
         let mut current = self.0.borrow_mut();
         *current = None;
-        !current.insert(part).is_too_much()
+        !current.insert(part).is_to_end()
     }
 }
 
@@ -59,10 +69,10 @@ mod tests {
         let (one, other) = (CodePart::default(), CodePart::default());
         let (namespace, neighbour) = ("cage-one".into(), "cage-other".into());
         assert!(other.set(&neighbour, 1 << 20));
-        assert!(one.set(&namespace, CODE / 2));
+        assert!(one.set(&namespace, USABLE / 2));
         // Counted anew, not twice.
-        assert!(one.set(&namespace, CODE / 2));
-        assert!(!one.set(&namespace, CODE / 2 + 1));
+        assert!(one.set(&namespace, USABLE / 2));
+        assert!(!one.set(&namespace, USABLE / 2 + 1));
         assert!(other.set(&neighbour, 2 << 20), "a neighbour goes on");
         assert!(one.set(&namespace, 1 << 20), "memory that was given back is available");
     }

@@ -14,7 +14,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::V8_IS_PATCHED;
 
@@ -22,8 +22,8 @@ use crate::V8_IS_PATCHED;
 /// alignment.
 const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 
-/// The size in bytes of V8's other reservation for a new isolate, a function table: 256 MiB and its
-/// guard pages.
+/// The size in bytes of V8's function table for a new isolate: 256 MiB and its guard pages. Tables
+/// of the size of the range cannot be told from it; they become shared for the first isolate.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
 /// Set once an isolate has been made. Then there is a range for all of them, and V8's further
@@ -58,8 +58,34 @@ pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
     if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
-/// Replaces `madvise` of the C library. V8 gives pages back with `MADV_FREE`, which shared mappings
-/// do not support; they need `MADV_REMOVE`.
+/// The mappings that this module has made shared, as their first addresses and the ones after them:
+/// the range and three tables.
+static SHARED: [(AtomicUsize, AtomicUsize); 8] =
+    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 8];
+
+/// Records a mapping of which [`flags`] has made a shared one. Without a range for the whole process
+/// V8 unmaps it with its isolate, and nothing is recorded.
+pub(crate) fn add(address: usize, length: usize) {
+    if !V8_IS_PATCHED {
+        return;
+    }
+    let free = SHARED.iter().find(|(start, _)| {
+        start.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    });
+    if let Some((_, end)) = free {
+        end.store(address + length, Ordering::Relaxed);
+    }
+}
+
+fn is_shared(address: usize) -> bool {
+    SHARED.iter().any(|(start, end)| {
+        (start.load(Ordering::Relaxed)..end.load(Ordering::Relaxed)).contains(&address)
+    })
+}
+
+/// Replaces `madvise` of the C library. V8 gives pages back with `MADV_DONTNEED` or `MADV_FREE`.
+/// In shared mappings the first leaves the memory allocated and the second fails; they need
+/// `MADV_REMOVE`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(
     address: *mut c_void,
@@ -70,6 +96,10 @@ pub(crate) unsafe extern "C" fn madvise(
     let advise = |advice: c_int| unsafe {
         libc::syscall(libc::SYS_madvise, address, length, advice) as c_int
     };
+    let gives_back = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE);
+    if gives_back && is_shared(address.addr()) {
+        return advise(libc::MADV_REMOVE);
+    }
     match advise(advice) {
         -1 if advice == libc::MADV_FREE => advise(libc::MADV_REMOVE),
         result => result,
@@ -78,9 +108,33 @@ pub(crate) unsafe extern "C" fn madvise(
 
 #[cfg(test)]
 mod tests {
+    use std::ptr;
+
+    use super::*;
     use crate::heap::Headroom;
     use crate::spare::Spare;
     use crate::testing::builtins;
+
+    #[test]
+    fn memory_that_v8_gives_back_is_free() {
+        if !V8_IS_PATCHED {
+            return;
+        }
+        let (length, protection) = (64 << 10, libc::PROT_READ | libc::PROT_WRITE);
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        for advice in [libc::MADV_DONTNEED, libc::MADV_FREE] {
+            // SAFETY: a new mapping, which is used here only.
+            unsafe {
+                let mapped = libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0);
+                assert_ne!(mapped, libc::MAP_FAILED);
+                add(mapped.addr(), length);
+                let first = mapped.cast::<u8>();
+                first.write_volatile(1);
+                assert_eq!(libc::madvise(mapped, length, advice), 0);
+                assert_eq!(first.read_volatile(), 0);
+            }
+        }
+    }
 
     #[test]
     fn the_code_range_of_isolates_does_not_count_as_data() {

@@ -106,7 +106,7 @@ mod watchdog;
 
 pub use byte_stream::{Broken, ByteStream};
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
-pub use cage::HEAPS_LIMIT;
+pub use cage::{HEAPS_LIMIT, code_room};
 pub use call_context::CallContext;
 pub use engine::Engine;
 pub use fair_scheduler::Pass;

@@ -58,10 +58,25 @@ impl Part {
     /// Returns whether the namespace, including this part, holds more than its share, or all
     /// together hold more than the whole.
     pub(crate) fn is_too_much(&self) -> bool {
-        let own = self.shares.held().get(&self.namespace).copied().unwrap_or_default();
+        self.is_beyond_share() || self.shares.all() > self.shares.whole
+    }
+
+    /// Returns whether the holder of this part must give it back: the namespace holds more than its
+    /// share, or more than an eighth of the whole while all together hold more than that.
+    pub(crate) fn is_to_end(&self) -> bool {
         let (all, whole) = (self.shares.all(), self.shares.whole);
-        let share = if all > own { Share::Half } else { Share::Most };
-        own > share.of(whole) || all > whole
+        self.is_beyond_share() || (all > whole && self.own() > whole / 8)
+    }
+
+    fn is_beyond_share(&self) -> bool {
+        let own = self.own();
+        let share = if self.shares.all() > own { Share::Half } else { Share::Most };
+        own > share.of(self.shares.whole)
+    }
+
+    /// Returns the amount that the namespace holds.
+    fn own(&self) -> usize {
+        self.shares.held().get(&self.namespace).copied().unwrap_or_default()
     }
 }
 
@@ -116,6 +131,17 @@ mod tests {
         }
         assert_eq!(shares.all(), 0);
         assert!(shares.held().is_empty());
+    }
+
+    #[test]
+    fn large_holders_end_while_all_hold_more_than_the_whole() {
+        let shares = shares(80);
+        let namespaces = ["one", "two", "three"].map(Arc::from);
+        let [one, two, small] = [(&namespaces[0], 40), (&namespaces[1], 36), (&namespaces[2], 5)]
+            .map(|(namespace, amount)| shares.take_anyhow(namespace, amount));
+        assert!(one.is_to_end() && two.is_to_end() && !small.is_to_end());
+        drop(one);
+        assert!(!two.is_to_end());
     }
 
     #[test]

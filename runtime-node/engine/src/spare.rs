@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use tenon_proto::revision::Limits;
+
 use super::heap::{BufferBudget, Headroom, HeapGuard};
 use super::host::Host;
 use super::platform::{Foreground, Tasks};
@@ -22,10 +24,6 @@ const LEAST_HEAP: usize = 8 << 20;
 
 /// The largest memory limit of a Worker that a spare suits, in MiB.
 pub(crate) const LARGEST: u32 = 512;
-
-/// The largest young generation of a heap that was a spare, in bytes: what V8 chooses for the
-/// default limit of Workers.
-const YOUNG: usize = 6 << 20;
 
 /// The size of the old generation at which V8 first collects it, in bytes, if the limit is not lower:
 /// half of the default limit.
@@ -47,15 +45,15 @@ impl Spare {
     ///   terminated.
     /// * `builtins` - the built-in JavaScript that it starts with.
     pub(crate) fn make(memory_mib: u32, headroom: Headroom, builtins: &'static Builtins) -> Self {
-        let memory = memory_mib as usize * (1 << 20);
-        let buffers = BufferBudget::new(memory);
-        let mut params = builtins
-            .params()
-            .heap_limits(0, memory.max(LEAST_HEAP))
-            .set_code_range_size_in_bytes(cage::CODE);
+        let buffers = BufferBudget::new(bytes(memory_mib));
+        let mut params =
+            with_limit(builtins.params(), memory_mib).set_code_range_size_in_bytes(cage::CODE);
         if memory_mib <= LARGEST {
+            let default = with_limit(v8::CreateParams::default(), Limits::default().memory_mib);
             params = params
-                .set_max_young_generation_size_in_bytes(YOUNG)
+                .set_max_young_generation_size_in_bytes(
+                    default.max_young_generation_size_in_bytes(),
+                )
                 .set_initial_old_generation_size_in_bytes(INITIAL);
         }
         let params = params
@@ -92,8 +90,18 @@ impl Spare {
     /// # Arguments
     /// * `memory_mib` - at most the limit that the isolate was made with.
     pub(crate) fn lower(&mut self, memory_mib: u32) {
-        let memory = memory_mib as usize * (1 << 20);
-        self.buffers.lower(memory);
-        self.vm.guard.lower(&mut self.vm.isolate, memory.max(LEAST_HEAP) - YOUNG);
+        self.buffers.lower(bytes(memory_mib));
+        let params = with_limit(v8::CreateParams::default(), memory_mib);
+        self.vm.guard.lower(&mut self.vm.isolate, params.max_old_generation_size_in_bytes());
     }
+}
+
+/// Returns the parameters of an isolate with this memory limit, in MiB, which V8 divides between
+/// young and old objects.
+fn with_limit(params: v8::CreateParams, memory_mib: u32) -> v8::CreateParams {
+    params.heap_limits(0, bytes(memory_mib).max(LEAST_HEAP))
+}
+
+fn bytes(memory_mib: u32) -> usize {
+    memory_mib as usize * (1 << 20)
 }

@@ -13,7 +13,7 @@ use std::{fs, io};
 
 use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
-use tenon_engine::HEAPS_LIMIT;
+use tenon_engine::{HEAPS_LIMIT, code_room};
 
 /// Reads memory use.
 #[derive(Debug)]
@@ -105,8 +105,8 @@ impl Meter {
 }
 
 /// Returns how many more bytes of private writable memory this process may map, or `None` if there
-/// is no limit. The heaps of all isolates of a process have a limit of their own, and are most of
-/// that memory.
+/// is no limit. The heaps and the machine code of all isolates of a process have limits of their own.
+/// V8 does not tell how much its heaps take, so all of the memory is held against their limit.
 ///
 /// # Errors
 /// Fails if the kernel's files cannot be read.
@@ -115,7 +115,7 @@ pub(super) fn room() -> Result<Option<u64>, MeterError> {
     if limit == u64::MAX {
         return Ok(None);
     }
-    Ok(Some(limit.saturating_sub(mapped()?)))
+    Ok(Some(limit.saturating_sub(mapped()?).min(code_room())))
 }
 
 /// Returns how many bytes of private writable memory this process has mapped, touched or not.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use prometheus::{IntGauge, IntGaugeVec, Registry};
 use rustix::process::Pid;
+use tenon_engine::HEAPS_LIMIT;
 use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::ShardId;
 use tokio::time::MissedTickBehavior;
@@ -89,7 +90,8 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
             let mut state = lock(&shared.child(case.id).state);
             // Another process may have begun in the meantime.
             if state.pid == Some(case.pid) {
-                (state.limit, state.room) = (case.after, case.after.saturating_sub(case.used.data));
+                let most = case.after.min(HEAPS_LIMIT);
+                (state.limit, state.room) = (case.after, most.saturating_sub(case.used.data));
             }
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! V8 does not report how much that is. An estimate is charged while any part of the module exists:
 //! to the isolate that has it, although isolates with the same module share all of it, and to its
-//! namespace's share of the process, because V8 ends a process that has 4 GiB of code.
+//! namespace's share of the process, because V8 ends a process that has 4 GiB of code, or whose table
+//! of functions is full.
 
 use std::sync::Arc;
 
@@ -29,6 +30,13 @@ const ALL: usize = 3 << 30;
 /// The bytes taken so far. Like V8's ceiling, this is per process.
 pub(crate) static TAKEN: Shares = Shares::new(ALL);
 
+/// The functions that all modules of the process may have: three quarters of the places in V8's
+/// table of them, which has 128 MiB.
+const FUNCTIONS: usize = (16 << 20) / 4 * 3;
+
+/// The entries of modules so far, most of which are functions.
+static DECLARED: Shares = Shares::new(FUNCTIONS);
+
 impl Facts {
     /// Returns the estimated memory, in bytes.
     pub fn memory(&self) -> usize {
@@ -39,6 +47,7 @@ impl Facts {
 /// The charge for a module, given back when it is dropped.
 pub struct Code {
     _taken: Part,
+    _declared: Part,
     _charge: Charge,
     /// An array buffer has at least one byte.
     byte: [u8; 1],
@@ -50,7 +59,8 @@ impl Code {
     pub fn charge(facts: &Facts, budget: &Arc<BufferBudget>, namespace: &Arc<str>) -> Option<Self> {
         let bytes = facts.memory();
         let (charge, taken) = (budget.charge(bytes)?, TAKEN.take(namespace, bytes)?);
-        Some(Self { _taken: taken, _charge: charge, byte: [0] })
+        let declared = DECLARED.take(namespace, facts.entries)?;
+        Some(Self { _taken: taken, _declared: declared, _charge: charge, byte: [0] })
     }
 
     /// Wraps the charge in an array buffer's memory, so that references to the buffer keep the

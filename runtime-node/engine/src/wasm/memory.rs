@@ -152,12 +152,20 @@ unsafe extern "C" fn mmap(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
+    let asked = flags;
     let flags =
-        if protection == libc::PROT_NONE { code_range::flags(length, flags) } else { flags };
+        if protection == libc::PROT_NONE { code_range::flags(length, asked) } else { asked };
     // SAFETY: the caller's promise; these are the arguments of the system call.
     let map = || unsafe {
         libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset)
     } as *mut c_void;
+    if flags != asked {
+        let mapped = map();
+        if mapped != libc::MAP_FAILED {
+            code_range::add(mapped.addr(), length);
+        }
+        return mapped;
+    }
     // With a fixed address V8 gives back pages of a reservation that it keeps.
     if protection != libc::PROT_NONE || flags & libc::MAP_FIXED != 0 {
         return map();
