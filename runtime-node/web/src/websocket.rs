@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::delivery::headers_of;
 use crate::ops::{Argument, Arguments, HeaderList};
-use crate::websocket::sockets::line::{Line, MESSAGE, Message, Said};
+use crate::websocket::sockets::send_queue::{MESSAGE, Message, Outgoing, SendQueue};
 use crate::websocket::sockets::splice::Refused;
 use crate::websocket::sockets::{SocketId, Sockets, attend, splice};
 
@@ -39,21 +39,21 @@ impl<'s> Argument<'s> for SocketId {
 }
 
 /// The results of `socketSend`, as `websocket.js` numbers them.
-const SAID: u32 = 0;
+const QUEUED: u32 = 0;
 const GONE: u32 = 1;
 const FULL: u32 = 2;
 
 /// The longest reason of a Close frame, in bytes of UTF-8 (RFC 6455 §5.5); JavaScript enforces it.
 const REASON: usize = 123;
 
-fn line(
+fn queue(
     scope: &v8::PinScope<'_, '_>,
     owner: InvocationId,
     socket: SocketId,
-) -> Option<std::rc::Rc<Line>> {
+) -> Option<std::rc::Rc<SendQueue>> {
     let state = State::of(scope);
     let invocations = state.invocations.borrow();
-    invocations.get(owner)?.attached::<Sockets>()?.line(socket).cloned()
+    invocations.get(owner)?.attached::<Sockets>()?.queue(socket).cloned()
 }
 
 /// Answers the request of `invocation` with a new socket. Returns the socket's number, or 0 if the
@@ -123,16 +123,16 @@ pub(crate) fn socket_send(
     (owner, socket): (InvocationId, SocketId),
     data: SocketData<'_>,
 ) -> u32 {
-    let Some(line) = line(scope, owner, socket) else { return GONE };
+    let Some(queue) = queue(scope, owner, socket) else { return GONE };
     let kind = if data.is_string() { Data::Text } else { Data::Binary };
     let charge = make_room(scope, MESSAGE).and_then(|buffers| buffers.charge(MESSAGE));
     match charge.and_then(|charge| Some((charge, to_bytes(scope, data)?))) {
         Some((_charge, bytes)) => {
-            line.say(Said::Message(Message { kind, bytes, _charge }));
-            SAID
+            queue.push(Outgoing::Message(Message { kind, bytes, _charge }));
+            QUEUED
         }
         None => {
-            line.overflow();
+            queue.overflow();
             FULL
         }
     }
@@ -146,12 +146,12 @@ pub(crate) fn socket_close(
     code: u32,
     reason: Option<String>,
 ) {
-    let Some(line) = line(scope, owner, socket) else { return };
+    let Some(queue) = queue(scope, owner, socket) else { return };
     let code = code as u16;
     let reason = reason.filter(|reason| reason.len() <= REASON).unwrap_or_default();
     let frame =
         (code != 0).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
-    line.say(Said::Close(frame));
+    queue.push(Outgoing::Close(frame));
 }
 
 /// Returns the number of a socket's unsent bytes, or -1 if the socket has ended.
@@ -160,7 +160,7 @@ pub(crate) fn socket_buffered(
     scope: &mut v8::PinScope<'_, '_>,
     (owner, socket): (InvocationId, SocketId),
 ) -> f64 {
-    line(scope, owner, socket).map_or(-1.0, |line| line.buffered() as f64)
+    queue(scope, owner, socket).map_or(-1.0, |queue| queue.buffered() as f64)
 }
 
 /// Drops a socket.

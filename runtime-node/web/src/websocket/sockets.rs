@@ -16,17 +16,17 @@
 //! socket may be idle. When an invocation is ended, its sockets close with code 1011, or with 1012
 //! if its Worker now runs elsewhere; when the node leaves, they close with 1001.
 //!
-//! - [`line`]: messages queued for sending; [`pump`]: the protocol's states; [`vigil`]: liveness of
-//!   the peer; [`link`] and [`split`]: the bytes beneath.
+//! - [`send_queue`]: messages queued for sending; [`pump`]: the protocol's states; [`keepalive`]:
+//!   liveness of the peer; [`link`] and [`split`]: the bytes beneath.
 //! - [`attend`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
 
 pub(crate) mod attend;
-pub(crate) mod line;
+mod keepalive;
 pub(crate) mod link;
 pub(crate) mod pump;
+pub(crate) mod send_queue;
 pub(crate) mod splice;
 mod split;
-mod vigil;
 
 use std::rc::Rc;
 
@@ -39,8 +39,8 @@ use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use line::Line;
 use link::Wire;
+use send_queue::SendQueue;
 
 /// The number of a socket within its invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ pub(crate) struct Raw {
 }
 
 struct Held {
-    line: Rc<Line>,
+    queue: Rc<SendQueue>,
     /// `None` once the socket has been accepted.
     raw: Option<Raw>,
 }
@@ -72,7 +72,7 @@ impl Drop for Held {
     /// Sends a Close to a client whose socket was never accepted.
     fn drop(&mut self) {
         if let Some(Raw { wire, role: Role::Server }) = &mut self.raw {
-            wire.say_close(self.line.farewell());
+            wire.send_close(self.queue.end_code());
         }
     }
 }
@@ -96,19 +96,19 @@ impl Sockets {
     pub(crate) fn add(&mut self, wire: Wire, role: Role) -> SocketId {
         self.made += 1;
         let id = SocketId(self.made);
-        self.held.insert(id, Held { line: Rc::default(), raw: Some(Raw { wire, role }) });
+        self.held.insert(id, Held { queue: Rc::default(), raw: Some(Raw { wire, role }) });
         id
     }
 
     /// Returns the queue of outgoing messages, or `None` if the socket has ended.
-    pub(crate) fn line(&self, id: SocketId) -> Option<&Rc<Line>> {
-        self.held.get(&id).map(|held| &held.line)
+    pub(crate) fn queue(&self, id: SocketId) -> Option<&Rc<SendQueue>> {
+        self.held.get(&id).map(|held| &held.queue)
     }
 
     /// Takes the socket in order to accept it. Returns `None` if it has been accepted or has ended.
-    pub(crate) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<Line>)> {
+    pub(crate) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<SendQueue>)> {
         let held = self.held.get_mut(&id)?;
-        Some((held.raw.take()?, Rc::clone(&held.line)))
+        Some((held.raw.take()?, Rc::clone(&held.queue)))
     }
 
     /// Removes a socket that has ended or is passed on. Returns its wire if it has not been
@@ -125,7 +125,7 @@ impl Attachment for Sockets {
 
     /// Makes the sockets tell their peers to reconnect (RFC 6455 §7.4.2: 1012, service restart).
     fn end_with_restart(&self) {
-        self.held.values().for_each(|held| held.line.end_with(CloseCode::Restart));
+        self.held.values().for_each(|held| held.queue.set_end_code(CloseCode::Restart));
     }
 }
 

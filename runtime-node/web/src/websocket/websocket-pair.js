@@ -13,7 +13,7 @@
   const { ops } = internal;
 
   internal.later("webSocketPairs", ["WebSocketPair"], () => {
-    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, hear, make, newEnd, within } = internal.webSockets();
+    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, handleEvent, make, newEnd, within } = internal.webSockets();
     const NO_CODE = 1005;
 
     // ---- Messages between the ends of a pair: {data}, or {code, reason} as the last
@@ -33,14 +33,14 @@
     function receive(end, message) {
       const { socket } = end;
       const { data } = message;
-      if (typeof data === "string") return hear(socket, TEXT, data);
-      if (data !== null) return hear(socket, BINARY, data);
+      if (typeof data === "string") return handleEvent(socket, TEXT, data);
+      if (data !== null) return handleEvent(socket, BINARY, data);
       const { code, reason, isAnswer } = message;
       const { peer } = end;
-      hear(socket, IS_CLOSING);
+      handleEvent(socket, IS_CLOSING);
       // Answers at once, like a peer across a network.
       if (!isAnswer && peer !== null && peer.started) arm(peer, { __proto__: null, data: null, code, reason, isAnswer: true, next: null });
-      hear(socket, CLOSED, code, reason, true, false, 0);
+      handleEvent(socket, CLOSED, code, reason, true, false, 0);
     }
 
     // Accepts an end: delivers the messages in its queue.
@@ -50,12 +50,12 @@
       for (; message !== null; message = message.next) arm(end, message);
     }
 
-    function say(end, data) {
+    function enqueue(end, data) {
       const copy = typeof data === "string" ? data : new Uint8Array(data);
       if (end.peer !== null) post(end.peer, { __proto__: null, data: copy, code: 0, reason: "", isAnswer: false, next: null });
     }
 
-    function sayLast(end, code, reason) {
+    function sendClose(end, code, reason) {
       if (end.peer === null) return;
       post(end.peer, { __proto__: null, data: null, code: code === 0 ? NO_CODE : code, reason, isAnswer: false, next: null });
     }
@@ -74,12 +74,12 @@
       }
       if (peer.started) {
         const { socket } = peer;
-        const heard = (kind, a, b, c, d, e) => hear(socket, kind, a, b, c, d, e);
-        if (!within(peer.stores, () => ops.socketAccept(owner, number, heard))) fail(peer);
+        const onEvent = (kind, a, b, c, d, e) => handleEvent(socket, kind, a, b, c, d, e);
+        if (!within(peer.stores, () => ops.socketAccept(owner, number, onEvent))) fail(peer);
       }
     }
 
-    const fail = (end) => ops.taskStart(() => hear(end.socket, CLOSED, ABNORMAL, "", false, true, 0));
+    const fail = (end) => ops.taskStart(() => handleEvent(end.socket, CLOSED, ABNORMAL, "", false, true, 0));
 
     // Answers an invocation's request with a socket.
     function respond(id, list, socket) {
@@ -122,6 +122,6 @@
     }
     expose(WebSocketPair);
     internal.describeBy("WebSocketPair", isPair, (pair) => ["0", pair[0], "1", pair[1]]);
-    return { __proto__: null, WebSocketPair, respond, say, sayLast, start };
+    return { __proto__: null, WebSocketPair, respond, enqueue, sendClose, start };
   });
 })

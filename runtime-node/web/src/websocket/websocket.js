@@ -35,7 +35,7 @@
     // Events of a native socket (`sockets/attend.rs`).
     const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
     // Results of a send (`websocket.rs`).
-    const SAID = 0, GONE = 1, FULL = 2;
+    const QUEUED = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
     // The limit in bytes (RFC 6455 §5.5).
     const LONGEST_REASON = 123;
@@ -105,18 +105,18 @@
       if (isHeld(now)) end.stores = now[STORES];
       if (end.owner === 0) return internal.webSocketPairs().start(end);
       const { socket } = end;
-      const heard = (kind, a, b, c, d, e) => hear(socket, kind, a, b, c, d, e);
-      if (!ops.socketAccept(end.owner, end.number, heard)) hear(socket, CLOSED, ABNORMAL, "", false, true, 0);
+      const onEvent = (kind, a, b, c, d, e) => handleEvent(socket, kind, a, b, c, d, e);
+      if (!ops.socketAccept(end.owner, end.number, onEvent)) handleEvent(socket, CLOSED, ABNORMAL, "", false, true, 0);
     }
 
-    function say(end, data) {
+    function enqueue(end, data) {
       if (end.owner !== 0) return ops.socketSend(end.owner, end.number, data);
-      internal.webSocketPairs().say(end, data);
-      return SAID;
+      internal.webSocketPairs().enqueue(end, data);
+      return QUEUED;
     }
 
-    function sayLast(end, code, reason) {
-      if (end.owner === 0) internal.webSocketPairs().sayLast(end, code, reason);
+    function sendClose(end, code, reason) {
+      if (end.owner === 0) internal.webSocketPairs().sendClose(end, code, reason);
       else ops.socketClose(end.owner, end.number, code, reason);
     }
 
@@ -160,7 +160,7 @@
 
     let isWebSocket;
     let make; // (end): makes a socket that has yet to be accepted
-    let hear; // (socket, kind, …): handles an event of its end
+    let handleEvent; // (socket, kind, …): handles an event of its end
     let handOut; // (socket): returns its end and gives it up
 
     class WebSocket extends EventTarget {
@@ -181,7 +181,7 @@
       static {
         isWebSocket = (value) => isObject(value) && #end in value;
         make = (end) => new WebSocket(KEY, end);
-        hear = (socket, kind, a, b, c, d, e) => socket.#hear(kind, a, b, c, d, e);
+        handleEvent = (socket, kind, a, b, c, d, e) => socket.#handleEvent(kind, a, b, c, d, e);
         handOut = (socket) => {
           if (socket.#isAccepted || socket.#isPage) {
             throw new TypeError("An accepted WebSocket cannot be returned in a Response; return the other one of the pair");
@@ -277,10 +277,10 @@
           throw new DOMException("WebSocket.send: it is not open yet; wait for its open event", "InvalidStateError");
         }
         this.#needsAcceptance("send");
-        const said = this.#state === OPEN ? say(end, message) : GONE;
-        if (said === SAID) return;
+        const result = this.#state === OPEN ? enqueue(end, message) : GONE;
+        if (result === QUEUED) return;
         // Later messages are discarded without an attempt.
-        if (said === FULL) this.#state = CLOSING;
+        if (result === FULL) this.#state = CLOSING;
         this.#unsent += typeof message === "string" ? ops.utf8Length(message) : TypedArrayPrototypeGetByteLength(message);
       }
 
@@ -307,7 +307,7 @@
         this.#needsAcceptance("close");
         if (this.#state !== OPEN) return;
         this.#state = CLOSING;
-        sayLast(end, number === 0 && why !== "" ? 1000 : number, why);
+        sendClose(end, number === 0 && why !== "" ? 1000 : number, why);
       }
 
       #needsAcceptance(method) {
@@ -352,10 +352,10 @@
       }
 
       #fail() {
-        this.#hear(CLOSED, ABNORMAL, "", false, true, 0);
+        this.#handleEvent(CLOSED, ABNORMAL, "", false, true, 0);
       }
 
-      #hear(kind, a, b, c, d, e) {
+      #handleEvent(kind, a, b, c, d, e) {
         if (kind === CLOSED) return this.#over(a, b, c, d, e);
         if (this.#state !== OPEN) return;
         if (kind === IS_CLOSING) {
@@ -384,7 +384,7 @@
     // Makes the WebSocket of a Response that was received.
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
-      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, hear, isWebSocket, make, newEnd,
+      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,
       ofLink, within,
     };
   });

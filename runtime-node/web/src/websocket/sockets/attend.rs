@@ -54,11 +54,11 @@ pub(crate) fn accept(
 ) -> Option<()> {
     let state = State::of(scope);
     let buffers = make_room(scope, SOCKET)?.charge(SOCKET)?;
-    let (raw, line) =
+    let (raw, queue) =
         state.invocations.borrow_mut().get_mut(owner)?.attached_mut::<Sockets>()?.accept(number)?;
     let leaving =
         scope.get_slot::<Leaving>().expect("every isolate gets its engine's").begun().boxed_local();
-    let pump = Pump::new(raw.wire, raw.role, line, leaving, (owner, &state));
+    let pump = Pump::new(raw.wire, raw.role, queue, leaving, (owner, &state));
     let callback = v8::Global::new(scope, callback);
     state.operate(scope, owner, |operation, charge| {
         attend(operation, Attendance { owner, number, pump, callback, _charges: [buffers, charge] })
@@ -90,7 +90,7 @@ impl Attendance {
                 let (owner, number) = (self.owner, self.number);
                 let ended = state.invocations.borrow_mut().get_mut(owner).and_then(|invocation| {
                     let sockets = invocation.attached_mut::<Sockets>()?;
-                    let buffered = sockets.line(number).map(|line| line.buffered());
+                    let buffered = sockets.queue(number).map(|queue| queue.buffered());
                     sockets.remove(number);
                     buffered
                 });
@@ -112,12 +112,12 @@ impl Attendance {
                 callback.call(scope, undefined, &[kind]).map(drop)
             }
             Event::Text(text) => {
-                self.pump.let_go();
+                self.pump.release_charge();
                 let value = text_of(scope, text.as_str());
                 self.hand_over(scope, operation, TEXT, value)
             }
             Event::Binary(bytes) => {
-                self.pump.let_go();
+                self.pump.release_charge();
                 let value = bytes_of(scope, bytes);
                 self.hand_over(scope, operation, BINARY, value)
             }

@@ -95,7 +95,7 @@ impl Wire {
     }
 
     /// Sends a server's Close frame, if the network accepts it immediately.
-    pub(crate) fn say_close(&mut self, code: CloseCode) {
+    pub(crate) fn send_close(&mut self, code: CloseCode) {
         let mut bytes = Vec::new();
         let frame = Frame::close(Some(CloseFrame { code, reason: "".into() }));
         frame.format(&mut bytes).expect("writing to a vector cannot fail");
@@ -181,7 +181,7 @@ impl Link {
     }
 
     /// Releases the charge of a complete message, which is counted elsewhere from now on.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release_charge(&mut self) {
         self.held = None;
     }
 

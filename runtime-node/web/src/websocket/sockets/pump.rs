@@ -13,8 +13,8 @@
 //! network has accepted the answer to the previous one, so that a client which pings and never
 //! reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's outgoing
 //! messages waits for the network, reading proceeds only as fast as writing does. So a socket never
-//! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer, and [`Vigil`]
-//! ends a socket whose peer accepts nothing.
+//! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer, and a socket
+//! whose peer accepts nothing ends when [`Keepalive`] reports it.
 //!
 //! [`write`] sends, [`read`] receives, [`close`] ends.
 
@@ -38,10 +38,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-use super::line::{Line, Message, Said};
+use super::keepalive::{Keepalive, Liveness, Sample};
 use super::link::{Link, Wire};
+use super::send_queue::{Message, Outgoing, SendQueue};
 use super::split::FRAGMENT;
-use super::vigil::{Finding, Look, Vigil};
 pub(crate) use event::{Closed, Event};
 use read::Read;
 use write::Sending;
@@ -63,7 +63,7 @@ pub(crate) const SOCKET: usize = 2 * FRAGMENT + READ;
 
 pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
-    line: Rc<Line>,
+    queue: Rc<SendQueue>,
     sending: Option<Sending>,
     /// Bytes written since the last flush, including frame headers.
     written: usize,
@@ -74,16 +74,16 @@ pub(crate) struct Pump {
     /// Set when something may be read although writing is blocked, because the network has accepted
     /// data since the last read.
     may_read_one: bool,
-    vigil: Vigil,
+    keepalive: Keepalive,
     /// Messages that have been written completely but not flushed, and still count as buffered.
     finished: Vec<Message>,
     finished_bytes: usize,
     /// Set once we have sent Close.
-    has_said: bool,
+    has_sent_close: bool,
     /// The Close that the peer has sent, with its reason if it had one.
-    heard: Option<Option<CloseFrame>>,
-    /// The time at which the pump stops waiting for the end of the connection.
-    patience: Option<Pin<Box<Sleep>>>,
+    peer_close: Option<Option<CloseFrame>>,
+    /// The timeout for the end of the connection, once a Close has been sent or received.
+    timeout: Option<Pin<Box<Sleep>>>,
     /// Resolves when the node leaves.
     leaving: LocalBoxFuture<'static, ()>,
     has_left: bool,
@@ -101,7 +101,7 @@ impl Pump {
     pub(crate) fn new(
         wire: Wire,
         role: Role,
-        line: Rc<Line>,
+        queue: Rc<SendQueue>,
         leaving: LocalBoxFuture<'static, ()>,
         (owner, state): (InvocationId, &Rc<State>),
     ) -> Self {
@@ -117,18 +117,18 @@ impl Pump {
         let stream = WebSocketStream::from_raw_socket(link, role, Some(config)).now_or_never();
         Self {
             stream: stream.expect("without a handshake there is nothing to wait for"),
-            line,
+            queue,
             sending: None,
             written: 0,
             owes_pong: false,
             is_blocked: false,
             may_read_one: false,
-            vigil: Vigil::new(),
+            keepalive: Keepalive::new(),
             finished: Vec::new(),
             finished_bytes: 0,
-            has_said: false,
-            heard: None,
-            patience: None,
+            has_sent_close: false,
+            peer_close: None,
+            timeout: None,
             leaving,
             has_left: false,
             is_refused: false,
@@ -141,14 +141,16 @@ impl Pump {
     /// Sends and receives until there is an event. Must not be called again after
     /// [`Event::Closed`].
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        self.line.listen(cx);
-        if self.line.is_full() || self.is_refused {
+        self.queue.listen(cx);
+        if self.queue.is_full() || self.is_refused {
             return Poll::Ready(self.close(Closed::failed()));
         }
         if !self.has_left && self.leaving.as_mut().poll(cx).is_ready() {
             self.has_left = true;
-            self.line
-                .say(Said::Close(Some(CloseFrame { code: CloseCode::Away, reason: "".into() })));
+            self.queue.push(Outgoing::Close(Some(CloseFrame {
+                code: CloseCode::Away,
+                reason: "".into(),
+            })));
         }
         loop {
             if let Err(error) = self.write(cx) {
@@ -164,10 +166,10 @@ impl Pump {
         if short > 0 {
             return Poll::Ready(Event::Short(short));
         }
-        let Some(patience) = &mut self.patience else { return self.watch(cx) };
-        ready!(patience.as_mut().poll(cx));
+        let Some(timeout) = &mut self.timeout else { return self.watch(cx) };
+        ready!(timeout.as_mut().poll(cx));
         // A peer that does not answer a Close is not an error.
-        let closed = Closed { has_failed: false, ..self.heard() };
+        let closed = Closed { has_failed: false, ..self.take_peer_close() };
         Poll::Ready(self.close(closed))
     }
 
@@ -178,30 +180,30 @@ impl Pump {
 
     /// Refuses a message for which there is no memory, which ends the socket.
     pub(crate) fn refuse(&mut self) {
-        self.say_last(CloseCode::Size);
+        self.send_close(CloseCode::Size);
         self.is_refused = true;
     }
 
     /// Releases the memory of the latest message, which now belongs to JavaScript.
-    pub(crate) fn let_go(&mut self) {
-        self.stream.get_mut().let_go();
+    pub(crate) fn release_charge(&mut self) {
+        self.stream.get_mut().release_charge();
     }
 
     /// Checks from time to time that the peer is alive.
     fn watch(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         loop {
             let link = self.stream.get_ref();
-            let look =
-                Look { read: link.read(), written: link.written(), is_blocked: self.is_blocked };
-            match ready!(self.vigil.poll(cx, look)) {
-                Finding::Well => {}
-                Finding::Silent => {
+            let sample =
+                Sample { read: link.read(), written: link.written(), is_blocked: self.is_blocked };
+            match ready!(self.keepalive.poll(cx, sample)) {
+                Liveness::Alive => {}
+                Liveness::Silent => {
                     if let Err(error) = self.ping().and_then(|()| self.write(cx)) {
                         return Poll::Ready(self.fail(&error));
                     }
                 }
-                Finding::Gone => {
-                    self.say_last(CloseCode::Away);
+                Liveness::Gone => {
+                    self.send_close(CloseCode::Away);
                     return Poll::Ready(self.close(Closed::failed()));
                 }
             }
@@ -209,7 +211,7 @@ impl Pump {
     }
 
     /// Records traffic, which restarts the time for which the invocation may be idle.
-    fn hear(&self) {
+    fn record_traffic(&self) {
         if let Some(state) = self.state.upgrade() {
             state.moved(self.owner);
         }
@@ -223,8 +225,8 @@ impl Pump {
         event
     }
 
-    fn wait(&mut self, patience: Duration) {
-        self.patience = Some(Box::pin(tokio::time::sleep(patience)));
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = Some(Box::pin(tokio::time::sleep(timeout)));
     }
 }
 

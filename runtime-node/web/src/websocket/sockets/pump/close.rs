@@ -22,8 +22,8 @@ const NO_CODE: u16 = 1005;
 
 impl Pump {
     /// Returns the close code and reason from the peer's Close, or a failure if none has arrived.
-    pub(super) fn heard(&mut self) -> Closed {
-        match self.heard.take() {
+    pub(super) fn take_peer_close(&mut self) -> Closed {
+        match self.peer_close.take() {
             None => Closed::failed(),
             Some(reason) => {
                 let (code, reason) = reason.map_or((NO_CODE, String::new()), |reason| {
@@ -36,7 +36,7 @@ impl Pump {
 
     /// Ends the socket after a protocol violation or a lost connection.
     pub(super) fn fail(&mut self, error: &Error) -> Event {
-        let closed = self.heard();
+        let closed = self.take_peer_close();
         if !closed.was_clean {
             let code = match error {
                 Error::Capacity(_) => Some(CloseCode::Size),
@@ -45,15 +45,15 @@ impl Pump {
                 Error::Protocol(_) => Some(CloseCode::Protocol),
                 _ => None,
             };
-            code.into_iter().for_each(|code| self.say_last(code));
+            code.into_iter().for_each(|code| self.send_close(code));
         }
         self.close(closed)
     }
 
     /// Sends a Close frame, if the network accepts it immediately.
-    pub(super) fn say_last(&mut self, code: CloseCode) {
-        if !self.has_said && self.heard.is_none() {
-            self.has_said = true;
+    pub(super) fn send_close(&mut self, code: CloseCode) {
+        if !self.has_sent_close && self.peer_close.is_none() {
+            self.has_sent_close = true;
             let reason = CloseFrame { code, reason: "".into() };
             let _ = self.stream.send(tungstenite::Message::Close(Some(reason))).now_or_never();
         }
@@ -70,7 +70,7 @@ impl Drop for Pump {
     /// or because its Worker now runs elsewhere.
     fn drop(&mut self) {
         if !self.is_over {
-            self.say_last(self.line.farewell());
+            self.send_close(self.queue.end_code());
         }
     }
 }

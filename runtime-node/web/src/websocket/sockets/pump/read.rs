@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use futures::StreamExt as _;
 use tokio_tungstenite::tungstenite;
 
-use super::super::vigil::PING;
+use super::super::keepalive::PING;
 use super::close::END;
 use super::{Event, Pump};
 
@@ -27,8 +27,8 @@ impl Pump {
     /// Returns whether incoming data may be read now. After a Close it may, because nothing is
     /// answered any more.
     fn may_read(&self) -> bool {
-        let is_ending = self.has_said || self.heard.is_some();
-        let is_within_leeway = !self.owes_pong && self.line.weight() <= LEEWAY;
+        let is_ending = self.has_sent_close || self.peer_close.is_some();
+        let is_within_leeway = !self.owes_pong && self.queue.weight() <= LEEWAY;
         !self.is_blocked || is_ending || is_within_leeway || self.may_read_one
     }
 
@@ -42,9 +42,9 @@ impl Pump {
             let event = match read {
                 // Messages received after we have sent Close are discarded.
                 Some(Ok(tungstenite::Message::Text(_) | tungstenite::Message::Binary(_)))
-                    if self.has_said =>
+                    if self.has_sent_close =>
                 {
-                    self.let_go();
+                    self.release_charge();
                     continue;
                 }
                 Some(Ok(tungstenite::Message::Text(text))) => self.begin_turn(Event::Text(text)),
@@ -52,9 +52,9 @@ impl Pump {
                     self.begin_turn(Event::Binary(bytes))
                 }
                 Some(Ok(tungstenite::Message::Close(reason))) => {
-                    self.heard = Some(reason);
-                    self.wait(END);
-                    if self.has_said {
+                    self.peer_close = Some(reason);
+                    self.set_timeout(END);
+                    if self.has_sent_close {
                         continue;
                     }
                     Event::Closing
@@ -63,26 +63,28 @@ impl Pump {
                     // A node's ping is no traffic: otherwise two silent Workers would keep each
                     // other's sockets alive forever.
                     if payload != PING {
-                        self.hear();
+                        self.record_traffic();
                     }
-                    self.owes_pong = !self.has_said;
+                    self.owes_pong = !self.has_sent_close;
                     return Read::Control;
                 }
                 // The answer to the node's own ping is no traffic between the two sides.
-                Some(Ok(tungstenite::Message::Pong(payload))) if self.vigil.is_answer(&payload) => {
+                Some(Ok(tungstenite::Message::Pong(payload)))
+                    if self.keepalive.is_answer(&payload) =>
+                {
                     continue;
                 }
                 Some(Ok(_)) => {
-                    self.hear();
+                    self.record_traffic();
                     continue;
                 }
                 Some(Err(error)) => return Read::Event(self.fail(&error)),
                 None => {
-                    let closed = self.heard();
+                    let closed = self.take_peer_close();
                     return Read::Event(self.close(closed));
                 }
             };
-            self.hear();
+            self.record_traffic();
             return Read::Event(event);
         }
     }

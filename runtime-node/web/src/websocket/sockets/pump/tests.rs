@@ -12,7 +12,7 @@ use tenon_proto::revision::Revision;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
-use super::super::vigil::PING;
+use super::super::keepalive::PING;
 use super::event::ABNORMAL;
 use super::*;
 
@@ -24,14 +24,14 @@ fn state() -> Rc<State> {
 }
 
 /// Returns a Worker's socket, and the pipe that its client reads.
-fn socket(state: &Rc<State>, incoming: ByteStream) -> (Pump, Rc<Line>, pipe::Reader) {
+fn socket(state: &Rc<State>, incoming: ByteStream) -> (Pump, Rc<SendQueue>, pipe::Reader) {
     let (writer, reader) = pipe::pipe();
-    let line = Rc::<Line>::default();
+    let queue = Rc::<SendQueue>::default();
     let owner = InvocationId::from_number(1.0);
     let wire = Wire::of_streams(incoming, writer);
     (
-        Pump::new(wire, Role::Server, Rc::clone(&line), pending().boxed_local(), (owner, state)),
-        line,
+        Pump::new(wire, Role::Server, Rc::clone(&queue), pending().boxed_local(), (owner, state)),
+        queue,
         reader,
     )
 }
@@ -79,10 +79,10 @@ async fn a_client_that_answers_pings_stays_connected() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_is_disconnected() {
     let state = state();
-    let (mut pump, line, reader) = socket(&state, stream::pending().boxed_local());
+    let (mut pump, queue, reader) = socket(&state, stream::pending().boxed_local());
     let bytes = Bytes::from(vec![7; 1 << 20]);
     let charge = state.buffers.charge(1).unwrap();
-    line.say(Said::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
+    queue.push(Outgoing::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
         .expect("it is given up");

@@ -9,9 +9,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Error};
 
-use super::super::line::{Message, Said};
+use super::super::keepalive::PING;
+use super::super::send_queue::{Message, Outgoing};
 use super::super::split::FRAGMENT;
-use super::super::vigil::PING;
 use super::Pump;
 use super::close::ANSWER;
 
@@ -41,7 +41,7 @@ impl Pump {
                 return Ok(());
             }
             (self.written, self.owes_pong, self.may_read_one) = (0, false, true);
-            self.line.sent(std::mem::take(&mut self.finished_bytes));
+            self.queue.sent(std::mem::take(&mut self.finished_bytes));
             self.finished.clear();
         }
     }
@@ -49,19 +49,19 @@ impl Pump {
     /// Returns the next frame to send, or `None` if there is none or it has to wait for a flush.
     fn next_frame(&mut self) -> Option<tungstenite::Message> {
         // No frame follows a Close, whether ours or the answer to the peer's.
-        if self.has_said || self.heard.is_some() {
+        if self.has_sent_close || self.peer_close.is_some() {
             return None;
         }
         if self.sending.is_none() {
-            match self.line.next()? {
-                Said::Message(message) => {
-                    self.hear();
+            match self.queue.next()? {
+                Outgoing::Message(message) => {
+                    self.record_traffic();
                     let rest = message.bytes.clone();
                     self.sending = Some(Sending { message, rest, has_begun: false });
                 }
-                Said::Close(reason) => {
-                    self.has_said = true;
-                    self.wait(ANSWER);
+                Outgoing::Close(reason) => {
+                    self.has_sent_close = true;
+                    self.set_timeout(ANSWER);
                     self.written += HEAD;
                     return Some(tungstenite::Message::Close(reason));
                 }

@@ -19,17 +19,17 @@ pub(crate) const MESSAGE: usize = 256;
 
 /// Shared by the two ends: native functions enqueue, and the pump dequeues.
 #[derive(Default)]
-pub(crate) struct Line {
-    said: RefCell<VecDeque<Said>>,
+pub(crate) struct SendQueue {
+    entries: RefCell<VecDeque<Outgoing>>,
     /// Bytes of messages that have not been sent.
     buffered: Cell<usize>,
     is_full: Cell<bool>,
     /// The close code to send if the invocation is ended.
-    farewell: Cell<Option<CloseCode>>,
+    end_code: Cell<Option<CloseCode>>,
     listener: RefCell<Option<Waker>>,
 }
 
-pub(crate) enum Said {
+pub(crate) enum Outgoing {
     Message(Message),
     /// Always the last entry.
     Close(Option<CloseFrame>),
@@ -43,12 +43,12 @@ pub(crate) struct Message {
     pub(crate) _charge: Charge,
 }
 
-impl Line {
-    pub(crate) fn say(&self, said: Said) {
-        if let Said::Message(message) = &said {
+impl SendQueue {
+    pub(crate) fn push(&self, entry: Outgoing) {
+        if let Outgoing::Message(message) = &entry {
             self.buffered.set(self.buffered.get() + message.bytes.len());
         }
-        self.said.borrow_mut().push_back(said);
+        self.entries.borrow_mut().push_back(entry);
         self.wake();
     }
 
@@ -59,12 +59,12 @@ impl Line {
     }
 
     /// Sets the close code that the peer gets, instead of an error, if the invocation is ended.
-    pub(crate) fn end_with(&self, farewell: CloseCode) {
-        self.farewell.set(Some(farewell));
+    pub(crate) fn set_end_code(&self, code: CloseCode) {
+        self.end_code.set(Some(code));
     }
 
-    pub(crate) fn farewell(&self) -> CloseCode {
-        self.farewell.get().unwrap_or(CloseCode::Error)
+    pub(crate) fn end_code(&self) -> CloseCode {
+        self.end_code.get().unwrap_or(CloseCode::Error)
     }
 
     pub(crate) fn buffered(&self) -> usize {
@@ -73,7 +73,7 @@ impl Line {
 
     /// Returns the memory of everything that waits to be sent, in bytes.
     pub(crate) fn weight(&self) -> usize {
-        self.buffered.get() + self.said.borrow().len() * MESSAGE
+        self.buffered.get() + self.entries.borrow().len() * MESSAGE
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -81,8 +81,8 @@ impl Line {
     }
 
     /// Removes and returns the oldest entry.
-    pub(crate) fn next(&self) -> Option<Said> {
-        self.said.borrow_mut().pop_front()
+    pub(crate) fn next(&self) -> Option<Outgoing> {
+        self.entries.borrow_mut().pop_front()
     }
 
     /// Deducts `bytes` that have been sent.
