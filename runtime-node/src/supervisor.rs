@@ -63,7 +63,7 @@ pub use process::Program;
 
 /// Interval at which processes are checked. Between two checks a process can take as much memory as
 /// it was allotted.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Longest time from the end of a process's connections, which routers see, to the verdict on it.
 const VERDICT: Duration = Duration::from_millis(100);
@@ -211,7 +211,7 @@ impl Shared {
     ///
     /// # Arguments
     /// * `by` - the shard or lane that reports. If the node has lanes, a shard that reports evicts
-    ///   the revision regardless of its standing.
+    ///   the revision regardless of its class.
     fn on_heavy(&self, by: ShardId, digest: &RevisionDigest) {
         if !self.children.iter().any(|child| child.id.is_lane()) {
             return;
@@ -232,10 +232,15 @@ impl Shared {
 
     /// Orders the processes that `concerned` selects to evict the revision.
     fn release(&self, digest: &RevisionDigest, concerned: impl Fn(ShardId) -> bool) {
-        self.let_go(digest, false, concerned);
+        self.send_release(digest, false, concerned);
     }
 
-    fn let_go(&self, digest: &RevisionDigest, condemn: bool, concerned: impl Fn(ShardId) -> bool) {
+    fn send_release(
+        &self,
+        digest: &RevisionDigest,
+        condemn: bool,
+        concerned: impl Fn(ShardId) -> bool,
+    ) {
         let release = node::Release { digest: digest.as_bytes().to_vec().into(), condemn };
         let concerned = self.children.iter().filter(|child| concerned(child.id));
         concerned.for_each(|child| child.order(order(Ordered::Release(release.clone()))));
@@ -270,7 +275,7 @@ impl Shared {
         self.metrics.quarantines.by_cause.inc(cause);
         self.metrics.quarantines.current.set(quarantined as i64);
         self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);
-        self.let_go(&digest, true, |_| true);
+        self.send_release(&digest, true, |_| true);
         true
     }
 }

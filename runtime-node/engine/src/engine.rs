@@ -19,12 +19,12 @@ use super::page::Page;
 use super::spare::{self, Spare};
 use super::wasm::compiled::Compiled;
 use super::wasm::types;
-use super::watchdog::{Post, Watchdog};
+use super::watchdog::{TurnTimer, Watchdog};
 
 /// State shared by a shard's isolates. Belongs to the thread that made it.
 pub struct Engine {
     shard: ShardId,
-    pub(crate) post: Arc<Post>,
+    pub(crate) turn_timer: Arc<TurnTimer>,
     pub(crate) page: Option<Arc<Page>>,
     pub(crate) scheduler: Rc<FairScheduler>,
     pub(crate) log_rates: LogRates,
@@ -57,7 +57,7 @@ impl Engine {
     ) -> Self {
         Self {
             shard,
-            post: watchdog.post(page.clone()),
+            turn_timer: watchdog.register(page.clone()),
             page,
             scheduler: Rc::default(),
             log_rates: LogRates::default(),

@@ -48,7 +48,7 @@ struct Fields {
 
 /// A reading of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Reading {
     /// The revision whose code is running.
     pub running: Option<RevisionDigest>,
     /// CPU time that its turn has taken since it was told to end.
@@ -126,14 +126,15 @@ impl Page {
         self.fields().beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn look(&self) -> Look {
+    /// Reads all fields, of which each may be of another moment.
+    pub fn read(&self) -> Reading {
         let fields = self.fields();
         let is_running = fields.running.load(Ordering::Acquire) != 0;
         let mut digest = [0; 32];
         for (bytes, field) in digest.chunks_exact_mut(8).zip(&fields.digest) {
             bytes.copy_from_slice(&field.load(Ordering::Relaxed).to_ne_bytes());
         }
-        Look {
+        Reading {
             running: is_running.then(|| RevisionDigest::new(digest)),
             overrun: Duration::from_millis(fields.overrun.load(Ordering::Relaxed)),
             beats: fields.beats.load(Ordering::Relaxed),
@@ -149,15 +150,16 @@ mod tests {
     fn the_supervisor_reads_what_the_shard_writes() {
         let (supervisor, file) = Page::create().unwrap();
         let shard = Page::open(file).unwrap();
-        assert_eq!(supervisor.look(), Look { running: None, overrun: Duration::ZERO, beats: 0 });
+        assert_eq!(supervisor.read(), Reading { running: None, overrun: Duration::ZERO, beats: 0 });
         let digest = RevisionDigest::new(std::array::from_fn(|i| i as u8));
         shard.begin(&digest);
         shard.overruns(Duration::from_millis(1001));
         shard.beat();
-        let look = Look { running: Some(digest), overrun: Duration::from_millis(1001), beats: 1 };
-        assert_eq!(supervisor.look(), look);
+        let reading =
+            Reading { running: Some(digest), overrun: Duration::from_millis(1001), beats: 1 };
+        assert_eq!(supervisor.read(), reading);
         shard.end();
-        assert_eq!(supervisor.look().running, None);
+        assert_eq!(supervisor.read().running, None);
     }
 
     #[test]

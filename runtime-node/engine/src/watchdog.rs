@@ -1,15 +1,15 @@
 //! The thread that terminates turns which use more CPU time than their invocation has left.
 //!
 //! ```text
-//!  shard 0 ── arm ─► Post ┐                   when the first may be over, while any turn runs:
-//!  shard 1 ── arm ─► Post ┼─► watchdog thread   for each armed post:
-//!  shard n ── arm ─► Post ┘                       CPU clock past the deadline? terminate, mark
+//!  shard 0 ── arm ─► TurnTimer ┐                   when the first may be over, while turns run:
+//!  shard 1 ── arm ─► TurnTimer ┼─► watchdog thread   for each armed timer:
+//!  shard n ── arm ─► TurnTimer ┘                       CPU clock past the deadline? terminate, mark
 //! ```
 //!
-//! A shard arms its post when a turn begins and disarms it when the turn ends. Both, and the
-//! watchdog's inspection, happen under the post's lock, so a turn that has been disarmed cannot be
-//! terminated, and [`Watch::end`] tells with certainty whether this one was. V8's own flag is not
-//! used: it clears while frames unwind, and some of V8's functions mistake a termination for an
+//! A shard arms its timer when a turn begins and disarms it when the turn ends. Both, and the
+//! watchdog's inspection, happen under the timer's lock, so a turn that has been disarmed cannot be
+//! terminated, and [`TurnGuard::end`] tells with certainty whether this one was. V8's own flag is
+//! not used: it clears while frames unwind, and some of V8's functions mistake a termination for an
 //! exception and continue. So a turn that is over is terminated again at each inspection.
 //!
 //! CPU time runs no faster than wall-clock time, so no turn has to be inspected before its
@@ -35,12 +35,13 @@ const NAP: Duration = Duration::from_millis(5);
 /// The number of naps without a new turn after which the watchdog sleeps until one begins.
 const IDLE_NAPS: u32 = 20;
 
-/// The process-wide watchdog. Its thread ends when every clone and every [`Post`] is dropped.
+/// The process-wide watchdog. Its thread ends when every clone and every [`TurnTimer`] is dropped.
 #[derive(Clone)]
-pub struct Watchdog(Arc<Tower>);
+pub struct Watchdog(Arc<Registry>);
 
-struct Tower {
-    posts: Mutex<Vec<Weak<Post>>>,
+/// The timers of all shards, and the watchdog's thread.
+struct Registry {
+    timers: Mutex<Vec<Weak<TurnTimer>>>,
     /// The time for which the watchdog sleeps unless it is woken, in milliseconds.
     rests: AtomicU64,
     thread: OnceLock<Thread>,
@@ -53,34 +54,33 @@ impl Watchdog {
     /// Panics if the operating system cannot start the thread, without which no limit would be
     /// enforced.
     pub fn spawn() -> Self {
-        let tower = Arc::new(Tower {
-            posts: Mutex::default(),
+        let registry = Arc::new(Registry {
+            timers: Mutex::default(),
             rests: AtomicU64::new(0),
             thread: OnceLock::new(),
         });
-        let weak = Arc::downgrade(&tower);
-        let thread = std::thread::Builder::new()
-            .name("watchdog".to_owned())
-            .spawn(move || keep_watch(&weak));
+        let weak = Arc::downgrade(&registry);
+        let thread =
+            std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || run(&weak));
         let thread = thread.expect("a process that cannot start its first threads cannot run");
-        tower.thread.get_or_init(|| thread.thread().clone());
-        Self(tower)
+        registry.thread.get_or_init(|| thread.thread().clone());
+        Self(registry)
     }
 
-    /// Creates a post for the calling thread's turns. A turn that continues after its termination
-    /// is recorded in the page.
-    pub(crate) fn post(&self, page: Option<Arc<Page>>) -> Arc<Post> {
+    /// Creates and registers a timer for the calling thread's turns. The page records a turn that
+    /// continues after its termination.
+    pub(crate) fn register(&self, page: Option<Arc<Page>>) -> Arc<TurnTimer> {
         let clock = CpuClock::of_this_thread();
         let (turn, turns) = (Mutex::new(Turn::new(clock)), AtomicU64::new(0));
-        let post = Arc::new(Post { clock, page, turn, turns, tower: Arc::clone(&self.0) });
-        let mut posts = lock(&self.0.posts);
-        posts.retain(|post| post.strong_count() > 0);
-        posts.push(Arc::downgrade(&post));
-        post
+        let timer = Arc::new(TurnTimer { clock, page, turn, turns, registry: Arc::clone(&self.0) });
+        let mut timers = lock(&self.0.timers);
+        timers.retain(|timer| timer.strong_count() > 0);
+        timers.push(Arc::downgrade(&timer));
+        timer
     }
 }
 
-impl Tower {
+impl Registry {
     fn wake(&self) {
         if self.rests.swap(0, Ordering::AcqRel) != 0
             && let Some(thread) = self.thread.get()
@@ -90,7 +90,7 @@ impl Tower {
     }
 }
 
-impl Drop for Tower {
+impl Drop for Registry {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
@@ -98,17 +98,17 @@ impl Drop for Tower {
     }
 }
 
-/// The record of one shard's running turn.
-pub(crate) struct Post {
+/// Measures the running turn of one shard against its CPU limit.
+pub(crate) struct TurnTimer {
     clock: CpuClock,
     page: Option<Arc<Page>>,
     turn: Mutex<Turn>,
     /// The number of turns begun.
     turns: AtomicU64,
-    tower: Arc<Tower>,
+    registry: Arc<Registry>,
 }
 
-/// The state that the lock of a post protects.
+/// The state that the lock of a timer protects.
 struct Turn {
     clock: TurnClock,
     armed: Option<Armed>,
@@ -129,7 +129,7 @@ struct Armed {
     /// Set when its heap is full, which also ends the turn.
     exhausted: Arc<AtomicBool>,
     /// The time of its first termination, by the same clock as the deadline.
-    told: Option<Duration>,
+    terminated_at: Option<Duration>,
 }
 
 /// The result of a turn.
@@ -143,45 +143,51 @@ pub(crate) struct Spent {
 
 /// A turn that is being watched. Dropping it ends the turn as well.
 #[must_use = "the turn ends when it is dropped"]
-pub(crate) struct Watch<'a>(&'a Post);
+pub(crate) struct TurnGuard<'a>(&'a TurnTimer);
 
-impl Watch<'_> {
+impl TurnGuard<'_> {
     /// Ends the turn.
     pub(crate) fn end(self) -> Spent {
-        let post = self.0;
+        let timer = self.0;
         std::mem::forget(self);
-        post.disarm()
+        timer.disarm()
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         self.0.disarm();
     }
 }
 
-impl Post {
+impl TurnTimer {
     /// Begins a turn of `isolate` that may use `budget` of CPU time and ends when its heap is
-    /// `exhausted`. Must be called on the thread that made the post.
+    /// `exhausted`. Must be called on the thread that made the timer.
     pub(crate) fn arm(
         &self,
         isolate: v8::IsolateHandle,
         budget: Duration,
         exhausted: Arc<AtomicBool>,
-    ) -> Watch<'_> {
+    ) -> TurnGuard<'_> {
         let mut turn = lock(&self.turn);
         let begun = turn.clock.begin();
         let deadline = begun.latest_cpu().saturating_add(budget);
-        turn.armed =
-            Some(Armed { begun, deadline, isolate, expired: false, exhausted, told: None });
+        turn.armed = Some(Armed {
+            begun,
+            deadline,
+            isolate,
+            expired: false,
+            exhausted,
+            terminated_at: None,
+        });
         drop(turn);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // The watchdog stores how long it will rest before it inspects the posts, under their
+        // The watchdog stores how long it will rest before it inspects the timers, under their
         // locks: either it saw this turn there, or its store is visible here.
-        if budget < Duration::from_millis(self.tower.rests.load(Ordering::Acquire)) {
-            self.tower.wake();
+        if budget < Duration::from_millis(self.registry.rests.load(Ordering::Acquire)) {
+            self.registry.wake();
         }
-        Watch(self)
+        TurnGuard(self)
     }
 
     fn disarm(&self) -> Spent {
@@ -189,7 +195,7 @@ impl Post {
         let armed = turn.armed.take().expect("a turn is armed before it is disarmed");
         let cpu = turn.clock.end(armed.begun);
         drop(turn);
-        if armed.told.is_some() {
+        if armed.terminated_at.is_some() {
             self.page.iter().for_each(|page| page.overruns(Duration::ZERO));
         }
         Spent { cpu, expired: armed.expired }
@@ -211,8 +217,8 @@ impl Post {
         armed.expired |= left.is_zero();
         if armed.is_over() {
             armed.isolate.terminate_execution();
-            let told = *armed.told.get_or_insert(now);
-            self.page.iter().for_each(|page| page.overruns(now.saturating_sub(told)));
+            let terminated_at = *armed.terminated_at.get_or_insert(now);
+            self.page.iter().for_each(|page| page.overruns(now.saturating_sub(terminated_at)));
             return Some(Duration::ZERO);
         }
         Some(left)
@@ -225,13 +231,14 @@ impl Armed {
     }
 }
 
-fn keep_watch(tower: &Weak<Tower>) {
+/// The watchdog's thread.
+fn run(registry: &Weak<Registry>) {
     let (mut seen, mut idle) = (0, 0);
-    while let Some(tower) = tower.upgrade() {
+    while let Some(registry) = registry.upgrade() {
         let longest = if idle < IDLE_NAPS { NAP } else { Duration::MAX };
-        tower.rests.store(longest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Release);
-        let Look { turns, least } = look(&tower);
-        drop(tower);
+        registry.rests.store(longest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Release);
+        let Inspection { turns, least } = inspect_all(&registry);
+        drop(registry);
         idle = if turns == seen && least.is_none() { idle + 1 } else { 0 };
         seen = turns;
         match least {
@@ -242,23 +249,23 @@ fn keep_watch(tower: &Weak<Tower>) {
     }
 }
 
-/// The result of one inspection of all posts.
-struct Look {
+/// The result of one inspection of all timers.
+struct Inspection {
     /// The number of turns begun so far.
     turns: u64,
     /// The smallest remaining budget of the running turns.
     least: Option<Duration>,
 }
 
-/// Inspects every post.
-fn look(tower: &Tower) -> Look {
-    let posts: Vec<_> = lock(&tower.posts).iter().filter_map(Weak::upgrade).collect();
-    let mut look = Look { turns: 0, least: None };
-    for post in posts {
-        look.least = look.least.into_iter().chain(post.inspect()).min();
-        look.turns += post.turns.load(Ordering::Relaxed);
+/// Inspects every timer.
+fn inspect_all(registry: &Registry) -> Inspection {
+    let timers: Vec<_> = lock(&registry.timers).iter().filter_map(Weak::upgrade).collect();
+    let mut inspection = Inspection { turns: 0, least: None };
+    for timer in timers {
+        inspection.least = inspection.least.into_iter().chain(timer.inspect()).min();
+        inspection.turns += timer.turns.load(Ordering::Relaxed);
     }
-    look
+    inspection
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -73,7 +73,7 @@ impl Child {
     /// Returns whether its process is running this revision's code, or was when it ended and has
     /// not been judged.
     pub(super) fn runs(&self, digest: &RevisionDigest) -> bool {
-        lock(&self.state).page.as_ref().is_some_and(|page| page.look().running == Some(*digest))
+        lock(&self.state).page.as_ref().is_some_and(|page| page.read().running == Some(*digest))
     }
 
     pub(super) fn order(&self, order: Order) {

@@ -20,7 +20,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::memory::{self, Use};
 use super::process::{Process, process_name};
-use super::{LOOK, Shared, lock};
+use super::{CHECK_INTERVAL, Shared, lock};
 use crate::memory::Meter;
 
 /// Metrics of the memory of each process.
@@ -70,14 +70,14 @@ struct Case {
 
 /// Runs forever.
 pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: IntGauge) {
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = tokio::time::interval(CHECK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = looks.tick() => {}
+            _ = ticks.tick() => {}
             () = shared.has_begun.notified() => {}
         }
-        let mut cases = look(&shared, &mut meter, &used_gauge);
+        let mut cases = measure(&shared, &mut meter, &used_gauge);
         let excess = cases.iter().filter(|case| case.after < case.before).map(lower).sum();
         let rise = |case: &Case| case.after.saturating_sub(case.before);
         let rises: Vec<_> = cases.iter().map(rise).collect();
@@ -98,7 +98,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
 }
 
 /// Reads the use of every process, and computes each one's new limit.
-fn look(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> {
+fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> {
     let running = shared.children.iter().filter_map(|child| {
         let (pid, before) = {
             let state = lock(&child.state);

@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenon_engine::page::Look;
+use tenon_engine::page::Reading;
 
 /// CPU time that a turn may take after it was told to end.
 const OVERRUN: Duration = Duration::from_secs(1);
@@ -41,19 +41,19 @@ impl HangDetector {
     }
 
     /// Returns whether the process is to be killed, by what its page says now.
-    pub(super) fn is_stuck(&mut self, look: &Look, now: Instant) -> bool {
+    pub(super) fn is_stuck(&mut self, reading: &Reading, now: Instant) -> bool {
         // A turn may take as long as its Worker's limit allows; the watchdog tells it to end.
-        if look.beats != self.beats || look.running.is_some() {
-            (self.beats, self.changed) = (look.beats, now);
+        if reading.beats != self.beats || reading.running.is_some() {
+            (self.beats, self.changed) = (reading.beats, now);
         }
         // An overrun that has shrunk belongs to another turn.
-        let since = self.overruns_since.filter(|_| look.overrun >= self.overrun);
-        self.overruns_since = (!look.overrun.is_zero()).then(|| since.unwrap_or(now));
-        self.overrun = look.overrun;
+        let since = self.overruns_since.filter(|_| reading.overrun >= self.overrun);
+        self.overruns_since = (!reading.overrun.is_zero()).then(|| since.unwrap_or(now));
+        self.overrun = reading.overrun;
         let lingers =
             self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
-        look.overrun >= OVERRUN
-            || lingers && look.overrun >= LINGER_CPU
+        reading.overrun >= OVERRUN
+            || lingers && reading.overrun >= LINGER_CPU
             || now.saturating_duration_since(self.changed) >= STILL
     }
 }
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    const LOOK: Duration = Duration::from_millis(100);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
     /// Returns for how long by the clock a turn goes on after it was told to end, if it gets this
     /// percentage of a CPU.
@@ -72,9 +72,9 @@ mod tests {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
-        (0..10_000).map(|looks| looks * LOOK).find(|after| {
+        (0..10_000).map(|checks| checks * CHECK_INTERVAL).find(|after| {
             detector.is_stuck(
-                &Look { running, overrun: *after * percent / 100, beats: 1 },
+                &Reading { running, overrun: *after * percent / 100, beats: 1 },
                 began + *after,
             )
         })
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_hung_turn_is_ended_after_a_second_or_later_with_little_cpu() {
         assert_eq!(goes_on(100), Some(OVERRUN));
-        assert!(goes_on(20) <= Some(LINGER + LOOK));
+        assert!(goes_on(20) <= Some(LINGER + CHECK_INTERVAL));
         assert!(goes_on(5) <= Some(2 * LINGER), "{:?}", goes_on(5));
         assert_eq!(goes_on(0), None, "a turn without CPU time could not end");
     }
@@ -93,9 +93,12 @@ mod tests {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
-        for looks in 0..1000 {
-            let overrun = LINGER_CPU * 2 / (looks % 2 + 1);
-            assert!(!detector.is_stuck(&Look { running, overrun, beats: 1 }, began + looks * LOOK));
+        for checks in 0..1000 {
+            let overrun = LINGER_CPU * 2 / (checks % 2 + 1);
+            assert!(!detector.is_stuck(
+                &Reading { running, overrun, beats: 1 },
+                began + checks * CHECK_INTERVAL
+            ));
         }
     }
 
@@ -103,13 +106,13 @@ mod tests {
     fn an_event_loop_that_stalls_outside_of_code_is_stuck() {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
-        let mut look = |beats, after| {
+        let mut is_stuck = |beats, after| {
             detector
-                .is_stuck(&Look { running: None, overrun: Duration::ZERO, beats }, began + after)
+                .is_stuck(&Reading { running: None, overrun: Duration::ZERO, beats }, began + after)
         };
-        assert!(!look(1, STILL / 2));
-        assert!(!look(2, STILL));
-        assert!(!look(2, STILL * 2 - LOOK));
-        assert!(look(2, STILL * 2));
+        assert!(!is_stuck(1, STILL / 2));
+        assert!(!is_stuck(2, STILL));
+        assert!(!is_stuck(2, STILL * 2 - CHECK_INTERVAL));
+        assert!(is_stuck(2, STILL * 2));
     }
 }

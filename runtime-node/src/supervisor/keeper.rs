@@ -16,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 use super::hang_detector::HangDetector;
 use super::memory::CRAMPED;
 use super::process::{Cause, Process, Program, process_name};
-use super::{LOOK, Shared, lock, order, service};
+use super::{CHECK_INTERVAL, Shared, lock, order, service};
 
 /// A process that served for `STEADY` is restarted at once when it ends; otherwise each restart
 /// waits longer.
@@ -90,8 +90,8 @@ impl Keeper {
             control,
             orders_rx,
         ));
-        let mut looks = tokio::time::interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut signaled = std::pin::pin!(self.drain.signaled());
         let (mut detector, mut leave_by, mut killed) =
             (HangDetector::new(Instant::now()), None, false);
@@ -103,14 +103,14 @@ impl Keeper {
         let status = loop {
             tokio::select! {
                 status = process.child.wait() => break status,
-                now = looks.tick() => {
-                    let (is_late, look) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.look());
-                    let is_stuck = detector.is_stuck(&look, now.into());
-                    seen = look.running;
+                now = ticks.tick() => {
+                    let (is_late, reading) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.read());
+                    let is_stuck = detector.is_stuck(&reading, now.into());
+                    seen = reading.running;
                     if (is_late || is_stuck) && !killed {
-                        let overrun = look.overrun.as_millis();
+                        let overrun = reading.overrun.as_millis();
                         tracing::warn!(process = name, is_late, is_stuck, overrun, "killing a stuck or late process");
-                        (killed, hung) = (true, is_stuck.then_some(look.running));
+                        (killed, hung) = (true, is_stuck.then_some(reading.running));
                         // An error means that it has ended.
                         let _ = process.child.start_kill();
                     }
@@ -139,7 +139,7 @@ impl Keeper {
             return false;
         }
         let cause = Cause::of(status, hung.is_some());
-        let running = hung.unwrap_or_else(|| process.page.look().running);
+        let running = hung.unwrap_or_else(|| process.page.read().running);
         shared.metrics.processes.ended(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; restarting it");

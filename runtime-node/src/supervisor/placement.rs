@@ -35,8 +35,8 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 /// Time without a fall after which a namespace's falls are forgotten.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 
-/// Capacity of the cache of standings, in bytes; the cache counts a KiB for each.
-const STANDINGS: usize = 64 << 20;
+/// Capacity of the cache of classes, in bytes; the cache counts a KiB for each.
+const CLASSES: usize = 64 << 20;
 
 /// Namespaces whose falls are remembered.
 const MOST: usize = 4096;
@@ -73,20 +73,20 @@ impl PlacementMetrics {
 /// Decides where revisions start.
 pub(super) struct Placement {
     has_lanes: bool,
-    standings: Cache<Entry>,
+    classes: Cache<Entry>,
     falls: FxHashMap<Box<str>, Falls>,
     pub(super) quarantines: Quarantines,
 }
 
 struct Entry {
     worker: WorkerId,
-    standing: Standing,
+    class: Class,
     /// The shard that asked for it last.
     home: Option<ShardId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Class {
     /// Has answered `light` light requests so far.
     Unknown {
         light: u32,
@@ -137,7 +137,7 @@ impl Placement {
     pub(super) fn new(has_lanes: bool) -> Self {
         Self {
             has_lanes,
-            standings: Cache::new(STANDINGS),
+            classes: Cache::new(CLASSES),
             falls: FxHashMap::default(),
             quarantines: Quarantines::default(),
         }
@@ -145,7 +145,7 @@ impl Placement {
 
     /// Returns whether the revision has been asked for before, as far as is remembered.
     pub(super) fn knows(&mut self, digest: &RevisionDigest) -> bool {
-        self.standings.get(digest).is_some()
+        self.classes.get(digest).is_some()
     }
 
     /// Decides whether the shard or lane `by` may start a revision.
@@ -163,23 +163,20 @@ impl Placement {
         if let Some(remaining) = self.quarantines.remaining(digest, now) {
             return Verdict::Quarantined(remaining);
         }
-        if self.standings.get(digest).is_none() {
-            let entry = Entry {
-                worker: worker.clone(),
-                standing: Standing::Unknown { light: 0 },
-                home: None,
-            };
-            self.standings.insert(*digest, entry, 0);
+        if self.classes.get(digest).is_none() {
+            let entry =
+                Entry { worker: worker.clone(), class: Class::Unknown { light: 0 }, home: None };
+            self.classes.insert(*digest, entry, 0);
         }
-        let Some(entry) = self.standings.get_mut(digest) else { return Verdict::Here };
+        let Some(entry) = self.classes.get_mut(digest) else { return Verdict::Here };
         if !by.is_lane() {
             entry.home = Some(by);
         }
-        let runs_here = match entry.standing {
+        let runs_here = match entry.class {
             _ if stay || !self.has_lanes => true,
-            Standing::Promoting => true,
-            Standing::Known => !by.is_lane(),
-            Standing::Unknown { .. } | Standing::Heavy { .. } => by.is_lane(),
+            Class::Promoting => true,
+            Class::Known => !by.is_lane(),
+            Class::Unknown { .. } | Class::Heavy { .. } => by.is_lane(),
         };
         if runs_here { Verdict::Here } else { Verdict::Elsewhere }
     }
@@ -192,22 +189,22 @@ impl Placement {
         requests: u32,
         now: Instant,
     ) -> Option<Promotion> {
-        let entry = self.standings.get_mut(digest)?;
+        let entry = self.classes.get_mut(digest)?;
         let wanted = PROMOTION << falls(&mut self.falls, entry.worker.namespace(), now).min(7);
-        let light = match entry.standing {
-            Standing::Unknown { light } => light.saturating_add(requests),
-            Standing::Heavy { until } if until <= now => requests,
-            Standing::Heavy { .. } | Standing::Promoting | Standing::Known => return None,
+        let light = match entry.class {
+            Class::Unknown { light } => light.saturating_add(requests),
+            Class::Heavy { until } if until <= now => requests,
+            Class::Heavy { .. } | Class::Promoting | Class::Known => return None,
         };
         // The home shard is unknown until it has asked: routers send first requests to a lane
         // directly.
         match entry.home {
             Some(home) if light >= wanted => {
-                entry.standing = Standing::Promoting;
+                entry.class = Class::Promoting;
                 Some(Promotion { worker: entry.worker.clone(), home })
             }
             _ => {
-                entry.standing = Standing::Unknown { light };
+                entry.class = Class::Unknown { light };
                 None
             }
         }
@@ -216,10 +213,10 @@ impl Placement {
     /// Ends a promotion, whose start on the shard succeeded or failed: lanes are to evict the
     /// revision.
     pub(super) fn warm(&mut self, digest: &RevisionDigest) {
-        if let Some(entry) = self.standings.get_mut(digest)
-            && entry.standing == Standing::Promoting
+        if let Some(entry) = self.classes.get_mut(digest)
+            && entry.class == Class::Promoting
         {
-            entry.standing = Standing::Known;
+            entry.class = Class::Known;
         }
     }
 
@@ -227,11 +224,11 @@ impl Placement {
     /// there: they now belong to the shard and start with their next request.
     pub(super) fn home_ended(&mut self, home: ShardId) -> Vec<RevisionDigest> {
         let promoting = self
-            .standings
+            .classes
             .entries_mut()
-            .filter(|(_, entry)| entry.standing == Standing::Promoting && entry.home == Some(home));
+            .filter(|(_, entry)| entry.class == Class::Promoting && entry.home == Some(home));
         let ended = promoting.map(|(digest, entry)| {
-            entry.standing = Standing::Known;
+            entry.class = Class::Known;
             digest
         });
         ended.collect()
@@ -242,13 +239,12 @@ impl Placement {
         if !self.has_lanes {
             return false;
         }
-        let Some(entry) = self.standings.get_mut(digest) else { return false };
-        let fell = matches!(entry.standing, Standing::Promoting | Standing::Known);
+        let Some(entry) = self.classes.get_mut(digest) else { return false };
+        let fell = matches!(entry.class, Class::Promoting | Class::Known);
         let namespace = entry.worker.namespace();
         let times = falls(&mut self.falls, namespace, now);
-        entry.standing = Standing::Heavy {
-            until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD),
-        };
+        entry.class =
+            Class::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
         if fell {
             if self.falls.len() >= MOST {
                 self.falls.retain(|_, falls| now.saturating_duration_since(falls.last) < FORGIVEN);
@@ -267,9 +263,9 @@ impl Placement {
         was_cramped: bool,
         now: Instant,
     ) -> Option<Sentence> {
-        let entry = self.standings.get_mut(digest)?;
-        // Its standing starts over.
-        entry.standing = Standing::Unknown { light: 0 };
+        let entry = self.classes.get_mut(digest)?;
+        // Its class starts over.
+        entry.class = Class::Unknown { light: 0 };
         let worker = entry.worker.clone();
         Some(Sentence {
             worker,
@@ -279,12 +275,10 @@ impl Placement {
 
     /// Returns how many of the remembered revisions run in lanes, and how many on their shards.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let on_shards = self
-            .standings
-            .values()
-            .filter(|entry| entry.standing == Standing::Known || !self.has_lanes);
+        let on_shards =
+            self.classes.values().filter(|entry| entry.class == Class::Known || !self.has_lanes);
         let on_shards = on_shards.count();
-        (self.standings.values().count() - on_shards, on_shards)
+        (self.classes.values().count() - on_shards, on_shards)
     }
 }
 

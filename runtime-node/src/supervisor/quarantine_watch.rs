@@ -58,5 +58,5 @@ fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
         })
     });
     let fresh = lock(&shared.placement).quarantines.told(told.collect(), Instant::now());
-    fresh.iter().for_each(|digest| shared.let_go(digest, true, |_| true));
+    fresh.iter().for_each(|digest| shared.send_release(digest, true, |_| true));
 }

@@ -113,7 +113,7 @@ impl Isolate {
             while let Some((operation, settle)) = next_of(id, ready) {
                 // As if each had a turn of its own.
                 if !std::mem::take(&mut is_first) {
-                    if self.engine.post.is_over() {
+                    if self.engine.turn_timer.is_over() {
                         return None;
                     }
                     scope.perform_microtask_checkpoint();

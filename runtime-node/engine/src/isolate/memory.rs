@@ -24,7 +24,7 @@ impl Isolate {
             return None;
         }
         let before = self.memory_bytes();
-        self.look(|scope, _| collection::give_back(scope).then_some(()))?;
+        self.enter(|scope, _| collection::give_back(scope).then_some(()))?;
         Some(before.saturating_sub(self.memory_bytes()))
     }
 }

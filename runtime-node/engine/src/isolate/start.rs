@@ -117,7 +117,7 @@ impl Isolate {
     /// Returns the bytecode of the functions that the Worker has used so far. Takes some
     /// milliseconds per megabyte. Returns `None` if the isolate's heap is full.
     pub fn bytecode(&self) -> Option<Bytecode> {
-        self.look(|scope, realm| {
+        self.enter(|scope, realm| {
             let context = v8::Local::new(scope, &realm.context);
             Some(modules::bytecode(&mut v8::ContextScope::new(scope, context), realm))
         })
@@ -163,7 +163,7 @@ impl Isolate {
     }
 
     async fn new_realm(self: &Rc<Self>) -> Result<Rc<Realm>, Failure> {
-        let made = self.look(|scope, first| {
+        let made = self.enter(|scope, first| {
             snapshot::new_realm(scope).inspect(|realm| realm.furnish_as(first))
         });
         let full = || {

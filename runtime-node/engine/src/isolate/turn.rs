@@ -91,7 +91,7 @@ impl Isolate {
         let vm = &mut *entered.vm;
         let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
         let standstill = Standstill::begin();
-        let watch = self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
+        let watch = self.engine.turn_timer.arm(vm.handle.clone(), budget, vm.guard.exhausted());
         let result = catch_unwind(AssertUnwindSafe(|| {
             v8::scope!(let scope, &mut *vm.isolate);
             let context = v8::Local::new(scope, &realm.context);
@@ -102,7 +102,7 @@ impl Isolate {
             let result = work(scope, &realm.hooks);
             let result = result.ok_or_else(|| thrown(scope));
             // A stopped turn leaves microtasks behind that nothing would limit any more.
-            if !self.engine.post.is_over() {
+            if !self.engine.turn_timer.is_over() {
                 scope.perform_microtask_checkpoint();
                 if who.is_none() || state.unattended_cpu().is_zero() {
                     run(scope, &vm.tasks);
@@ -162,9 +162,9 @@ impl Isolate {
 impl Isolate {
     /// Enters the isolate for work that runs no JavaScript and so needs no limit. Returns `None` if
     /// the isolate must never be entered again.
-    pub(crate) fn look<R>(
+    pub(crate) fn enter<R>(
         &self,
-        look: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
+        work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
     ) -> Option<R> {
         if self.is_sealed() {
             return None;
@@ -173,7 +173,7 @@ impl Isolate {
             let mut entered = Entered::enter(self);
             let vm = &mut *entered.vm;
             v8::scope!(let scope, &mut *vm.isolate);
-            let found = self.stretches.measure(|| look(scope, &vm.realm));
+            let found = self.stretches.measure(|| work(scope, &vm.realm));
             (found, vm.guard.is_exhausted())
         };
         if exhausted {

@@ -51,7 +51,7 @@ const RESULTS: usize = 64;
 const WORK: u64 = 1 << 24;
 
 /// The number of values that a search covers per unit of work.
-const LOOK: u64 = 16;
+const VALUES_PER_SEARCH: u64 = 16;
 
 /// The most values that the compiler may have to remember at once, for nested blocks.
 const REMEMBERED: u64 = 1 << 21;
@@ -322,7 +322,7 @@ fn work(
         0x02..=0x19 | 0x1f | 0xd5 | 0xd6 | 0xfb => {}
         // Instructions that compile to calls: memory growth, tables, bulk memory.
         0x25 | 0x26 | 0x40 | 0xd2 | 0xfc => return Ok(1 + places),
-        _ => return Ok(1 + places / LOOK),
+        _ => return Ok(1 + places / VALUES_PER_SEARCH),
     }
     let position = reader.original_position();
     let operator = reader.peek_operator(&validator.visitor(position))?;

@@ -101,7 +101,7 @@ fn a_heap_filled_between_turns_ends_all_invocations_of_the_isolate() {
             assert_eq!(code(isolate, id), Some(FailureCode::NoResponse));
         }
         let text = "x".repeat(1 << 20);
-        let filled = isolate.look(|scope, _| {
+        let filled = isolate.enter(|scope, _| {
             (0..2 * Limits::default().memory_mib)
                 .try_for_each(|_| v8::String::new(scope, &text).map(|_| ()))
         });
