@@ -209,8 +209,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
                     (warm.last_use, warm.used_at, warm.collected) = (self.uses, now, false);
                     return Lookup::Warm(warm.occupant.clone());
                 }
-                // `let_go` replaces this reason by the spent isolate's own.
-                Condition::Spent(_) => self.let_go(*digest, Eviction::Room, now),
+                // `evict` replaces this reason by the spent isolate's own.
+                Condition::Spent(_) => self.evict(*digest, Eviction::Room, now),
             },
             None => {}
         }
@@ -254,7 +254,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             Slot::Starting { .. } => None,
         });
         for digest in superseded.collect::<Vec<_>>() {
-            self.let_go(digest, Eviction::Superseded, now);
+            self.evict(digest, Eviction::Superseded, now);
         }
         self.slots.insert(
             digest,
@@ -324,7 +324,7 @@ impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
     /// Fills the slot with a start.
     pub fn starting(self, start: S) -> Launch {
         let Self { pool, digest, tenant, victim, now } = self;
-        victim.into_iter().for_each(|victim| pool.let_go(victim, Eviction::Room, now));
+        victim.into_iter().for_each(|victim| pool.evict(victim, Eviction::Room, now));
         pool.slots.insert(digest, Slot::Starting { start, tenant });
         Launch { digest }
     }

@@ -312,7 +312,7 @@ impl Shard {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
                 if upkeep::starts_replace(self.pressure.get()) {
-                    pool.let_one_go(Eviction::Memory, Instant::now());
+                    pool.evict_one(Eviction::Memory, Instant::now());
                 }
                 // Runs as its own task, so that the start goes on when the requests that wait for
                 // it have gone.

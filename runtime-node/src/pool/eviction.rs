@@ -61,7 +61,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             useless.then_some(digest)
         });
         for digest in useless.collect::<Vec<_>>() {
-            self.let_go(digest, Eviction::Idle, now);
+            self.evict(digest, Eviction::Idle, now);
         }
         self.backoff.review(now);
     }
@@ -70,14 +70,14 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     pub fn release(&mut self, digest: &RevisionDigest, now: Instant) {
         // A start goes on for the requests that wait for it.
         if matches!(self.slots.get(digest), Some(Slot::Warm(_))) {
-            self.let_go(*digest, Eviction::Moved, now);
+            self.evict(*digest, Eviction::Moved, now);
         }
     }
 
     /// Evicts one isolate that is spent or idle. Returns whether there was one.
-    pub fn let_one_go(&mut self, why: Eviction, now: Instant) -> bool {
+    pub fn evict_one(&mut self, why: Eviction, now: Instant) -> bool {
         let victim = self.first_to_go(&self.by_tenant(), |_, _| true);
-        victim.into_iter().for_each(|digest| self.let_go(digest, why, now));
+        victim.into_iter().for_each(|digest| self.evict(digest, why, now));
         victim.is_some()
     }
 
@@ -123,7 +123,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     ///
     /// # Arguments
     /// * `why` - the reason, unless the isolate is spent, which is a reason of its own.
-    pub(super) fn let_go(&mut self, digest: RevisionDigest, why: Eviction, now: Instant) {
+    pub(super) fn evict(&mut self, digest: RevisionDigest, why: Eviction, now: Instant) {
         let Some(Slot::Warm(Warm { occupant, .. })) = self.slots.remove(&digest) else { return };
         let why = match occupant.condition() {
             Condition::Idle | Condition::Busy => why,

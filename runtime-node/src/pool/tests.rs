@@ -181,8 +181,8 @@ fn a_condemned_isolate_is_evicted_first_and_counts_as_a_strike() {
         shard.start(0, "cart").be(CONDEMNED);
         shard.start(n, "other");
         assert!(!shard.is_warm(0) && shard.is_warm(100));
-        shard.pool.let_one_go(Eviction::Memory, shard.now);
-        shard.pool.let_one_go(Eviction::Memory, shard.now);
+        shard.pool.evict_one(Eviction::Memory, shard.now);
+        shard.pool.evict_one(Eviction::Memory, shard.now);
     }
     assert!(matches!(shard.look_up(0), Lookup::Refused(Obstacle::Failed(_))));
 }

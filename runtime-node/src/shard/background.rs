@@ -48,7 +48,7 @@ impl Shard {
                 Relief::Nothing => false,
                 Relief::Collect if self.collect_largest() => true,
                 Relief::Collect | Relief::LetGo => {
-                    self.pool.borrow_mut().let_one_go(Eviction::Memory, now)
+                    self.pool.borrow_mut().evict_one(Eviction::Memory, now)
                 }
             };
             self.look_for_wear(upkeep.in_vain(pressure, freed, now));

@@ -161,7 +161,7 @@ proptest! {
                 Step::Wait(ms) => shard.wait(Duration::from_millis(ms)),
                 Step::LetOneGo => {
                     expected = Some(model.victims(capacity).into_iter().take(1).collect());
-                    let found = shard.pool.let_one_go(Eviction::Memory, shard.now);
+                    let found = shard.pool.evict_one(Eviction::Memory, shard.now);
                     prop_assert_eq!(found, !model.victims(capacity).is_empty());
                 }
                 Step::Sweep => {
