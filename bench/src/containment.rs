@@ -28,7 +28,7 @@ use tenon_e2e::open_loop::{Lap, OpenLoop, Plan, PlannedRequest};
 use tenon_e2e::{Cluster, Namespace, answering, worker};
 use tokio::time::sleep;
 
-use crate::bar::Bar;
+use crate::objective::Objective;
 use crate::table::Table;
 use crate::unit::human;
 use installation::{Installation, Lost};
@@ -187,29 +187,32 @@ impl Record {
     }
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> [Bar; 6] {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 6] {
     let stopped = record.and_then(|record| record.stopped.as_ref());
     [
-        Bar::never("failed requests of victims during hostile scripts", record.map(Record::failed)),
-        Bar::time(
+        Objective::never(
+            "failed requests of victims during hostile scripts",
+            record.map(Record::failed),
+        ),
+        Objective::time(
             "victims' slowest request when a process was lost",
             record.map(Record::slowest_beside_a_loss),
             Some(RAISED),
         ),
-        Bar::never(
+        Objective::never(
             "revisions that ended more than 2 lanes, or 1 shard + 1 lane",
             record.map(Record::too_costly),
         ),
-        Bar::never(
+        Objective::never(
             "restarted containers",
             record.and_then(|record| u64::try_from(record.restarts).ok()),
         ),
-        Bar::never(
+        Objective::never(
             "failed requests of victims while a node was stopped for 12 s",
             stopped.map(|lap| lap.failed),
         ),
-        Bar::time(
+        Objective::time(
             "victims' slowest request while a node was stopped for 12 s",
             stopped.map(|lap| lap.latency.max),
             Some(RAISED_BY_A_STOP),

@@ -37,7 +37,7 @@ use crate::process::{Placement, Process};
 const AWAY: Duration = Duration::from_secs(1);
 
 /// The longest time that a crowd may take until all its members are connected.
-const STANDS_WITHIN: Duration = Duration::from_secs(30);
+const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The first source port of the members. Members bind their ports themselves, because the kernel's
 /// own search uses only half of an address's ports.
@@ -171,11 +171,11 @@ impl Crowd {
     }
 
     /// Waits until the number of connected members no longer grows.
-    pub fn await_standing(&self) {
+    pub fn await_connected(&self) {
         let (began, mut before) = (Instant::now(), 0);
-        while began.elapsed() < STANDS_WITHIN {
+        while began.elapsed() < CONNECTED_WITHIN {
             std::thread::sleep(AWAY);
-            let held = self.standing().held;
+            let held = self.connections().held;
             if held > 0 && held <= before {
                 return;
             }
@@ -184,12 +184,12 @@ impl Crowd {
     }
 
     /// Returns how many members hold a connection now, and how often one has lost its connection.
-    pub fn standing(&self) -> Standing {
-        let standings = self
+    pub fn connections(&self) -> Connections {
+        let counts = self
             .0
             .iter()
-            .filter_map(|process| Standing::parse(process.printed().ok()?.lines().last()?));
-        standings.fold(Standing::default(), |sum, member| Standing {
+            .filter_map(|process| Connections::parse(process.printed().ok()?.lines().last()?));
+        counts.fold(Connections::default(), |sum, member| Connections {
             held: sum.held + member.held,
             lost: sum.lost + member.lost,
         })
@@ -198,12 +198,12 @@ impl Crowd {
 
 /// The state of a crowd: connections held now, and connections lost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Connections {
     pub held: u64,
     pub lost: u64,
 }
 
-impl Standing {
+impl Connections {
     fn parse(line: &str) -> Option<Self> {
         let (held, lost) = line.strip_prefix("held ")?.split_once(" lost ")?;
         Some(Self { held: held.parse().ok()?, lost: lost.parse().ok()? })
@@ -224,7 +224,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let all = join_all((args.first..args.first + args.size).map(|i| members.member(i)));
         tokio::select! {
             _ = all => {}
-            () = members.tell() => {}
+            () = members.print_connections() => {}
         }
     });
     Ok(())
@@ -237,7 +237,7 @@ struct Members<'a> {
 }
 
 impl Members<'_> {
-    async fn tell(&self) {
+    async fn print_connections(&self) {
         loop {
             tokio::time::sleep(AWAY / 2).await;
             println!("held {} lost {}", self.held.get(), self.lost.get());
@@ -365,8 +365,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_printed_standing_can_be_parsed() {
-        assert_eq!(Standing::parse("held 12 lost 3"), Some(Standing { held: 12, lost: 3 }));
-        assert_eq!(Standing::parse("thread panicked"), None);
+    fn printed_connections_can_be_parsed() {
+        assert_eq!(Connections::parse("held 12 lost 3"), Some(Connections { held: 12, lost: 3 }));
+        assert_eq!(Connections::parse("thread panicked"), None);
     }
 }

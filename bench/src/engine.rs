@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use crate::bar::Bar;
+use crate::objective::Objective;
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// The names of the benchmark's rows that the bars use.
+/// The names of the benchmark's rows that the objectives use.
 const WARM: &str = "warm, hello";
 const COLD_SPARE: &str = "cold start, 1 KB, spare ready";
 const COLD: &str = "cold start, 1 KB";
@@ -103,29 +103,29 @@ impl Times {
     }
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> [Bar; 6] {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 6] {
     let times = |label: &str| record.and_then(|record| record.times.get(label));
     let p50 = |label| times(label).map(|times| times.p50);
     [
-        Bar::time("warm invocation on a shard, p50", p50(WARM), Some(WARM_WITHIN)),
-        Bar::rate(
+        Objective::time("warm invocation on a shard, p50", p50(WARM), Some(WARM_WITHIN)),
+        Objective::rate(
             "warm invocations on a core, by CPU time in a loop",
             times(WARM).map(|times| times.per_second()),
             Some(WARM_RATE),
         ),
-        Bar::time(
+        Objective::time(
             "cold start of 1 KB, spare isolate ready, p50",
             p50(COLD_SPARE),
             Some(COLD_SPARE_WITHIN),
         ),
-        Bar::time(
+        Objective::time(
             "cold start of 1 KB, spare isolate ready, p99",
             times(COLD_SPARE).map(|times| times.p99),
             Some(COLD_SPARE_P99_WITHIN),
         ),
-        Bar::time("cold start of 1 KB, no spare isolate, p50", p50(COLD), Some(COLD_WITHIN)),
-        Bar::time(
+        Objective::time("cold start of 1 KB, no spare isolate, p50", p50(COLD), Some(COLD_WITHIN)),
+        Objective::time(
             "cold start of 1 MiB, code cache present, p50",
             p50(COLD_LARGE),
             Some(COLD_LARGE_WITHIN),
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn each_bar_has_its_own_row() {
         let record = Record::parse(PRINTED).unwrap();
-        let verdicts = bars(Some(&record)).map(|bar| bar.verdict());
+        let verdicts = objectives(Some(&record)).map(|objective| objective.verdict());
         assert_eq!(verdicts, ["held", "held", "held", "MISSED", "not measured", "not measured"]);
     }
 

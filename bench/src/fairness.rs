@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::bar::Bar;
 use crate::metrics::Metrics;
+use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
@@ -146,8 +146,8 @@ impl Phase {
     }
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> [Bar; 3] {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
     let alone = record.and_then(|record| record.phases.first());
     let beside = || record.iter().flat_map(|record| record.phases.iter().skip(1));
     let p99 = beside().map(|phase| phase.neighbours.latency(0.99)).max();
@@ -157,9 +157,9 @@ pub fn bars(record: Option<&Record>) -> [Bar; 3] {
     let failed =
         record.map(|record| record.phases.iter().map(|phase| phase.neighbours.failed()).sum());
     [
-        Bar::time("neighbours of a greedy Worker, p99 with the worst one", p99, within),
-        Bar::rate("neighbours of a greedy Worker, requests in time", rate, share),
-        Bar::never("failed requests of neighbours", failed),
+        Objective::time("neighbours of a greedy Worker, p99 with the worst one", p99, within),
+        Objective::rate("neighbours of a greedy Worker, requests in time", rate, share),
+        Objective::never("failed requests of neighbours", failed),
     ]
 }
 

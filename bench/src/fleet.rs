@@ -16,8 +16,8 @@ use std::path::Path;
 use bytes::Bytes;
 use fastrand::Rng;
 
-use crate::bar::Bar;
 use crate::metrics::Metrics;
+use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::table::Table;
@@ -157,10 +157,10 @@ impl Demand {
     }
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> [Bar; 1] {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 1] {
     let failed = |record: &Record| record.runs.iter().map(|run| run.tally.failed()).sum();
-    [Bar::never("failed requests of a fleet", record.map(failed))]
+    [Objective::never("failed requests of a fleet", record.map(failed))]
 }
 
 impl fmt::Display for Record {

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use tenon_proto::revision::Limits;
 
-use crate::bar::Bar;
-use crate::crowd::{Crowd, Kind, Standing, Visit};
+use crate::crowd::{Connections, Crowd, Kind, Visit};
+use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::process::Process;
 use crate::sockets::{self, Queued};
@@ -80,7 +80,7 @@ pub struct Record {
 struct Phase {
     name: String,
     victims: Tally,
-    crowd: Standing,
+    crowd: Connections,
     crowd_cpu: Duration,
     router_cpu: Duration,
     /// The peak of resident memory, in bytes.
@@ -123,7 +123,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
             Crowd::gather(placement, &dir.join(phases.len().to_string()), kind, size, &visit)
         };
         let crowd = crowd.map(gather).transpose()?;
-        crowd.iter().for_each(Crowd::await_standing);
+        crowd.iter().for_each(Crowd::await_connected);
         let crowd_cpu =
             || crowd.as_ref().map(Crowd::cpu).transpose().map(Option::unwrap_or_default);
         let (router_before, crowd_before, began) =
@@ -142,7 +142,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
         phases.push(Phase {
             name,
             victims,
-            crowd: crowd.as_ref().map(Crowd::standing).unwrap_or_default(),
+            crowd: crowd.as_ref().map(Crowd::connections).unwrap_or_default(),
             crowd_cpu: share(crowd_cpu()? - crowd_before, began),
             router_cpu: share(tenon.router.cpu()? - router_before, began),
             peak: tenon.router.peak()?,
@@ -191,28 +191,32 @@ fn await_calm(router: &mut Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> Vec<Bar> {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> Vec<Objective> {
     let p99 = |phase: &Phase| phase.victims.latency(0.99);
     let phases = record.map(|record| &record.phases[..]);
     let within = phases.map(|phases| UNNOTICED.max(p99(&phases[0]) * 2));
-    let mut bars: Vec<_> = phase_names()
+    let mut objectives: Vec<_> = phase_names()
         .enumerate()
         .skip(1)
         .map(|(i, name)| {
-            Bar::time(format!("victims {name}, p99"), phases.map(|phases| p99(&phases[i])), within)
+            Objective::time(
+                format!("victims {name}, p99"),
+                phases.map(|phases| p99(&phases[i])),
+                within,
+            )
         })
         .collect();
     let failed = phases.map(|phases| phases.iter().map(|phase| phase.victims.failed()).sum());
     let taken =
         phases.and_then(|phases| phases.iter().map(|phase| phase.peak + phase.queued.all()).max());
-    bars.push(Bar::never("failed requests of a crowd's victims", failed));
-    bars.push(Bar::bytes(
+    objectives.push(Objective::never("failed requests of a crowd's victims", failed));
+    objectives.push(Objective::bytes(
         "memory of a router during a crowd, resident and in the kernel",
         taken,
         Some(LIMIT),
     ));
-    bars
+    objectives
 }
 
 impl fmt::Display for Record {
@@ -273,6 +277,6 @@ mod tests {
     #[test]
     fn every_phase_has_a_name_and_every_crowd_a_bar() {
         assert_eq!(phase_names().count(), crowds().count());
-        assert_eq!(bars(None).len(), crowds().count() - 1 + 2);
+        assert_eq!(objectives(None).len(), crowds().count() - 1 + 2);
     }
 }

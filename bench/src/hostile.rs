@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::Context;
 
-use crate::bar::Bar;
+use crate::objective::Objective;
 
 /// The outcome of the suite.
 #[derive(Debug)]
@@ -68,16 +68,16 @@ fn report(printed: &str) -> Vec<String> {
     printed.lines().filter(|line| !of_a_script(line)).map(str::to_owned).collect()
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> [Bar; 2] {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 2] {
     let failed = record.and_then(|record| record.summary).map(|summary| summary.failed);
     let ended = record.map(|record| u64::from(record.summary.is_none()));
     [
-        Bar::never(
+        Objective::never(
             "hostile scripts without the expected error, or with a delayed neighbour",
             failed,
         ),
-        Bar::never("ends of the process that runs hostile scripts", ended),
+        Objective::never("ends of the process that runs hostile scripts", ended),
     ]
 }
 
@@ -115,7 +115,7 @@ neighbours waited for 51.2 ms at most\n";
     }
 
     fn verdicts(record: Option<&Record>) -> [&'static str; 2] {
-        bars(record).map(|bar| bar.verdict())
+        objectives(record).map(|objective| objective.verdict())
     }
 
     #[test]

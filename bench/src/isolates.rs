@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::bar::Bar;
+use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
 use crate::unit::{human, mib};
@@ -64,19 +64,19 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     Ok(Record { starts, workerd, tenon })
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> [Bar; 3] {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
     let starts = record.map(|record| &record.starts);
     let workerd = record.map(|record| record.workerd.per_worker());
     let tenon = record.map(|record| record.tenon.per_worker());
     [
-        Bar::time(
+        Objective::time(
             format!("cold start, no spare isolate, p50: 1/{FASTER} of workerd's"),
             starts.map(|starts| starts.bare.p50()),
             starts.map(|starts| starts.fastest_of_workerd() / FASTER),
         ),
-        Bar::bytes("memory of a warm hello Worker, compared with workerd's", tenon, workerd),
-        Bar::bytes("memory of a warm hello Worker", tenon, Some(TARGET)),
+        Objective::bytes("memory of a warm hello Worker, compared with workerd's", tenon, workerd),
+        Objective::bytes("memory of a warm hello Worker", tenon, Some(TARGET)),
     ]
 }
 

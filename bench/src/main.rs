@@ -11,14 +11,13 @@
 //!  hostile   the suite of hostile Workers ──► scripts that fail, whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and the node's memory
 //!  web       typical work of Workers, beside deno ──► CPU time of each
-//!                                                            └──► the bars, and their verdicts
+//!                                                            └──► the objectives, and their verdicts
 //! ```
 //!
 //! One more part, `containment`, is measured only if it is named, because it needs Tenon installed
 //! on a cluster: hostile Workers beside 300 others on several nodes.
 
 mod apply;
-mod bar;
 mod containment;
 mod contest;
 mod crowd;
@@ -31,6 +30,7 @@ mod hostile;
 mod isolates;
 mod load;
 mod metrics;
+mod objective;
 mod peers;
 mod process;
 mod quantile;

@@ -1,10 +1,10 @@
-//! The printed report: tables, ratios within the run, and the verdicts on the bars.
+//! The printed report: tables, ratios within the run, and the verdicts on the objectives.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::apply::{self, Stage};
-use crate::bar::{self, Bar};
+use crate::objective::{self, Objective};
 use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{
@@ -77,30 +77,30 @@ impl fmt::Display for Report {
         if let Some(containment) = &self.containment {
             writeln!(f, "{containment}")?;
         }
-        writeln!(f, "{}", bar::table(&self.bars()))
+        writeln!(f, "{}", objective::table(&self.objectives()))
     }
 }
 
 impl Report {
-    fn bars(&self) -> Vec<Bar> {
+    fn objectives(&self) -> Vec<Objective> {
         let cpu =
             |name| self.contest.iter().find(|record| record.name == name).map(contest::Record::cpu);
         let first_200 = self.apply.as_ref().map(|apply| apply.p99(Stage::FIRST_200));
         let beside = format!("CPU time per request, router + node compared with {REFERENCE}");
-        let mut bars = vec![
-            Bar::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
-            Bar::time(beside, cpu("Tenon"), cpu(REFERENCE)),
+        let mut objectives = vec![
+            Objective::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
+            Objective::time(beside, cpu("Tenon"), cpu(REFERENCE)),
         ];
-        bars.extend(engine::bars(self.engine.as_ref()));
-        bars.extend(isolates::bars(self.isolates.as_ref()));
-        bars.extend(fleet::bars(self.fleet.as_ref()));
-        bars.extend(fairness::bars(self.fairness.as_ref()));
-        bars.extend(front::bars(self.front.as_ref()));
-        bars.push(streams::bar(self.streams.as_ref()));
-        bars.extend(web::bars(self.web.as_ref()));
-        bars.extend(hostile::bars(self.hostile.as_ref()));
-        bars.extend(containment::bars(self.containment.as_ref()));
-        bars
+        objectives.extend(engine::objectives(self.engine.as_ref()));
+        objectives.extend(isolates::objectives(self.isolates.as_ref()));
+        objectives.extend(fleet::objectives(self.fleet.as_ref()));
+        objectives.extend(fairness::objectives(self.fairness.as_ref()));
+        objectives.extend(front::objectives(self.front.as_ref()));
+        objectives.push(streams::objective(self.streams.as_ref()));
+        objectives.extend(web::objectives(self.web.as_ref()));
+        objectives.extend(hostile::objectives(self.hostile.as_ref()));
+        objectives.extend(containment::objectives(self.containment.as_ref()));
+        objectives
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
         let report = Report::default();
         assert_eq!(
             report.to_string().matches("not measured").count(),
-            report.bars().len(),
+            report.objectives().len(),
             "{report}"
         );
     }

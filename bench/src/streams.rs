@@ -29,7 +29,7 @@ use tenon_proto::revision::Limits;
 use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::bar::Bar;
+use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
@@ -187,12 +187,12 @@ async fn pause(duration: Duration) {
     }
 }
 
-/// Returns the bar of this part.
-pub fn bar(record: Option<&Record>) -> Bar {
+/// Returns the objective of this part.
+pub fn objective(record: Option<&Record>) -> Objective {
     let promised = |record: &Record| {
         record.0.iter().filter(|row| row.is_promised).map(|row| row.above_idle).max()
     };
-    Bar::bytes(
+    Objective::bytes(
         "memory of a node above idle while a stream flows",
         record.and_then(promised),
         Some(ABOVE_IDLE),

@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tenon_proto::revision::Limits;
 
-use crate::bar::Bar;
 use crate::contest::{self, Contender, Record as Contest, Schedule};
 use crate::load::{Ask, Load};
+use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
@@ -95,14 +95,18 @@ impl Row {
     }
 }
 
-/// Returns the bars of this part.
-pub fn bars(record: Option<&Record>) -> impl Iterator<Item = Bar> {
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> impl Iterator<Item = Objective> {
     CASES.iter().enumerate().map(move |(i, case)| {
         let measured = record.map(|record| record.0[i].cpu());
         let beside =
             if case.times == 1 { "deno's".to_owned() } else { format!("{} × deno's", case.times) };
         let what = format!("{}: CPU time of the node, compared with {beside}", case.what);
-        Bar::time(what, measured.map(|[node, _]| node), measured.map(|[_, deno]| deno * case.times))
+        Objective::time(
+            what,
+            measured.map(|[node, _]| node),
+            measured.map(|[_, deno]| deno * case.times),
+        )
     })
 }
 

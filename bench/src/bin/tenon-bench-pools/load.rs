@@ -26,7 +26,7 @@ use crate::turn::{Request, Response};
 use crate::usage;
 
 /// The interval at which the coordinator checks the progress.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A warm-up takes at most this many times as long as it would on an otherwise idle machine.
 const PATIENCE: u32 = 4;
 /// A client whose requests are answered immediately yields to the others on its thread after this
@@ -148,7 +148,7 @@ impl Load {
         course.phase.store(MEASURED, Ordering::Relaxed);
         let mut memory = 0;
         loop {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
             memory = memory.max(usage::resident()?);
             let (lasted, requests) = (began.elapsed(), answered() - count);
             if lasted >= Duration::from_millis(self.window.measured)
@@ -169,7 +169,7 @@ impl Load {
         while usage::cpu()? - cpu < self.shape.warm_up * cores
             && began.elapsed() < self.shape.warm_up * PATIENCE
         {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }

@@ -31,9 +31,9 @@ impl<T> Pool<T> {
         Self(Mutex::new(workers.iter().map(|id| (id.clone(), place())).collect()))
     }
 
-    fn with<R>(&self, worker: &WorkerId, look: impl FnOnce(&mut T) -> R) -> R {
+    fn with<R>(&self, worker: &WorkerId, work: impl FnOnce(&mut T) -> R) -> R {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        look(places.get_mut(worker).expect("clients ask for Workers that there are"))
+        work(places.get_mut(worker).expect("clients ask for Workers that there are"))
     }
 }
 

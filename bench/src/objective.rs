@@ -1,4 +1,5 @@
-//! A bar: a promise, and the measurement of it. A bar without a measurement does not count as held.
+//! An objective: a bound on a measured value. An objective without a measurement does not count as
+//! held.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use crate::unit::{human, mib};
 
 /// A value that must be on one side of a bound.
 #[derive(Debug)]
-pub struct Bar {
+pub struct Objective {
     what: String,
     measured: Option<Amount>,
     bound: Option<Bound>,
@@ -20,7 +21,7 @@ enum Bound {
     AtLeast(Amount),
 }
 
-/// An amount. The constructors ensure that both amounts of a bar are of one kind.
+/// An amount. The constructors ensure that both amounts of an objective are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Amount {
     Time(Duration),
@@ -30,7 +31,7 @@ enum Amount {
     Rate(f64),
 }
 
-impl Bar {
+impl Objective {
     pub fn time(
         what: impl Into<String>,
         measured: Option<Duration>,
@@ -43,12 +44,12 @@ impl Bar {
         Self::at_most(what, measured.map(Amount::Bytes), at_most.map(Amount::Bytes))
     }
 
-    /// Returns a bar for an event that must not happen.
+    /// Returns an objective for an event that must not happen.
     pub fn never(what: impl Into<String>, happened: Option<u64>) -> Self {
         Self::at_most(what, happened.map(Amount::Count), Some(Amount::Count(0)))
     }
 
-    /// Returns a bar for a rate per second that must not be lower than `at_least`.
+    /// Returns an objective for a rate per second that must not be lower than `at_least`.
     pub fn rate(what: impl Into<String>, measured: Option<f64>, at_least: Option<f64>) -> Self {
         let bound = at_least.map(Amount::Rate).map(Bound::AtLeast);
         Self { what: what.into(), measured: measured.map(Amount::Rate), bound }
@@ -88,14 +89,14 @@ impl Amount {
     }
 }
 
-/// Returns a table of the bars and their verdicts.
-pub fn table(bars: &[Bar]) -> Table {
-    let mut table = Table::new(["bar", "bound", "measured", "verdict"]);
+/// Returns a table of the objectives and their verdicts.
+pub fn table(objectives: &[Objective]) -> Table {
+    let mut table = Table::new(["objective", "bound", "measured", "verdict"]);
     let nothing = || "-".to_owned();
-    for bar in bars {
-        let bound = bar.bound.map_or_else(nothing, Bound::show);
-        let measured = bar.measured.map_or_else(nothing, Amount::show);
-        table.row([bar.what.clone(), bound, measured, bar.verdict().to_owned()]);
+    for objective in objectives {
+        let bound = objective.bound.map_or_else(nothing, Bound::show);
+        let measured = objective.measured.map_or_else(nothing, Amount::show);
+        table.row([objective.what.clone(), bound, measured, objective.verdict().to_owned()]);
     }
     table
 }
@@ -104,34 +105,34 @@ pub fn table(bars: &[Bar]) -> Table {
 mod tests {
     use super::*;
 
-    fn bar(measured: Option<u64>, at_most: Option<u64>) -> Bar {
+    fn objective(measured: Option<u64>, at_most: Option<u64>) -> Objective {
         let millis = |ms: Option<u64>| ms.map(Duration::from_millis);
-        Bar::time("x", millis(measured), millis(at_most))
+        Objective::time("x", millis(measured), millis(at_most))
     }
 
     #[test]
     fn a_measurement_equal_to_its_bar_is_held() {
-        assert_eq!(bar(Some(3), Some(3)).verdict(), "held");
-        assert_eq!(bar(Some(4), Some(3)).verdict(), "MISSED");
+        assert_eq!(objective(Some(3), Some(3)).verdict(), "held");
+        assert_eq!(objective(Some(4), Some(3)).verdict(), "MISSED");
     }
 
     #[test]
     fn a_rate_at_or_above_its_bar_is_held() {
-        assert_eq!(Bar::rate("x", Some(3.0), Some(3.0)).verdict(), "held");
-        assert_eq!(Bar::rate("x", Some(2.9), Some(3.0)).verdict(), "MISSED");
-        assert_eq!(Bar::rate("x", None, Some(3.0)).verdict(), "not measured");
+        assert_eq!(Objective::rate("x", Some(3.0), Some(3.0)).verdict(), "held");
+        assert_eq!(Objective::rate("x", Some(2.9), Some(3.0)).verdict(), "MISSED");
+        assert_eq!(Objective::rate("x", None, Some(3.0)).verdict(), "not measured");
     }
 
     #[test]
-    fn a_bar_without_a_measurement_is_not_measured() {
-        assert_eq!(bar(None, Some(3)).verdict(), "not measured");
-        assert_eq!(bar(Some(3), None).verdict(), "not measured");
+    fn an_objective_without_a_measurement_is_not_measured() {
+        assert_eq!(objective(None, Some(3)).verdict(), "not measured");
+        assert_eq!(objective(Some(3), None).verdict(), "not measured");
     }
 
     #[test]
-    fn a_single_forbidden_event_misses_its_bar() {
-        assert_eq!(Bar::never("a failure", Some(0)).verdict(), "held");
-        assert_eq!(Bar::never("a failure", Some(1)).verdict(), "MISSED");
-        assert_eq!(Bar::never("a failure", None).verdict(), "not measured");
+    fn a_single_forbidden_event_misses_its_objective() {
+        assert_eq!(Objective::never("a failure", Some(0)).verdict(), "held");
+        assert_eq!(Objective::never("a failure", Some(1)).verdict(), "MISSED");
+        assert_eq!(Objective::never("a failure", None).verdict(), "not measured");
     }
 }
