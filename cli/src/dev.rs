@@ -1,7 +1,7 @@
 //! `tenon dev`: the platform in one process.
 //!
 //! ```text
-//!  probe the port ─► watch the files ─► look ─► catalog ─► node ─► router ─► ready ─► print
+//!  probe the port ─► watch the files ─► reload ─► catalog ─► node ─► router ─► ready ─► print
 //!                                        ▲                                     │
 //!                                        └────────── a file was saved ◄────────┤
 //!                                                   a schedule is due ◄────────┤
@@ -155,7 +155,7 @@ impl Dev {
             router_signal,
         };
         print::listening(dev.router.addr(), &dev.settings.domain);
-        dev.look();
+        dev.reload();
         dev.catalog.mark_synced();
         readiness.ready().await;
         print::ready();
@@ -164,7 +164,7 @@ impl Dev {
 
     /// Loads the files and applies the changes to the catalog. An invalid Worker keeps its last
     /// good revision.
-    fn look(&mut self) {
+    fn reload(&mut self) {
         let manifests = manifest::read(&self.paths);
         self.files.follow(&manifests.folders);
         let load = load::load(manifests, &self.settings, |id| self.site.served(id));
@@ -188,7 +188,7 @@ impl Dev {
         loop {
             tokio::select! {
                 () = &mut termination => return,
-                () = self.files.next() => self.look(),
+                () = self.files.next() => self.reload(),
                 () = self.schedules.next() => {}
             }
         }

@@ -13,24 +13,24 @@ pub const SOON: Duration = Duration::from_secs(60);
 /// check.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Calls `look` until it succeeds.
+/// Calls `check` until it succeeds.
 ///
 /// # Arguments
 /// * `what` - the awaited condition, for the error: "the Worker to be ready".
-/// * `look` - returns `Ok` if the condition holds, and otherwise the observed state as an `Err`.
+/// * `check` - returns `Ok` if the condition holds, and otherwise the observed state as an `Err`.
 ///
 /// # Errors
 /// Fails if the deadline has passed. The error contains the last observed state.
 pub async fn await_condition<T>(
     what: &str,
     within: Duration,
-    mut look: impl AsyncFnMut() -> anyhow::Result<T>,
+    mut check: impl AsyncFnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let deadline = Instant::now() + within;
     let mut last = None;
     loop {
         // A check that hangs counts as a condition that does not hold.
-        match timeout(deadline.saturating_duration_since(Instant::now()), look()).await {
+        match timeout(deadline.saturating_duration_since(Instant::now()), check()).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(error)) => last = Some(error),
             Err(_) => {}

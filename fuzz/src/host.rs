@@ -123,7 +123,7 @@ impl Host {
 /// The path of the Worker's source, and a closure over the [`Host`] and the input.
 #[macro_export]
 macro_rules! in_an_isolate {
-    ($worker:literal, |$host:ident, $input:ident: $type:ty| $look:expr) => {
+    ($worker:literal, |$host:ident, $input:ident: $type:ty| $body:expr) => {
         thread_local! {
             // Leaked, because an isolate cannot be torn down at process exit.
             static HOST: &'static std::cell::RefCell<$crate::Host> =
@@ -134,7 +134,7 @@ macro_rules! in_an_isolate {
             init: HOST.with(|_| ()),
             |$input: $type| HOST.with(|host| {
                 let $host = &mut *host.borrow_mut();
-                $look
+                $body
             })
         );
 

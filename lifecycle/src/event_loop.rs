@@ -76,11 +76,11 @@ impl EventLoops {
         // Each change of the list is one call, so a panic cannot leave it half changed.
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         loops.push(Loop { name: name.to_owned(), metrics });
-        look(self.lag.with_label_values(&[name]))
+        observe_lag(self.lag.with_label_values(&[name]))
     }
 }
 
-async fn look(lag: Histogram) {
+async fn observe_lag(lag: Histogram) {
     loop {
         let due = Instant::now() + INTERVAL;
         sleep_until(due).await;

@@ -86,7 +86,7 @@ impl Process {
     }
 
     /// Updates the metrics. A value that cannot be read keeps its previous state.
-    fn look(&self) {
+    fn update(&self) {
         if let Some(stat) = Stat::read("/proc/self/stat") {
             advance(&self.cpu, stat.cpu as f64 / TICKS);
             self.threads.set(stat.threads as f64);
@@ -106,10 +106,10 @@ impl Process {
         }
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         field::<f64>(&limits, "Max open files").into_iter().for_each(|most| self.most.set(most));
-        self.look_at_threads();
+        self.update_threads();
     }
 
-    fn look_at_threads(&self) {
+    fn update_threads(&self) {
         // Each change of the map is one call, so a panic cannot leave it half changed.
         let mut cpu_by_thread = self.cpu_by_thread.lock().unwrap_or_else(PoisonError::into_inner);
         let mut there = HashSet::new();
@@ -134,7 +134,7 @@ impl Collector for Process {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        self.look();
+        self.update();
         self.families().into_iter().flat_map(Collector::collect).collect()
     }
 }

@@ -117,7 +117,7 @@ pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pre
     let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
     let budget = meter.budget();
     let (mut of_node, mut of_process) = (Pressure::default(), Pressure::default());
-    let look = move || {
+    let measure = move || {
         while !pressure_tx.is_closed() {
             match meter.used().and_then(|bytes| Ok((bytes, meter::room()?))) {
                 Ok((bytes, room)) => {
@@ -142,7 +142,7 @@ pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pre
             std::thread::sleep(INTERVAL);
         }
     };
-    vital::spawn("memory".to_owned(), look)?;
+    vital::spawn("memory".to_owned(), measure)?;
     Ok(pressure_rx)
 }
 

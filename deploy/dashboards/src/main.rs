@@ -29,11 +29,11 @@ enum Command {
     /// Print every query as a recording rule, for promtool to check.
     Queries,
     /// Run the queries of every panel, and report those without data.
-    Check(Look),
+    Check(QueryArgs),
     /// Draw each dashboard as an SVG file.
     Draw {
         #[command(flatten)]
-        look: Look,
+        query: QueryArgs,
         /// Directory for the files.
         #[arg(long)]
         out: PathBuf,
@@ -41,7 +41,7 @@ enum Command {
 }
 
 #[derive(Args)]
-struct Look {
+struct QueryArgs {
     /// URL of Prometheus.
     #[arg(long, value_name = "http://HOST:PORT")]
     prometheus: Uri,
@@ -69,7 +69,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 /// The number of points per line.
 const POINTS: u64 = 90;
 
-impl Look {
+impl QueryArgs {
     fn settings(&self) -> Settings {
         let end = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         let start = end.saturating_sub(self.minutes.max(1) * 60);
@@ -95,11 +95,11 @@ async fn main() -> anyhow::Result<()> {
             print_queries();
             Ok(())
         }
-        Command::Check(look) => {
+        Command::Check(query) => {
             let findings = check::check(
-                &read(&look.dashboards)?,
-                &Http::at(&look.prometheus)?,
-                &look.settings(),
+                &read(&query.dashboards)?,
+                &Http::at(&query.prometheus)?,
+                &query.settings(),
             )
             .await?;
             let mut bad = 0;
@@ -117,11 +117,11 @@ async fn main() -> anyhow::Result<()> {
             println!("all {} queries have data", findings.len());
             Ok(())
         }
-        Command::Draw { look, out } => {
-            let (prometheus, settings) = (Http::at(&look.prometheus)?, look.settings());
+        Command::Draw { query, out } => {
+            let (prometheus, settings) = (Http::at(&query.prometheus)?, query.settings());
             std::fs::create_dir_all(&out)
                 .with_context(|| format!("cannot create {}", out.display()))?;
-            for dashboard in read(&look.dashboards)? {
+            for dashboard in read(&query.dashboards)? {
                 let path = out.join(dashboard.file_name()).with_extension("svg");
                 let picture = draw::draw(&dashboard, &prometheus, &settings).await?;
                 std::fs::write(&path, picture)

@@ -83,13 +83,13 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
     let prometheus = format!("http://{}", forward.address());
     let worker = format!("worker={}", probed(0));
-    let look = ["--prometheus", &prometheus, "--set", &worker];
+    let options = ["--prometheus", &prometheus, "--set", &worker];
     let report = await_condition("data in every panel", SHOWN_WITHIN, async || {
-        tool(&[["check"].as_slice(), &look].concat()).await
+        tool(&[["check"].as_slice(), &options].concat()).await
     })
     .await;
     // The pictures also show which panels are empty.
-    tool(&[["draw", "--out", PICTURES].as_slice(), &look].concat()).await?;
+    tool(&[["draw", "--out", PICTURES].as_slice(), &options].concat()).await?;
     Ok(format!("{}\npictures are in {PICTURES}", report?))
 }
 

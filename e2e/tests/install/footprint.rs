@@ -13,7 +13,7 @@ const MIB: f64 = 1_048_576.0;
 const ISOLATE: f64 = 4.0 * MIB;
 
 /// Returns the maximum resident memory of a process without its isolates, in bytes.
-fn bar(component: Component) -> f64 {
+fn limit(component: Component) -> f64 {
     match component.name {
         name if name == OPERATOR.name => 40.0 * MIB,
         name if name == ROUTER.name => 30.0 * MIB,
@@ -41,7 +41,7 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
                 String::new()
             };
             lines.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
-            if resident > bar(component) + isolates * ISOLATE {
+            if resident > limit(component) + isolates * ISOLATE {
                 over.push(format!("{name} has {:.1} MiB resident{kept}", resident / MIB));
             }
         }

@@ -89,14 +89,14 @@ impl Files {
             loop {
                 thread::sleep(PERIOD);
                 let Some(shared) = shared.upgrade() else { return };
-                self.look(&shared);
+                self.reload(&shared);
             }
         })
         .map(drop)
     }
 
     /// Installs the directory's current content if it has changed and is valid.
-    pub(super) fn look(&mut self, shared: &Shared) {
+    pub(super) fn reload(&mut self, shared: &Shared) {
         let directory = &self.directory;
         let taken = read(directory).and_then(|bundle| {
             if bundle != self.used {

@@ -48,7 +48,7 @@ impl Watchers {
     }
 
     /// Returns the number of watchers, and the position of the slowest.
-    fn look(&self) -> (usize, Option<u64>) {
+    fn count_and_slowest(&self) -> (usize, Option<u64>) {
         self.with(|positions| {
             let known = positions.iter().map(|position| position.0.load(Ordering::Relaxed));
             (positions.len(), known.min())
@@ -119,9 +119,9 @@ impl CatalogMetrics {
         [&self.version, &self.watchers, &self.lag, &self.nodes, &self.quarantined, delivery]
     }
 
-    fn look(&self) {
+    fn update(&self) {
         let Progress { version, .. } = *self.catalog.shared.progress_tx.borrow();
-        let (watchers, least) = self.catalog.shared.watchers.look();
+        let (watchers, least) = self.catalog.shared.watchers.count_and_slowest();
         self.version.set(version as i64);
         self.watchers.set(watchers as i64);
         // A watcher may have been sent a newer version since `version` was read.
@@ -143,7 +143,7 @@ impl Collector for CatalogMetrics {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        self.look();
+        self.update();
         self.families().into_iter().flat_map(Collector::collect).collect()
     }
 }

@@ -47,19 +47,19 @@ impl Shares {
         })
     }
 
-    fn look(&self) {
+    fn update(&self) {
         let table = self.published.load();
         let version = Some(table.nodes_version());
         // The value is a number, which a panic cannot leave half-written.
         let mut published_version =
             self.published_version.lock().unwrap_or_else(PoisonError::into_inner);
         if *published_version != version {
-            self.tell(&table);
+            self.set_values(&table);
             *published_version = version;
         }
     }
 
-    fn tell(&self, table: &Table) {
+    fn set_values(&self, table: &Table) {
         self.share.reset();
         self.most.reset();
         self.slots.reset();
@@ -84,7 +84,7 @@ impl Collector for Shares {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        self.look();
+        self.update();
         [self.share.collect(), self.most.collect(), self.slots.collect()].concat()
     }
 }

@@ -127,14 +127,14 @@ impl Shard {
     /// Updates the metrics of isolates' usage. A bounded number is read at a time, so that many
     /// isolates do not mean more work at once.
     pub async fn keep_account(self: Rc<Self>) {
-        let mut looked_at = 0;
+        let mut first = 0;
         loop {
             tokio::time::sleep(ACCOUNT).await;
             self.metrics.engine.turned(self.engine.turns(), self.engine.turn_cpu());
             self.look_for_wear(Duration::ZERO);
             let living = self.living.borrow().clone();
-            let looks = living.len().min(ACCOUNTS);
-            let next = living.iter().cycle().skip(looked_at).take(looks).filter_map(Weak::upgrade);
+            let count = living.len().min(ACCOUNTS);
+            let next = living.iter().cycle().skip(first).take(count).filter_map(Weak::upgrade);
             next.for_each(|isolate| {
                 self.account(&isolate);
                 self.weigh_what_goes_on(&isolate);
@@ -143,7 +143,7 @@ impl Shard {
                     self.metrics.workers.weighs(&isolate.digest(), isolate.memory_bytes());
                 }
             });
-            looked_at = (looked_at + looks) % living.len().max(1);
+            first = (first + count) % living.len().max(1);
             let pool = self.pool.borrow();
             self.metrics.workers.review(|digest| pool.has(digest), Instant::now());
         }

@@ -48,7 +48,7 @@ async fn requests_waiting_for_a_start_are_served_by_earliest_deadline(name: &'st
     let one_by_one = stand.worker("one-by-one", COUNTER, |limits| limits.concurrency = 1);
     let side_by_side = stand.worker("side-by-side", COUNTER, |_| {});
     for worker in [one_by_one, side_by_side] {
-        stand.catalog.hold();
+        stand.catalog.pause();
         // The last request has the earliest deadline.
         let mut answers = Vec::new();
         for (n, seconds) in [50, 40, 30, 20].into_iter().enumerate() {
@@ -57,7 +57,7 @@ async fn requests_waiting_for_a_start_are_served_by_earliest_deadline(name: &'st
             ));
             stand.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
         }
-        stand.catalog.let_go();
+        stand.catalog.resume();
         let mut counts = Vec::new();
         for answer in answers {
             counts.push(answer.await.unwrap().unwrap().text().to_owned());
@@ -70,7 +70,7 @@ async fn the_number_of_requests_waiting_for_a_start_is_bounded(name: &'static st
     let stand = Stand::with(name, |config| config.admission.max_waiting = 3).await;
     let (cold, other) =
         (stand.worker("cold", COUNTER, |_| {}), stand.worker("other", COUNTER, |_| {}));
-    stand.catalog.hold();
+    stand.catalog.pause();
     let mut waits = Vec::new();
     for (n, worker) in [&cold, &cold, &cold, &other].into_iter().enumerate() {
         let (client, worker) = (stand.client().clone(), worker.clone());
@@ -80,7 +80,7 @@ async fn the_number_of_requests_waiting_for_a_start_is_bounded(name: &'static st
     let failure = stand.client().get(&cold).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
     assert_eq!(stand.metric("tenon_shed_total", &[("reason", "waiting_room_full")]), 1);
-    stand.catalog.let_go();
+    stand.catalog.resume();
     for wait in waits {
         wait.await.unwrap().unwrap();
     }

@@ -78,7 +78,7 @@ async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
     let [modest] = stand.waiters("modest");
     stand.client().get(&modest).await.unwrap();
     // From here on every start waits.
-    stand.catalog.hold();
+    stand.catalog.pause();
     let mut waits = Vec::new();
     for (n, worker) in [&one, &one, &two, &two].into_iter().enumerate() {
         waits.push(stand.client().upload(worker));
@@ -88,7 +88,7 @@ async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
     let [_, cold] = stand.waiters("modest");
     let also = stand.client().upload(&cold);
     stand.await_metric("tenon_shard_waiting", &[], 5).await;
-    stand.catalog.let_go();
+    stand.catalog.resume();
     end(waits).await;
     end(vec![also]).await;
 }

@@ -40,22 +40,22 @@ async fn a_valid_change_of_the_files_is_installed_and_a_bad_one_ignored() {
             outcome(new, &node, Role::RuntimeNode).await.1.is_none(),
         ]
     };
-    files.look(&node.0);
+    files.reload(&node.0);
     assert_eq!(accepted().await, [true, false]);
 
     switch(volume.path(), "2", &new.bundle(Role::Router));
-    files.look(&node.0);
-    files.look(&node.0);
+    files.reload(&node.0);
+    files.reload(&node.0);
     assert_eq!(accepted().await, [true, false]);
     assert_eq!(node.0.metrics.reads(), (1, 1));
 
     switch(volume.path(), "3", &new.bundle(Role::RuntimeNode));
-    files.look(&node.0);
+    files.reload(&node.0);
     assert_eq!(accepted().await, [false, true]);
     assert_eq!(node.0.metrics.reads(), (2, 1));
 
     fs::remove_file(volume.path().join("..data")).unwrap();
-    files.look(&node.0);
+    files.reload(&node.0);
     assert_eq!(accepted().await, [false, true]);
 }
 

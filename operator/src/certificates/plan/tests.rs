@@ -57,7 +57,7 @@ impl Installation {
 
     /// Runs an operator that ends after it has written `ends_after` Secrets. Returns the time of
     /// its next run.
-    fn look(&mut self, ends_after: usize) -> Timestamp {
+    fn reconcile(&mut self, ends_after: usize) -> Timestamp {
         let plan = self.plan();
         let place = Place { namespace: "tenon-system".to_owned(), owner: None };
         let written = self.stored.carry_out(&plan, &TERMS, &place, self.now).unwrap();
@@ -135,7 +135,7 @@ impl Installation {
 #[test]
 fn a_new_installation_gets_all_certificates_at_once() {
     let mut installation = Installation::new();
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     installation.ensure_that_all_believe_one_another();
     assert!(installation.read.iter().all(|read| read.len() == 1));
     // After the propagation delay nothing is due until the first renewal.
@@ -150,7 +150,7 @@ fn a_new_installation_gets_all_certificates_at_once() {
 fn processes_trust_each_other_for_thirty_years() {
     let mut installation = Installation::new();
     while installation.now.duration_since(start()) < YEAR * 30 {
-        let again = installation.look(usize::MAX);
+        let again = installation.reconcile(usize::MAX);
         installation.ensure_that_all_believe_one_another();
         assert!(again > installation.now);
         installation.pass(again);
@@ -164,7 +164,7 @@ fn processes_trust_each_other_for_thirty_years() {
 #[test]
 fn a_new_authority_signs_once_trusted_and_an_unused_one_is_dropped() {
     let mut installation = Installation::new();
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     installation.now += TERMS.authority;
     // All Secrets but the authority's are as in a new installation.
     installation.stored.roles = Default::default();
@@ -173,33 +173,33 @@ fn a_new_authority_signs_once_trusted_and_an_unused_one_is_dropped() {
     let steps = |installation: &Installation| installation.plan().steps;
 
     installation.now = start() + TERMS.authority * 2 / 3 - DAY;
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     installation.now += DAY * 2;
     assert!(installation.plan().make_authority);
     assert_eq!(steps(&installation), [Step::UpdateTrust; 3]);
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     assert_eq!(installation.plan().trust.len(), 2);
     installation.now += TERMS.propagation - MINUTE;
     assert_eq!(steps(&installation), [Step::Keep; 3]);
     installation.now += MINUTE;
     assert_eq!(steps(&installation), [Step::Issue; 3]);
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     assert!(installation.plan().trust.contains(&old));
     installation.now += TERMS.propagation;
     assert!(!installation.plan().trust.contains(&old));
     assert_eq!(steps(&installation), [Step::UpdateTrust; 3]);
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     assert_eq!(steps(&installation), [Step::Keep; 3]);
 }
 
 #[test]
 fn a_lost_secret_is_issued_again_at_once() {
     let mut installation = Installation::new();
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     installation.now += DAY;
     installation.stored.roles[Role::Router as usize] = None;
     assert_eq!(installation.plan().steps, [Step::Keep, Step::Issue, Step::Keep]);
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     installation.ensure_that_all_believe_one_another();
 }
 
@@ -217,12 +217,12 @@ fn a_lost_or_replaced_authority_is_followed_without_interruption() {
     });
     for replaced in [None, Some(serde_json::from_value::<Secret>(theirs).unwrap())] {
         let mut installation = Installation::new();
-        installation.look(usize::MAX);
+        installation.reconcile(usize::MAX);
         let lost = installation.authorities.first().cloned().unwrap();
         installation.now += DAY;
         installation.stored.authority = replaced;
         for _ in 0..4 {
-            let again = installation.look(usize::MAX);
+            let again = installation.reconcile(usize::MAX);
             installation.pass(again.min(installation.now + TERMS.propagation));
         }
         let state = installation.stored.state(installation.now);
@@ -235,7 +235,7 @@ fn a_lost_or_replaced_authority_is_followed_without_interruption() {
 #[test]
 fn a_secret_without_a_valid_write_time_is_updated() {
     let mut installation = Installation::new();
-    installation.look(usize::MAX);
+    installation.reconcile(usize::MAX);
     let written = |at: &str| [(secrets::WRITTEN.to_owned(), at.to_owned())].into();
     for at in ["yesterday", "2099-01-01T00:00:00Z"] {
         installation.stored.roles[0].as_mut().unwrap().metadata.annotations = Some(written(at));
@@ -257,16 +257,16 @@ proptest! {
     #[test]
     fn processes_trust_each_other_despite_absent_operators(mishaps in mishaps()) {
         let mut installation = Installation::new();
-        installation.look(usize::MAX);
+        installation.reconcile(usize::MAX);
         // Just before the authority's renewal.
         installation.now = start() + TERMS.authority * 2 / 3 - DAY * 61;
         let state = installation.stored.state(installation.now);
         prop_assert!(state.newest.is_some());
         installation.stored.roles = Default::default();
         installation.read = Installation::new().read;
-        installation.look(usize::MAX);
+        installation.reconcile(usize::MAX);
         for (ends_after, late) in mishaps {
-            let again = installation.look(ends_after);
+            let again = installation.reconcile(ends_after);
             installation.ensure_that_all_believe_one_another();
             // The successor of an operator that ended runs within a minute.
             let next = if ends_after == usize::MAX { again } else { again.min(installation.now + MINUTE) };

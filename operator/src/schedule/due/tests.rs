@@ -132,13 +132,13 @@ proptest! {
     /// Leaders look at arbitrary times, and some of them die before they write.
     #[test]
     fn every_time_is_called_exactly_once_whichever_replica_leads(
-        looks in prop::collection::vec((1_i64..280, any::<bool>()), 1..60),
+        runs in prop::collection::vec((1_i64..280, any::<bool>()), 1..60),
         cron in prop::sample::select(vec!["* * * * *", "*/7 * * * *", "0,30 * * * *", "15 3 * * *"]),
     ) {
         let begin = at("2026-10-24T23:58:30Z");
         let mut worker = observed(&[cron], "2026-10-24T23:58:30Z");
         let (mut now, mut written_at, mut calls) = (begin, begin, Vec::new());
-        for (seconds, writes) in looks {
+        for (seconds, writes) in runs {
             // Some leader writes within the catch-up window.
             let writes = writes || (now + SignedDuration::from_secs(seconds)).duration_since(written_at) > CATCH_UP;
             now += SignedDuration::from_secs(if writes { seconds.min(20) } else { seconds });

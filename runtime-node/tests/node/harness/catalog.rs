@@ -29,7 +29,7 @@ pub(crate) struct Catalog {
 #[derive(Clone, Default)]
 struct Content {
     state: Arc<Mutex<State>>,
-    held: watch::Sender<bool>,
+    paused: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -92,13 +92,13 @@ impl Catalog {
         self.content.state().swapped.insert(digest, other);
     }
 
-    /// Makes every request for a revision wait until [`Catalog::let_go`].
-    pub(crate) fn hold(&self) {
-        self.content.held.send_replace(true);
+    /// Makes every request for a revision wait until [`Catalog::resume`].
+    pub(crate) fn pause(&self) {
+        self.content.paused.send_replace(true);
     }
 
-    pub(crate) fn let_go(&self) {
-        self.content.held.send_replace(false);
+    pub(crate) fn resume(&self) {
+        self.content.paused.send_replace(false);
     }
 
     /// Returns how many revisions have been requested.
@@ -143,8 +143,8 @@ impl catalog_server::Catalog for Content {
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let digest = RevisionDigest::try_from(&request.get_ref().digest[..]).unwrap();
-        let mut held_rx = self.held.subscribe();
-        held_rx.wait_for(|held| !held).await.expect("it is the sender's own");
+        let mut paused_rx = self.paused.subscribe();
+        paused_rx.wait_for(|paused| !paused).await.expect("it is the sender's own");
         let mut state = self.state();
         state.fetches += 1;
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
