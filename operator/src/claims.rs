@@ -42,6 +42,8 @@ pub enum Holder {
 }
 
 impl Claims {
+    /// Creates the claims of a platform without Workers.
+    ///
     /// # Arguments
     /// * `domain` - the platform's domain, below which every namespace has its own subdomain.
     pub fn new(domain: impl Into<String>) -> Self {

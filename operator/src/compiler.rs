@@ -74,6 +74,8 @@ pub struct Compiler {
 }
 
 impl Compiler {
+    /// Creates a compiler, without starting a process.
+    ///
     /// # Arguments
     /// * `program` - the operator's executable, which is run with [`ARGUMENT`].
     pub fn new(program: PathBuf) -> Self {

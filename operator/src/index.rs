@@ -105,6 +105,8 @@ pub struct Index {
 }
 
 impl Index {
+    /// Creates an empty index.
+    ///
     /// # Arguments
     /// * `domain` - the domain below which Workers without routes get their hosts.
     pub fn new(domain: impl Into<String>) -> Self {

@@ -52,6 +52,8 @@ struct Observed {
 }
 
 impl Election {
+    /// Creates the candidacy of a replica.
+    ///
     /// # Arguments
     /// * `namespace` - the namespace of the Lease.
     /// * `identity` - unique among the replicas: the Pod's name.

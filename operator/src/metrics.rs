@@ -45,6 +45,8 @@ pub struct ReconcileTimer<'a> {
 }
 
 impl Metrics {
+    /// Registers the metrics.
+    ///
     /// # Errors
     /// Fails if the registry already has these metrics.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {

@@ -94,6 +94,8 @@ pub struct RolloutMetrics {
 }
 
 impl RolloutMetrics {
+    /// Registers the metrics.
+    ///
     /// # Errors
     /// Fails if the registry already has these metrics.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {

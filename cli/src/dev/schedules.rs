@@ -24,6 +24,8 @@ pub(super) struct Schedules {
 }
 
 impl Schedules {
+    /// Creates an empty list of schedules.
+    ///
     /// # Arguments
     /// * `router` - the address of the router's internal listener.
     pub(super) fn new(router: SocketAddr) -> Self {

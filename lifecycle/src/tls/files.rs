@@ -77,6 +77,8 @@ impl Tls {
 }
 
 impl Files {
+    /// Creates the reader of a directory.
+    ///
     /// # Arguments
     /// * `used` - the bundle that was read from the directory and is in use.
     pub(super) fn new(directory: PathBuf, used: Bundle) -> Self {

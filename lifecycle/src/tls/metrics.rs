@@ -34,6 +34,8 @@ struct Warnings {
 }
 
 impl Metrics {
+    /// Registers the metrics.
+    ///
     /// # Errors
     /// Fails if the registry already has these metrics.
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {

@@ -91,8 +91,10 @@ pub struct CatalogMetrics {
 }
 
 impl CatalogMetrics {
+    /// Creates the metrics of a catalog.
+    ///
     /// # Errors
-    /// Never in practice: the metrics' names are valid.
+    /// Fails if a metric's name is invalid, and so never in practice.
     pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
         let lag = "Versions that have not been sent to the slowest watcher.";
         let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and state.");

@@ -27,6 +27,8 @@ use super::maps;
 pub(super) struct Jsx(JsxRuntime);
 
 impl Jsx {
+    /// Chooses the runtime that the Worker provides.
+    ///
     /// # Arguments
     /// * `exists` - returns whether a module name resolves in the Worker.
     pub(super) fn of(exists: impl Fn(&str) -> bool) -> Self {

@@ -16,6 +16,8 @@ pub struct ScheduleMetrics {
 }
 
 impl ScheduleMetrics {
+    /// Registers the metrics.
+    ///
     /// # Errors
     /// Fails if the registry already has these metrics.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {

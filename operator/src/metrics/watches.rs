@@ -11,6 +11,8 @@ pub struct WatchMetrics {
 }
 
 impl WatchMetrics {
+    /// Registers the metrics.
+    ///
     /// # Errors
     /// Fails if the registry already has these metrics.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {

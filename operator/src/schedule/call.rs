@@ -36,6 +36,8 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Creates a caller, which connects to the router with its first call.
+    ///
     /// # Arguments
     /// * `router` - URL of the internal listener: `http://HOST:PORT`, or `https://` with TLS.
     /// * `tls` - required for `https://`.

@@ -86,6 +86,8 @@ pub(super) struct Sending {
 pub(super) type UploadFailure = Rc<RefCell<Option<EgressError>>>;
 
 impl Sending {
+    /// Creates the body of a request.
+    ///
     /// # Arguments
     /// * `bytes` - counts the bytes sent.
     /// * `failure` - receives the error that breaks the body off.

@@ -68,6 +68,8 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Creates a policy.
+    ///
     /// # Arguments
     /// * `allow` - networks that would be refused otherwise. A metadata service must be listed as a
     ///   single address.

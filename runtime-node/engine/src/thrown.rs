@@ -25,6 +25,8 @@ impl Thrown {
         Self::Range(message.into())
     }
 
+    /// Returns a `DOMException`.
+    ///
     /// # Arguments
     /// * `name` - a name that Web IDL lists: `OperationError`, `DataError`, …
     pub fn dom(name: &'static str, message: impl Into<Cow<'static, str>>) -> Self {

@@ -45,6 +45,8 @@ pub(super) struct ChildState {
 }
 
 impl Child {
+    /// Creates the record of a process that has not been started.
+    ///
     /// # Arguments
     /// * `starting` - dropped when the first process serves.
     pub(super) fn new(id: ShardId, starting: Handle) -> Self {

@@ -46,6 +46,8 @@ impl Origin {
         Self::serve(None, move |asked| futures::future::ready(answer(&asked)).boxed_local()).await
     }
 
+    /// Starts an origin that answers each request by a function.
+    ///
     /// # Arguments
     /// * `tls` - the server's TLS configuration; plain HTTP without one.
     pub(super) async fn serve(
@@ -211,6 +213,8 @@ impl Authority {
         }
     }
 
+    /// Returns the TLS configuration of a server with the certificate of this authority.
+    ///
     /// # Arguments
     /// * `protocols` - those that the server offers by ALPN.
     pub(super) fn server(&self, protocols: &[&str]) -> Arc<ServerConfig> {

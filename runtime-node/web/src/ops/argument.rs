@@ -41,6 +41,8 @@ impl<'s> Arguments<'s> {
 
 /// A value that JavaScript passes as an argument, or as several.
 pub(crate) trait Argument<'s>: Sized {
+    /// Takes the value from the next argument, or from as many as it consists of.
+    ///
     /// # Errors
     /// Returns a `TypeError` for a value of another type, and whatever else the conversion throws.
     fn take(

@@ -39,10 +39,13 @@ impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
 pub(crate) struct Answer<'s, T>(Option<v8::Local<'s, v8::Value>>, PhantomData<T>);
 
 impl<'s, T> Answer<'s, T> {
+    /// Returns a value that is there already.
     pub(crate) fn now(value: v8::Local<'s, v8::Value>) -> Self {
         Self(Some(value), PhantomData)
     }
 
+    /// Returns a value that comes later.
+    ///
     /// # Arguments
     /// * `promise` - `None` if V8 could not make it.
     pub(crate) fn later(promise: Option<v8::Local<'s, v8::Promise>>) -> Self {
