@@ -321,8 +321,8 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub startup_ms: Option<i32>,
-    /// Maximum number of concurrent invocations in one isolate; open WebSockets do not count. 100 by
-    /// default.
+    /// Maximum number of concurrent invocations in one isolate; open WebSockets do not count. 100
+    /// by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrency: Option<i32>,

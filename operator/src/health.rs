@@ -53,8 +53,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Interval at which Workers with a crash loop or a quarantine are checked for its end.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// A reason to judge a Worker's health again: it has been redeployed, or its status names crash loops
-/// or a quarantine.
+/// A reason to judge a Worker's health again: it has been redeployed, or its status names crash
+/// loops or a quarantine.
 pub struct HealthTrigger {
     pub id: WorkerId,
     /// Set if the Worker serves another digest than before.

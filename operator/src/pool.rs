@@ -1,7 +1,7 @@
 //! RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a headless Service.
 //!
-//! [`plan`] and `status` decide; this module watches and applies. There are few pools, so kube's own
-//! Controller runs the reconciles. [`references`] reads the objects to which pools refer.
+//! [`plan`] and `status` decide; this module watches and applies. There are few pools, so kube's
+//! own Controller runs the reconciles. [`references`] reads the objects to which pools refer.
 
 pub mod plan;
 pub mod references;

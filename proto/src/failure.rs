@@ -11,7 +11,8 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 const DOMAIN: &str = "tenon.dev";
 
-/// Defines the codes: each with its meaning as documentation, its name, and its HTTP and gRPC status.
+/// Defines the codes: each with its meaning as documentation, its name, and its HTTP and gRPC
+/// status.
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $http:literal, $grpc:ident;)+) => {
         /// The stable code of a failure.

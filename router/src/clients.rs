@@ -7,8 +7,8 @@
 //!                  └── memory is short, or it has waited for too long ──► ended
 //! ```
 //!
-//! A connection that waits for its client can be ended at any time; one with a request in flight only
-//! if its client has left all answers unread for some seconds. When memory is short, a few
+//! A connection that waits for its client can be ended at any time; one with a request in flight
+//! only if its client has left all answers unread for some seconds. When memory is short, a few
 //! connections are sampled at random; of those, one of the address that holds most is ended, the
 //! longest waiting first. The larger a crowd, the larger its part of the sample, so no order needs
 //! to be maintained.

@@ -1,19 +1,19 @@
 //! Evaluates the interfaces' JavaScript into the start-up snapshot from which every isolate begins.
 //!
-//! A line of each file, `//: late, after abort.js streams-base.js`, says when the file is compiled and
-//! after which others it is evaluated:
+//! A line of each file, `//: late, after abort.js streams-base.js`, says when the file is compiled
+//! and after which others it is evaluated:
 //!
 //! - *eager*: every function is compiled and its bytecode kept in the snapshot, so that a fresh
 //!   isolate compiles nothing while it serves a request.
 //! - unmarked: each function is compiled on its first call, so that no isolate carries functions
 //!   its Worker never calls.
 //! - *late*: the snapshot holds only the names that the file declares. *module*: the snapshot holds
-//!   nothing of the file. The library has the text of both; `later.js` and `node.js` define when and
-//!   for which Workers they run.
+//!   nothing of the file. The library has the text of both; `later.js` and `node.js` define when
+//!   and for which Workers they run.
 //!
-//! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES` of
-//! them for the library. The generated `ops.rs` lists the ops: the functions with the
-//! attribute `#[op]`.
+//! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES`
+//! of them for the library. The generated `ops.rs` lists the ops: the functions with the attribute
+//! `#[op]`.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -118,8 +118,8 @@ fn read(path: &Path) -> Result<File, Box<dyn Error>> {
     Ok(File { source: Source::new(&name, when, &text), after })
 }
 
-/// Returns the files in an order in which each is evaluated after those that it names; otherwise they
-/// keep their order.
+/// Returns the files in an order in which each is evaluated after those that it names; otherwise
+/// they keep their order.
 fn sorted(mut files: Vec<File>) -> Result<Vec<Source>, Box<dyn Error>> {
     let (mut sources, mut done) = (Vec::new(), BTreeSet::new());
     while !files.is_empty() {

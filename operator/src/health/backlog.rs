@@ -1,5 +1,5 @@
-//! Nodes' reports about Workers that are not in the Workers' statuses yet. Pure, and bounded however
-//! many reports arrive and however long the API server is unavailable.
+//! Nodes' reports about Workers that are not in the Workers' statuses yet. Pure, and bounded
+//! however many reports arrive and however long the API server is unavailable.
 
 use std::collections::HashMap;
 use std::time::Duration;

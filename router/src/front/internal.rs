@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
-//! Any caller that is admitted here can call any Worker: with TLS these are nodes and operators with
-//! a certificate, without it any process that can reach the port. The caller's node enforces that a
-//! Worker calls only Workers that its object binds.
+//! Any caller that is admitted here can call any Worker: with TLS these are nodes and operators
+//! with a certificate, without it any process that can reach the port. The caller's node enforces
+//! that a Worker calls only Workers that its object binds.
 
 mod messages;
 mod relay;

@@ -8,9 +8,9 @@
 
 use crate::quota::{Hold, Peer, Quota};
 
-/// A shard may have one part in this many of its thread's maximum of requests in flight. A responsive
-/// shard has a hundred times fewer requests; if eight shards are unresponsive, the cause is not a
-/// single shard.
+/// A shard may have one part in this many of its thread's maximum of requests in flight. A
+/// responsive shard has a hundred times fewer requests; if eight shards are unresponsive, the cause
+/// is not a single shard.
 const PARTS: usize = 8;
 
 /// The requests with one shard. Addresses share it, so that no crowd occupies a shard alone.

@@ -10,10 +10,10 @@
 //! A panic cannot unwind through V8's frames: it would end the process, and with it all other
 //! isolates. So V8 is given functions of this module only, and each does its work within
 //! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one; they
-//! state their work by implementing a trait of this module, which knows none of them.
-//! Ops, the native functions of the interfaces, are wrapped in the same way by their macro. Functions
-//! that V8 calls without a scope (allocators, the heap limit, collections, tasks) are in the modules that
-//! they belong to, and do nothing that can panic.
+//! state their work by implementing a trait of this module, which knows none of them. Ops, the
+//! native functions of the interfaces, are wrapped in the same way by their macro. Functions that
+//! V8 calls without a scope (allocators, the heap limit, collections, tasks) are in the modules
+//! that they belong to, and do nothing that can panic.
 
 #![allow(unsafe_code)] // Makes the scopes of callbacks, and defines functions with V8's own signatures.
 

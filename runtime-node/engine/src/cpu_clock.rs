@@ -10,10 +10,10 @@
 //! ```
 //!
 //! A read of a thread's CPU clock is a system call of half a microsecond, as long as a short turn;
-//! the kernel's shared page gives the monotonic clock in a tenth of that. CPU time never runs faster
-//! than monotonic time, so both charges are upper bounds: a short turn is charged the time for
-//! which the kernel gave its processor to others, and a long turn the CPU time that the thread used
-//! since the anchor, if that is less.
+//! the kernel's shared page gives the monotonic clock in a tenth of that. CPU time never runs
+//! faster than monotonic time, so both charges are upper bounds: a short turn is charged the time
+//! for which the kernel gave its processor to others, and a long turn the CPU time that the thread
+//! used since the anchor, if that is less.
 
 #![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library does not offer.
 

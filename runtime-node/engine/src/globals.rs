@@ -82,8 +82,9 @@ impl LazyProperty for Later {
 struct Bounds;
 
 impl CodeGeneration for Bounds {
-    /// Returns whether a text may be compiled: it is a string, is not too long, and does not have too
-    /// many Unicode properties. A value that is not a string is not compiled, but returned unchanged.
+    /// Returns whether a text may be compiled: it is a string, is not too long, and does not have
+    /// too many Unicode properties. A value that is not a string is not compiled, but returned
+    /// unchanged.
     fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool {
         source.try_cast::<v8::String>().is_ok_and(|source| {
             source.length() <= EVALUATED

@@ -50,8 +50,8 @@ enum Answer {
 /// grace is answered, and its isolate retires; a longer one is stopped.
 pub const GRACE: Duration = Duration::from_millis(2);
 
-/// State that a Web interface keeps for an invocation, such as its WebSockets. It is dropped when the
-/// invocation ends.
+/// State that a Web interface keeps for an invocation, such as its WebSockets. It is dropped when
+/// the invocation ends.
 pub trait Attachment: Any {
     /// Returns whether it keeps working although the caller has the whole response.
     fn lingers(&self) -> bool;

@@ -8,9 +8,8 @@
 //!   event loop, a local task ◄── an operation completed, or V8 posted a task ── pending operations
 //! ```
 //!
-//! - [`start`]: from a spare to evaluated modules; [`deliver`]: an event and its outcome;
-//!   [`turn`]: the one way in; [`event_loop`]: further turns; [`memory`]: what an idle isolate gives
-//!   back.
+//! - [`start`]: from a spare to evaluated modules; [`deliver`]: an event and its outcome; [`turn`]:
+//!   the one way in; [`event_loop`]: further turns; [`memory`]: what an idle isolate gives back.
 
 mod deliver;
 mod event_loop;

@@ -27,9 +27,9 @@
 //!   promises of a turn; [`log`], [`log_rate`]: a Worker's log; [`realm`]: a global object and the
 //!   modules in it; [`thrown`], [`exception`]: what native functions throw, and what code has
 //!   thrown; [`source_maps`]: positions in the author's source.
-//! - [`streams`], [`pipe`], [`byte_stream`]: bytes that arrive over time; [`response`], [`sending`],
-//!   [`piece`]: responses and their bodies; [`string`] and [`bytes`](mod@bytes): values across the
-//!   border; [`buffers`]: blocks for response bodies.
+//! - [`streams`], [`pipe`], [`byte_stream`]: bytes that arrive over time; [`response`],
+//!   [`sending`], [`piece`]: responses and their bodies; [`string`] and [`bytes`](mod@bytes):
+//!   values across the border; [`buffers`]: blocks for response bodies.
 //! - [`watchdog`] and [`heap`]: the limits on CPU time and memory; [`collection`]: the garbage
 //!   collections that we force; [`stretches`]: how long an isolate has kept its thread.
 //! - [`callbacks`]: the functions that V8 calls, and the handling of a panic in one; [`slot`]: the
@@ -37,8 +37,8 @@
 //! - [`platform`]: V8's process-wide part; [`background`]: its own threads, for optimising
 //!   compilation; [`offload`]: threads beside the shards' for long computations; [`bytecode`]: the
 //!   code cache that saves compiling again; [`clock`]: the time that JavaScript sees.
-//! - [`call_context`]: an invocation's place among calls between Workers; [`share`]: a tenant's part
-//!   of a bounded resource; [`page`]: the memory shared with the supervisor.
+//! - [`call_context`]: an invocation's place among calls between Workers; [`share`]: a tenant's
+//!   part of a bounded resource; [`page`]: the memory shared with the supervisor.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that exceeds a limit fails with that
 //! limit's code, and its isolate is condemned if its remaining state cannot be trusted. The

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! V8 posts such tasks from any thread: parts of garbage collections, finished compilations,
-//! `FinalizationRegistry` callbacks, and delayed tasks that shrink an idle heap. The event loop gives
-//! them turns of their own when they are due, after the response of a turn that has posted them.
+//! `FinalizationRegistry` callbacks, and delayed tasks that shrink an idle heap. The event loop
+//! gives them turns of their own when they are due, after the response of a turn that has posted
+//! them.
 
 #![allow(unsafe_code)] // Reads the address of an isolate, by which V8 names it when it posts a task.
 

@@ -55,9 +55,10 @@ impl References {
 }
 
 impl Builtins {
-    /// Returns the parameters of an isolate that starts from the snapshot. Every isolate of a process
-    /// starts from the same one: they share V8's read-only heap, which is that of the first, and V8
-    /// ends the process if another snapshot refers to an object that it does not have.
+    /// Returns the parameters of an isolate that starts from the snapshot. Every isolate of a
+    /// process starts from the same one: they share V8's read-only heap, which is that of the
+    /// first, and V8 ends the process if another snapshot refers to an object that it does not
+    /// have.
     pub(crate) fn params(&'static self) -> v8::CreateParams {
         v8::CreateParams::default()
             .snapshot_blob(v8::StartupData::from(self.blob))

@@ -238,7 +238,8 @@ impl State {
         }
     }
 
-    /// Gives the invocation, for a message on one of its sockets, the CPU and log budgets of a request.
+    /// Gives the invocation, for a message on one of its sockets, the CPU and log budgets of a
+    /// request.
     pub fn refresh(&self, id: InvocationId) {
         let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {

@@ -16,9 +16,9 @@
 //! - [`memory`]: counts the memories of programs like array buffers, and limits their growth;
 //!   [`account`]: whose they are.
 //!
-//! The rest is in flags (see `flags.rs`) and in `wasm.js` of `tenon-web`, which has the interfaces: V8
-//! compiles on the isolate's own thread, in its turn, and nowhere else. Running code is terminated
-//! at loops and calls, like JavaScript.
+//! The rest is in flags (see `flags.rs`) and in `wasm.js` of `tenon-web`, which has the interfaces:
+//! V8 compiles on the isolate's own thread, in its turn, and nowhere else. Running code is
+//! terminated at loops and calls, like JavaScript.
 
 pub(crate) mod account;
 pub mod check;

@@ -63,7 +63,8 @@ pub struct NodeArgs {
     /// Time after which an idle isolate is evicted, in seconds.
     #[arg(long, env = "TENON_ISOLATE_IDLE_TIMEOUT", default_value_t = Seconds(PoolConfig::default().idle_timeout))]
     pub isolate_idle_timeout: Seconds,
-    /// Memory that the node may use, in MiB. By default its container's limit, or else the machine's memory.
+    /// Memory that the node may use, in MiB. By default its container's limit, or else the
+    /// machine's memory.
     #[arg(long, env = "TENON_MEMORY_BUDGET", value_parser = at_least_one::<u64>)]
     pub memory_budget: Option<u64>,
     /// Networks that Workers may reach although they are not public, such as 10.20.0.0/16.

@@ -28,8 +28,8 @@ pub(crate) fn utf8_length(
     text.utf8_length(scope)
 }
 
-/// Writes a text's UTF-8 form to `into`, in whole characters; a lone surrogate is written as U+FFFD.
-/// Returns code units read · 2³² + bytes written.
+/// Writes a text's UTF-8 form to `into`, in whole characters; a lone surrogate is written as
+/// U+FFFD. Returns code units read · 2³² + bytes written.
 #[op]
 pub(crate) fn utf8_write(
     scope: &mut v8::PinScope<'_, '_>,

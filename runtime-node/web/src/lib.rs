@@ -52,8 +52,8 @@ use response_cache::ResponseCache;
 use service::calls::NoServices;
 use websocket::sockets::{Leaving, Opening, Sockets};
 
-// `build.rs` generates `SOURCES`, the texts of the built-in JavaScript, and `LATE`, the names of the
-// files that are not in the snapshot with their indices in `SOURCES`.
+// `build.rs` generates `SOURCES`, the texts of the built-in JavaScript, and `LATE`, the names of
+// the files that are not in the snapshot with their indices in `SOURCES`.
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The built-in JavaScript and its native functions.

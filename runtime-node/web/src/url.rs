@@ -85,7 +85,8 @@ fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Uint32Array
     cells(into.into(), |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));
 }
 
-/// Returns the names and values of an `application/x-www-form-urlencoded` string, as one flat array.
+/// Returns the names and values of an `application/x-www-form-urlencoded` string, as one flat
+/// array.
 #[op]
 pub(crate) fn form_parse(text: String) -> Vec<String> {
     let pairs = form_urlencoded::parse(text.as_bytes());

@@ -75,8 +75,8 @@ pub(crate) fn wasm_open(
     Ok(OrRefusal::Value(slot::<Opened>(scope).add(text)))
 }
 
-/// Validates the next part of a module. Returns true if the module is valid, `undefined` if there is
-/// more to validate, or a text if the module is refused.
+/// Validates the next part of a module. Returns true if the module is valid, `undefined` if there
+/// is more to validate, or a text if the module is refused.
 #[op]
 pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option<OrRefusal<True>> {
     let module = opened(scope, module)?;

@@ -43,8 +43,8 @@ impl When {
 }
 
 impl Source {
-    /// Creates a source. Escapes non-ASCII characters, which leaves the meaning of literals unchanged
-    /// and does not matter in comments. The text is never freed.
+    /// Creates a source. Escapes non-ASCII characters, which leaves the meaning of literals
+    /// unchanged and does not matter in comments. The text is never freed.
     pub fn new(name: &str, when: When, text: &str) -> Self {
         let mut ascii = String::with_capacity(text.len());
         for unit in text.encode_utf16() {
@@ -70,8 +70,8 @@ impl Source {
     }
 }
 
-/// Evaluates the files into a snapshot. V8 must have been initialised with the flags of the isolates
-/// that start from it.
+/// Evaluates the files into a snapshot. V8 must have been initialised with the flags of the
+/// isolates that start from it.
 ///
 /// # Arguments
 /// * `sources` - the files, in the order in which they are evaluated.

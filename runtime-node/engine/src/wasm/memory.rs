@@ -11,11 +11,11 @@
 //! its calls are recognisable. With its trap handler on, each memory is a reservation of at least
 //! [`RESERVATION`], of which pages are made accessible from the beginning as the memory grows; an
 //! access beyond them is a fault that becomes a trap. No other mapping without access is that large
-//! while JavaScript runs, and smaller ones are for code ([`code_space`]). So this program defines these
-//! system functions itself: the linker resolves V8's calls to the definitions here, which pass on
-//! every call that is not such a reservation. If the budget refuses, V8 is told that there is no
-//! memory: `memory.grow` returns −1 immediately, and creating a memory throws a `RangeError` after
-//! a collection that might have made room.
+//! while JavaScript runs, and smaller ones are for code ([`code_space`]). So this program defines
+//! these system functions itself: the linker resolves V8's calls to the definitions here, which
+//! pass on every call that is not such a reservation. If the budget refuses, V8 is told that there
+//! is no memory: `memory.grow` returns −1 immediately, and creating a memory throws a `RangeError`
+//! after a collection that might have made room.
 //!
 //! A reservation belongs to the isolate that the thread has entered ([`account`](super::account)).
 

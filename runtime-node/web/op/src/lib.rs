@@ -7,8 +7,8 @@
 //!                                             └─► Returned::set
 //! ```
 //!
-//! The traits are those of `tenon_web::ops`, which explains them. The types of an op stand once,
-//! in its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
+//! The traits are those of `tenon_web::ops`, which explains them. The types of an op stand once, in
+//! its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
 //! their signatures to TypeScript.
 
 mod camel;

@@ -5,10 +5,10 @@
 //! ```
 //!
 //! A handle is an array buffer whose memory is the key's number in the isolate's table. The
-//! memory's owner, a `HandleMemory`, removes the key from the table when it is dropped. V8's garbage
-//! collector therefore decides when a key is freed, on any of its threads, and the isolate's end is
-//! one more collection. The key's material is never in V8's heap, is charged to the Worker's
-//! memory, and is overwritten when it is freed.
+//! memory's owner, a `HandleMemory`, removes the key from the table when it is dropped. V8's
+//! garbage collector therefore decides when a key is freed, on any of its threads, and the
+//! isolate's end is one more collection. The key's material is never in V8's heap, is charged to
+//! the Worker's memory, and is overwritten when it is freed.
 //!
 //! No Worker ever holds a handle; `crypto-key.js` ensures that. A Worker with a handle could
 //! exchange it for another of its own keys, and could not read any.

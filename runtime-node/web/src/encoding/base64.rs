@@ -7,7 +7,8 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use tenon_engine::string::{from_octets, to_octets};
 use tenon_op::op;
 
-/// Returns the base64 of the bytes of a string's characters; `undefined` if a character is not a byte.
+/// Returns the base64 of the bytes of a string's characters; `undefined` if a character is not a
+/// byte.
 #[op]
 pub(crate) fn base64_encode<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -68,8 +68,8 @@ impl<'s> Argument<'s> for RedirectMode {
     }
 }
 
-/// A list: name, value, name, value, … Each header is validated again, because a Worker can get hold
-/// of the list (see `respond`).
+/// A list: name, value, name, value, … Each header is validated again, because a Worker can get
+/// hold of the list (see `respond`).
 impl<'s> Argument<'s> for HeaderMap {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,

@@ -237,8 +237,8 @@ pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
     drop(slot::<Hashers>(scope).open.remove(&hasher));
 }
 
-/// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each replaces `last` by its HMAC, and
-/// adds it to `sum`.
+/// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each replaces `last` by its HMAC,
+/// and adds it to `sum`.
 #[op]
 pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,

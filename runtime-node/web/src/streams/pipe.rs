@@ -1,5 +1,5 @@
-//! Pipes that JavaScript writes to and another party reads. The reading end of a pipe is a stream of
-//! the same number.
+//! Pipes that JavaScript writes to and another party reads. The reading end of a pipe is a stream
+//! of the same number.
 
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;

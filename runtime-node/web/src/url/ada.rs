@@ -1,7 +1,7 @@
 //! The parser: Ada, with corrections where it departs from the standard.
 //!
-//! One fault remains, which Node.js shares: Ada takes the first segment of a `file:` URL for a drive
-//! letter if it only begins with one, so that `..` does not remove the segment `C:x`.
+//! One fault remains, which Node.js shares: Ada takes the first segment of a `file:` URL for a
+//! drive letter if it only begins with one, so that `..` does not remove the segment `C:x`.
 
 use ada_url::{SchemeType, Url};
 
@@ -74,8 +74,8 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
         return None;
     }
     let url = Url::parse(input, base).ok()?;
-    // A relative URL has no meaning beside an opaque path, except for a fragment alone (URL §4.4, the
-    // no scheme state). Ada accepts whatever has a fragment.
+    // A relative URL has no meaning beside an opaque path, except for a fragment alone (URL §4.4,
+    // the no scheme state). Ada accepts whatever has a fragment.
     if let Some(base) = base
         && input.contains('#')
         && !input.trim_start_matches(is_ignored).starts_with('#')
@@ -87,8 +87,8 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     is_stable(&url).then_some(url)
 }
 
-/// Returns the URL `href` after a part was set. A value that does not fit leaves it unchanged, and a
-/// domain that is refused is `None`.
+/// Returns the URL `href` after a part was set. A value that does not fit leaves it unchanged, and
+/// a domain that is refused is `None`.
 pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
     let mut url = Url::parse(href, None).ok()?;
     if matches!(part, Part::Host | Part::Hostname) {
@@ -109,8 +109,9 @@ fn is_ignored(character: char) -> bool {
     character <= ' '
 }
 
-/// Returns whether Ada accepts the domain of a URL that it has made. It does not if it has encoded a
-/// label that contains `xn--`: such a URL is refused, because JavaScript could not parse it again.
+/// Returns whether Ada accepts the domain of a URL that it has made. It does not if it has encoded
+/// a label that contains `xn--`: such a URL is refused, because JavaScript could not parse it
+/// again.
 fn is_stable(url: &Url) -> bool {
     !url.hostname().contains("xn--xn--") || Url::can_parse(url, None)
 }
@@ -163,9 +164,9 @@ fn up_to_path(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns a URL that had no host with the one that is set. Ada leaves the `/.` before the path that
-/// only a URL without a host has if a port is set as well, gives the URL an empty host if the value
-/// is invalid, and ignores an empty value.
+/// Returns a URL that had no host with the one that is set. Ada leaves the `/.` before the path
+/// that only a URL without a host has if a port is set as well, gives the URL an empty host if the
+/// value is invalid, and ignores an empty value.
 fn with_host(url: Url, part: Part, value: &str) -> Url {
     let path = url.components().pathname_start.unwrap_or_default() as usize;
     let hosted = parse(&format!("{}//{}", url.protocol(), &url.href()[path..]), None);

@@ -1,4 +1,5 @@
-//! RSA keys for JavaScript: their generation, and their import from the numbers that they consist of.
+//! RSA keys for JavaScript: their generation, and their import from the numbers that they consist
+//! of.
 
 use std::time::Duration;
 
