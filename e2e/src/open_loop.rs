@@ -85,7 +85,7 @@ impl OpenLoop {
         while let Ok(one) = self.ended_rx.try_recv() {
             ended.push(one);
         }
-        self.tell(ended)
+        self.finish_lap(ended)
     }
 
     /// Starts no more requests, waits for those in flight, and returns the last lap.
@@ -96,10 +96,10 @@ impl OpenLoop {
         while let Some(one) = self.ended_rx.recv().await {
             ended.push(one);
         }
-        self.tell(ended)
+        self.finish_lap(ended)
     }
 
-    fn tell(&mut self, ended: Vec<Ended>) -> Lap {
+    fn finish_lap(&mut self, ended: Vec<Ended>) -> Lap {
         let took = self.lap_began.elapsed();
         self.lap_began = Instant::now();
         Lap::of(took, self.sent.swap(0, Ordering::Relaxed), ended)

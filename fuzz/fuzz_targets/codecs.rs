@@ -2,4 +2,4 @@
 
 #![no_main]
 
-tenon_fuzz::in_an_isolate!("../workers/codecs.js", |host, data: &[u8]| host.look_at(data));
+tenon_fuzz::in_an_isolate!("../workers/codecs.js", |host, data: &[u8]| host.send(data));

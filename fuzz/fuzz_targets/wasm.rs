@@ -7,7 +7,7 @@
 #![no_main]
 
 use arbitrary::Unstructured;
-use tenon_engine::fuzzing::{Verdict, look_at_module};
+use tenon_engine::fuzzing::{Verdict, check_module};
 use wasm_smith::{Config, Module};
 
 tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {
@@ -15,14 +15,14 @@ tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {
     let made = (kind % 2 == 0).then(|| module(rest)).flatten();
     let bytes = made.as_deref().unwrap_or(rest);
 
-    let (verdict, steps, is_valid) = look_at_module(bytes);
+    let (verdict, steps, is_valid) = check_module(bytes);
     match verdict {
         Verdict::Invalid => assert!(!is_valid),
         Verdict::Fine => assert!(is_valid),
         Verdict::Refused(_) => {}
     }
     assert!(steps <= 2 + bytes.len(), "{steps} steps for {} bytes", bytes.len());
-    host.look_at(bytes);
+    host.send(bytes);
 });
 
 fn module(seed: &[u8]) -> Option<Vec<u8>> {

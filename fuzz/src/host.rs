@@ -70,7 +70,7 @@ impl Host {
     ///
     /// # Panics
     /// Panics if one of the Worker's checks fails.
-    pub fn look_at(&mut self, data: &[u8]) {
+    pub fn send(&mut self, data: &[u8]) {
         let body = Body::Full(Bytes::copy_from_slice(data));
         self.deliver(FetchRequest {
             request_id: "fuzz".to_owned(),
@@ -86,7 +86,7 @@ impl Host {
     /// limit was exceeded or the request was invalid.
     ///
     /// # Panics
-    /// See [`Host::look_at`].
+    /// See [`Host::send`].
     pub fn deliver(&mut self, request: FetchRequest) -> Option<Bytes> {
         let Self { runtime, tasks, engine, revision, isolate } = self;
         let answer = tasks.block_on(runtime, async {

@@ -217,13 +217,13 @@ impl Front {
                 let accounts = thread.accounts(peer.ip());
                 let caller = Caller { address: peer.ip(), client: admitted.0.clone(), accounts };
                 spawn_local(async move {
-                    tell(peer, connection::serve_client(thread, stream, caller, stage_rx).await);
+                    log_end(peer, connection::serve_client(thread, stream, caller, stage_rx).await);
                     drop((admitted, gauge));
                 });
             }
             ListenerKind::Internal => {
                 spawn_local(async move {
-                    tell(
+                    log_end(
                         peer,
                         connection::serve_internal(thread, stream, peer.ip(), stage_rx).await,
                     );
@@ -234,7 +234,7 @@ impl Front {
     }
 }
 
-fn tell(peer: SocketAddr, served: Served) {
+fn log_end(peer: SocketAddr, served: Served) {
     if let Err(error) = served {
         // Clients disconnect, time out and send invalid data all the time; they have already
         // received whatever response was possible.

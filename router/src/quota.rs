@@ -52,7 +52,7 @@ pub(crate) struct Quota {
 struct Peers {
     by_address: FxHashMap<Peer, Weak<Share>>,
     /// The number of entries at which the map is next cleaned up.
-    look_at: usize,
+    sweep_at: usize,
 }
 
 /// The share that one address has of a quota.
@@ -96,9 +96,9 @@ impl Quota {
         let peers = &mut *self.peers.borrow_mut();
         let known = peers.by_address.get(&peer).and_then(Weak::upgrade);
         let mine = known.unwrap_or_else(|| {
-            if peers.by_address.len() >= peers.look_at.max(FORGET) {
+            if peers.by_address.len() >= peers.sweep_at.max(FORGET) {
                 peers.by_address.retain(|_, mine| mine.strong_count() > 0);
-                peers.look_at = 2 * peers.by_address.len();
+                peers.sweep_at = 2 * peers.by_address.len();
             }
             let mine = Arc::default();
             peers.by_address.insert(peer, Arc::downgrade(&mine));

@@ -101,10 +101,10 @@ async fn answer(
             );
         }
     };
-    tell(answer)
+    respond(answer)
 }
 
-fn tell(lap: Option<Lap>) -> anyhow::Result<Response<Full<Bytes>>> {
+fn respond(lap: Option<Lap>) -> anyhow::Result<Response<Full<Bytes>>> {
     match lap {
         Some(lap) => page(StatusCode::OK, &serde_json::to_string(&lap)?),
         None => page(StatusCode::CONFLICT, "no load goes on; begin with PUT /load"),

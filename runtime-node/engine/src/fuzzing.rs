@@ -16,7 +16,7 @@ pub enum Verdict {
 
 /// Returns the verdict on a module, the number of steps, and whether the validator alone accepts it
 /// in one pass.
-pub fn look_at_module(bytes: &[u8]) -> (Verdict, usize, bool) {
+pub fn check_module(bytes: &[u8]) -> (Verdict, usize, bool) {
     let (mut check, mut steps) = (Check::new(), 0);
     let verdict = loop {
         steps += 1;

@@ -8,11 +8,11 @@ pub(crate) struct Host;
 
 impl HostHooks for Host {
     fn track_rejection(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>) {
-        uncaught::note(scope, message);
+        uncaught::record(scope, message);
     }
 
     fn report_uncaught<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
-        uncaught::hear(scope, value);
+        uncaught::log(scope, value);
     }
 
     fn fill_import_meta(

@@ -15,7 +15,7 @@ pub trait Interfaces {
     fn builtins(&self) -> &'static Builtins;
 
     /// Puts into the slots of a new isolate what the native functions look for there.
-    fn furnish(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
+    fn initialize(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
 
     /// Recognises a request after whose head another protocol begins. The bytes that follow are
     /// then no body. Returns what the invocation keeps for that protocol.

@@ -255,12 +255,12 @@ impl Pool {
         let mut queues = self.lock();
         let put = queues.of(lane).push(who, job);
         drop(queues);
-        self.tell(lane);
+        self.wake(lane);
         put.map_err(|_job| Crowded)
     }
 
     /// Wakes threads that can take work of this lane.
-    fn tell(&self, lane: Lane) {
+    fn wake(&self, lane: Lane) {
         match lane {
             Lane::Parts => self.has_work.notify_one(),
             Lane::Whole => self.has_work.notify_all(),
@@ -291,7 +291,7 @@ impl Pool {
             queues = self.lock();
             if let Some(job) = job {
                 queues.of(lane).put_back(who, job);
-                self.tell(lane);
+                self.wake(lane);
             }
         }
     }

@@ -71,8 +71,8 @@ impl Realm {
     }
 
     /// Gives it the bytecode of another realm of the isolate.
-    pub fn furnish_as(&self, other: &Self) {
-        *self.modules.borrow_mut() = other.modules.borrow().anew();
+    pub fn share_bytecode_of(&self, other: &Self) {
+        *self.modules.borrow_mut() = other.modules.borrow().emptied();
     }
 
     /// Returns the realm whose code is running, or `None` if it has been dropped because its

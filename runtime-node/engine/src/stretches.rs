@@ -29,7 +29,7 @@ impl Stretches {
     }
 
     /// Records that work has kept the thread for this much CPU time.
-    pub(crate) fn note(&self, cpu: Duration) {
+    pub(crate) fn record(&self, cpu: Duration) {
         if cpu > self.0.get() {
             self.0.set(cpu);
         }
@@ -40,7 +40,7 @@ impl Stretches {
         let clock = CpuClock::of_this_thread();
         let begun = clock.now();
         let result = work();
-        self.note(clock.now().saturating_sub(begun));
+        self.record(clock.now().saturating_sub(begun));
         result
     }
 }

@@ -53,7 +53,7 @@ impl Interfaces for NoInterfaces {
         builtins()
     }
 
-    fn furnish(&self, _: &mut v8::Isolate, _: &Rc<State>) {}
+    fn initialize(&self, _: &mut v8::Isolate, _: &Rc<State>) {}
 
     fn upgrade(&self, _: &str, _: &[Header]) -> Option<Box<dyn Attachment>> {
         None

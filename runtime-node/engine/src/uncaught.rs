@@ -21,7 +21,7 @@ use super::state::State;
 const ROUNDS: usize = 4;
 
 /// Records V8's message about a promise.
-pub(crate) fn note(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>) {
+pub(crate) fn record(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>) {
     let state = State::of(scope);
     let promise = message.get_promise();
     let rejection = |reason: v8::Local<'_, v8::Value>| Rejection {
@@ -57,19 +57,19 @@ pub(crate) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
             return;
         }
         let Rejections { unhandled, handled } = state.rejections.take();
-        let asks = round < ROUNDS && !scope.is_execution_terminating();
-        for rejection in handled.iter().filter(|_| asks) {
-            tell(scope, rejection, true);
+        let delivers = round < ROUNDS && !scope.is_execution_terminating();
+        for rejection in handled.iter().filter(|_| delivers) {
+            dispatch(scope, rejection, true);
         }
         for rejection in unhandled {
-            if asks && tell(scope, &rejection, false) {
+            if delivers && dispatch(scope, &rejection, false) {
                 continue;
             }
             let reason = v8::Local::new(scope, &rejection.reason);
             let exception = Exception::describe(scope, reason);
             state.log_uncaught(rejection.invocation, "unhandled rejection", &exception);
         }
-        if asks {
+        if delivers {
             scope.perform_microtask_checkpoint();
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
 
 /// Delivers the event of a rejection on behalf of its invocation. Returns whether its default was
 /// prevented.
-fn tell(scope: &mut v8::PinScope<'_, '_>, rejection: &Rejection, is_handled: bool) -> bool {
+fn dispatch(scope: &mut v8::PinScope<'_, '_>, rejection: &Rejection, is_handled: bool) -> bool {
     let Some(realm) = Realm::current(scope) else { return false };
     v8::tc_scope!(let scope, scope);
     let before = scope.get_continuation_preserved_embedder_data();
@@ -95,7 +95,7 @@ fn tell(scope: &mut v8::PinScope<'_, '_>, rejection: &Rejection, is_handled: boo
 
 /// Logs exceptions from callbacks of a `FinalizationRegistry`, which V8 runs by itself. Without a
 /// listener, V8 would print them.
-pub(crate) fn hear<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
+pub(crate) fn log<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
     let state = State::of(scope);
     let exception = Exception::describe(scope, value);
     state.log_uncaught(state.current(scope), "uncaught", &exception);

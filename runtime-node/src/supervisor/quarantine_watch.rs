@@ -30,7 +30,7 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
                 let mut lists = answer.into_inner();
                 loop {
                     match lists.message().await {
-                        Ok(Some(list)) => hear(&shared, list.revisions),
+                        Ok(Some(list)) => handle_list(&shared, list.revisions),
                         Ok(None) => break Status::unavailable("the operator ended the stream"),
                         Err(status) => break status,
                     }
@@ -48,7 +48,7 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
     }
 }
 
-fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
+fn handle_list(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
     let told = revisions.into_iter().filter_map(|revision| {
         let digest = RevisionDigest::try_from(&revision.digest[..]).ok()?;
         Some(Told {

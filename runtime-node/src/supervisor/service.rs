@@ -93,7 +93,7 @@ impl supervisor_server::Supervisor for Service {
                 if !alive.load(Ordering::Relaxed) {
                     return;
                 }
-                hear(&shared, id, notice);
+                handle_notice(&shared, id, notice);
             }
         });
         Ok(Response::new(UnboundedReceiverStream::new(orders).map(Ok).boxed()))
@@ -189,7 +189,7 @@ fn code(
 
 /// Handles a notice. Malformed ones are ignored: the process may have been subverted by hostile
 /// code.
-fn hear(shared: &Shared, id: ShardId, notice: Notice) {
+fn handle_notice(shared: &Shared, id: ShardId, notice: Notice) {
     let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
     match notice.notice {
         Some(Said::Ready(_)) => shared.on_ready(id),

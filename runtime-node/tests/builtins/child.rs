@@ -43,7 +43,7 @@ async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
     let isolate = match Isolate::start(engine, revision.digest(), Rc::new(revision), None).await {
         Ok(isolate) => isolate,
         Err(failure) => {
-            tell(&format!("start failed: {failure}"));
+            print_line(&format!("start failed: {failure}"));
             return first;
         }
     };
@@ -56,7 +56,7 @@ async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
         let Ok(text) = ask(&isolate, &format!("/plan?seed={seed}&call={call}")).await else {
             return call;
         };
-        tell(&format!("call {call} {}", text.replace('\n', " ")));
+        print_line(&format!("call {call} {}", text.replace('\n', " ")));
         let begun = Instant::now();
         let outcome = ask(&isolate, &format!("/call?seed={seed}&call={call}")).await;
         let outcome = outcome.unwrap_or_else(|failure| failure.code.as_str().to_owned());
@@ -64,7 +64,7 @@ async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
         if is_over {
             isolate.idle().await;
         }
-        tell(&format!("done {call} {} {outcome}", begun.elapsed().as_millis()));
+        print_line(&format!("done {call} {} {outcome}", begun.elapsed().as_millis()));
         if is_over {
             return call + 1;
         }
@@ -111,7 +111,7 @@ fn revision() -> Revision {
 
 /// Stages a finding with one call, for the parent to detect.
 pub(crate) fn act(how: &str) -> ! {
-    tell(&format!("call 7 {how}"));
+    print_line(&format!("call 7 {how}"));
     let mut kept = Vec::new();
     loop {
         match how {
@@ -122,7 +122,7 @@ pub(crate) fn act(how: &str) -> ! {
         }
         std::hint::black_box(&kept);
     }
-    tell("done 7 0 returned");
+    print_line("done 7 0 returned");
     std::thread::sleep(Duration::from_secs(60));
     std::process::exit(0)
 }
@@ -135,7 +135,7 @@ fn cpu_time() -> Duration {
 
 /// Writes a line and flushes it. Exits if the parent no longer reads, which means that it has
 /// ended.
-fn tell(line: &str) {
+fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
         std::process::exit(0);

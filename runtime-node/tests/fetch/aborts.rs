@@ -21,7 +21,7 @@ fetching![
 ];
 
 async fn silent() -> Origin {
-    Origin::by_hand(|mut stream| async move {
+    Origin::serve_connections(|mut stream| async move {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all).await;
     })

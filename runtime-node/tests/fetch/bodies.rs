@@ -127,7 +127,7 @@ async fn a_stream_is_sent_as_it_is_produced(shard: Rc<Shard>) {
 }
 
 async fn a_stream_that_fails_fails_its_request(shard: Rc<Shard>) {
-    let silent = Origin::by_hand(|mut stream| async move {
+    let silent = Origin::serve_connections(|mut stream| async move {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all).await;
     })

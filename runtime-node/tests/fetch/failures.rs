@@ -144,7 +144,7 @@ async fn a_decompression_bomb_is_stopped_by_the_memory_limit(shard: Rc<Shard>) {
 }
 
 async fn fetches_end_with_their_invocation(shard: Rc<Shard>) {
-    let silent = Origin::by_hand(|mut stream| async move {
+    let silent = Origin::serve_connections(|mut stream| async move {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all).await;
     })

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use crate::fetching;
 use crate::harness::{Loaded, Shard, Text as _, await_condition};
 use crate::origin::Origin;
-use crate::sockets::{ECHO, KEY, VERSION, agree, connect, hear, opening, say, serving};
+use crate::sockets::{ECHO, KEY, VERSION, agree, connect, opening, receive, send, serving};
 
 fetching![
     a_client_that_pings_and_never_reads_is_held_back,
@@ -57,8 +57,8 @@ async fn serve_a_neighbour(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
             break;
         }
         let text = format!("round {round}");
-        say(&mut neighbour, &text).await;
-        assert_eq!(hear(&mut neighbour).await, text);
+        send(&mut neighbour, &text).await;
+        assert_eq!(receive(&mut neighbour).await, text);
     }
     assert!(
         taken.get() <= bound,
@@ -100,8 +100,8 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     sent.unbounded_send(Ok(message.repeat(count).into())).unwrap();
     sent.unbounded_send(Ok(masked(0x89, b"last").into())).unwrap();
     let mut neighbour = connect(&worker).await;
-    say(&mut neighbour, "meanwhile").await;
-    assert_eq!(hear(&mut neighbour).await, "meanwhile");
+    send(&mut neighbour, "meanwhile").await;
+    assert_eq!(receive(&mut neighbour).await, "meanwhile");
     let mut heard = Vec::new();
     while !heard.ends_with(b"\x8a\x04last") {
         heard.extend_from_slice(&received.next().await.expect("the tunnel is open").unwrap());
@@ -118,7 +118,7 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
 async fn flooding() -> (Origin, Rc<Cell<usize>>) {
     let taken = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&taken);
-    let origin = Origin::by_hand(move |mut stream: TcpStream| {
+    let origin = Origin::serve_connections(move |mut stream: TcpStream| {
         let count = Rc::clone(&count);
         async move {
             if !agree(&mut stream).await {

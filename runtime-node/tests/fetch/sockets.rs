@@ -83,11 +83,11 @@ fn client_of(stream: DuplexStream) -> Client {
     futures::executor::block_on(WebSocketStream::from_raw_socket(stream, Role::Client, None))
 }
 
-pub(crate) async fn say(client: &mut Client, text: &str) {
+pub(crate) async fn send(client: &mut Client, text: &str) {
     client.send(Message::text(text)).await.unwrap();
 }
 
-pub(crate) async fn hear(client: &mut Client) -> String {
+pub(crate) async fn receive(client: &mut Client) -> String {
     match client.next().await {
         Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
         other => panic!("a text was due, {other:?} came"),
@@ -95,7 +95,7 @@ pub(crate) async fn hear(client: &mut Client) -> String {
 }
 
 /// Returns the code and reason of the next Close frame.
-async fn hear_close(client: &mut Client) -> Option<(u16, String)> {
+async fn receive_close(client: &mut Client) -> Option<(u16, String)> {
     loop {
         match client.next().await {
             Some(Ok(Message::Close(frame))) => {

@@ -111,7 +111,7 @@ impl Interfaces for Web {
         &BUILTINS
     }
 
-    fn furnish(&self, isolate: &mut v8::Isolate, state: &Rc<State>) {
+    fn initialize(&self, isolate: &mut v8::Isolate, state: &Rc<State>) {
         isolate.set_slot(Arc::clone(&self.responses));
         isolate.set_slot(self.leaving.clone());
         let outbound =

@@ -168,7 +168,7 @@ async fn dropping_a_body_or_a_request_ends_the_exchange() {
         drop(response);
         until(|| origin.open.get() == 0).await;
 
-        let silent = Origin::by_hand(|mut stream| async move {
+        let silent = Origin::serve_connections(|mut stream| async move {
             let mut all = Vec::new();
             let _ = stream.read_to_end(&mut all).await;
         })
@@ -234,7 +234,7 @@ async fn a_failed_upload_stream_fails_the_request() {
 #[tokio::test]
 async fn an_answer_may_come_before_the_request_has_been_sent() {
     on_a_shard(async {
-        let origin = Origin::by_hand(|mut stream| async move {
+        let origin = Origin::serve_connections(|mut stream| async move {
             if read_head(&mut stream).await {
                 let _ = stream
                     .write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\nconnection: close\r\n\r\nno!")

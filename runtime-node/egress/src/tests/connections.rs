@@ -133,7 +133,7 @@ async fn a_certificate_must_be_trusted_and_for_the_host() {
 async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
     on_a_shard(async {
         // Each connection answers once as if it stayed open, and closes when it is used again.
-        let origin = Origin::by_hand(|mut stream| async move {
+        let origin = Origin::serve_connections(|mut stream| async move {
             if read_head(&mut stream).await {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
                 read_head(&mut stream).await;

@@ -75,7 +75,7 @@ impl Origin {
 
     /// Starts an origin that reads the head of a request, writes the bytes and closes.
     pub(super) async fn raw(bytes: &'static [u8]) -> Self {
-        Self::by_hand(move |mut stream| async move {
+        Self::serve_connections(move |mut stream| async move {
             if read_head(&mut stream).await {
                 let _ = stream.write_all(bytes).await;
             }
@@ -84,7 +84,7 @@ impl Origin {
     }
 
     /// Starts an origin that hands each connection to a function.
-    pub(super) async fn by_hand<F: Future<Output = ()> + 'static>(
+    pub(super) async fn serve_connections<F: Future<Output = ()> + 'static>(
         speak: impl Fn(TcpStream) -> F + 'static,
     ) -> Self {
         listen(speak).await

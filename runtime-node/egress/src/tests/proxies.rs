@@ -32,7 +32,7 @@ impl Tunnels {
     async fn serve(tls: Option<std::sync::Arc<rustls::ServerConfig>>) -> Self {
         let heads = Rc::<RefCell<Vec<String>>>::default();
         let log = Rc::clone(&heads);
-        let origin = Origin::by_hand(move |stream| {
+        let origin = Origin::serve_connections(move |stream| {
             let (log, tls) = (Rc::clone(&log), tls.clone());
             async move {
                 match tls {

@@ -140,7 +140,7 @@ async fn a_missing_or_malformed_response_is_an_error() {
 #[tokio::test]
 async fn an_endless_response_head_is_not_read_to_its_end() {
     on_a_shard(async {
-        let origin = Origin::by_hand(|mut stream| async move {
+        let origin = Origin::serve_connections(|mut stream| async move {
             use tokio::io::AsyncWriteExt as _;
             if read_head(&mut stream).await {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;

@@ -97,7 +97,7 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
     let attachment =
         streams.has_request_body().then(|| interfaces.upgrade(&method, &headers)).flatten();
     let has_body = streams.has_request_body() && attachment.is_none();
-    let furnish = |invocation: &mut Invocation| {
+    let prepare = |invocation: &mut Invocation| {
         invocation.headers = headers;
         invocation.streams = streams;
         invocation.attachment = attachment;
@@ -106,36 +106,36 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
         call(scope, hooks, id, &method, &url, has_body)
     };
-    attend(isolate, pass, Event::Fetch, request_id, furnish, call).await
+    attend(isolate, pass, Event::Fetch, request_id, prepare, call).await
 }
 
 /// Delivers a scheduled time in the same way.
 async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
     let ScheduledEvent { request_id, cron, time_ms, call_context } = event;
-    let furnish = |invocation: &mut Invocation| invocation.call_context = call_context;
+    let prepare = |invocation: &mut Invocation| invocation.call_context = call_context;
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
         call_scheduled(scope, hooks, id, &cron, time_ms)
     };
-    attend(isolate, pass, Event::Scheduled, request_id, furnish, call).await
+    attend(isolate, pass, Event::Scheduled, request_id, prepare, call).await
 }
 
 /// Begins an invocation of `event`, runs its first turn and waits for the outcome.
 ///
 /// # Arguments
-/// * `furnish` - gives the invocation what belongs to the event.
+/// * `prepare` - gives the invocation what belongs to the event.
 /// * `call` - calls the handler, in the first turn.
 async fn attend(
     isolate: Rc<Isolate>,
     pass: Pass,
     event: Event,
     request_id: String,
-    furnish: impl FnOnce(&mut Invocation),
+    prepare: impl FnOnce(&mut Invocation),
     call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
 ) -> Outcome {
     let (realm, pass) = isolate.realm_for_one(pass).await?;
     let cpu = Duration::from_millis(isolate.state.revision.limits.cpu_ms.into());
     let mut invocation = Invocation::new(event, request_id, cpu, log::BUDGET);
-    furnish(&mut invocation);
+    prepare(&mut invocation);
     invoke(&isolate, pass, realm, invocation, call).await
 }
 

@@ -85,7 +85,7 @@ impl Isolate {
         vm.isolate.set_slot(engine.buffers.clone());
         vm.isolate.set_slot(engine.compiled.clone());
         vm.isolate.set_slot(engine.interfaces.builtins());
-        engine.interfaces.furnish(&mut vm.isolate, &state);
+        engine.interfaces.initialize(&mut vm.isolate, &state);
         let isolate = Rc::new(Self {
             engine: Rc::clone(engine),
             vm: RefCell::new(vm),
@@ -164,7 +164,7 @@ impl Isolate {
 
     async fn new_realm(self: &Rc<Self>) -> Result<Rc<Realm>, Failure> {
         let made = self.enter(|scope, first| {
-            snapshot::new_realm(scope).inspect(|realm| realm.furnish_as(first))
+            snapshot::new_realm(scope).inspect(|realm| realm.share_bytecode_of(first))
         });
         let full = || {
             Failure::new(
@@ -186,7 +186,7 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
             (v8::Local::new(scope, &hooks.stacks), v8::undefined(scope).into());
         install.call(scope, undefined, &[])?;
     }
-    modules::builtin::furnish(scope, &revision)?;
+    modules::builtin::define_globals(scope, &revision)?;
     let undefined = v8::undefined(scope).into();
     let variables = v8::Object::new(scope);
     let ByKind { vars, secrets, services } = ByKind::of(&revision.bindings);

@@ -120,7 +120,7 @@ impl Isolate {
         pass.charge(spent.cpu, !starts);
         self.engine.count_turn(spent.cpu);
         self.cpu.set(self.cpu.get() + spent.cpu);
-        self.stretches.note(spent.cpu);
+        self.stretches.record(spent.cpu);
         let uninspected = self.uninspected.get() + spent.cpu;
         let is_due = uninspected >= INSPECTION;
         self.uninspected.set(if is_due { Duration::ZERO } else { uninspected });

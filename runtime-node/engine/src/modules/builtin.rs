@@ -27,7 +27,7 @@ pub(super) fn find(revision: &Revision, specifier: &str) -> Result<Option<Key>, 
 
 /// Adds the properties of the Worker's flags to the global object. Returns `None` if the heap is
 /// full.
-pub(crate) fn furnish(scope: &mut v8::PinScope<'_, '_>, revision: &Revision) -> Option<()> {
+pub(crate) fn define_globals(scope: &mut v8::PinScope<'_, '_>, revision: &Revision) -> Option<()> {
     if !revision.compatibility_flags.contains(&CompatibilityFlag::NodejsCompat) {
         return Some(());
     }

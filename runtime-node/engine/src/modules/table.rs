@@ -33,7 +33,7 @@ impl Modules {
     }
 
     /// Returns an empty set with the same bytecode.
-    pub fn anew(&self) -> Self {
+    pub fn emptied(&self) -> Self {
         Self::new(self.bytecode.clone())
     }
 

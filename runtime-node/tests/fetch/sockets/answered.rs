@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 
-use super::{ECHO, KEY, VERSION, connect, hear, hear_close, masked, opening, say, serving};
+use super::{ECHO, KEY, VERSION, connect, masked, opening, receive, receive_close, send, serving};
 use crate::fetching;
 use crate::harness::Shard;
 
@@ -32,15 +32,15 @@ async fn a_worker_answers_with_a_socket_and_echoes(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     let mut client = connect(&worker).await;
     for text in ["one", "", "zwölf", "𝄞"] {
-        say(&mut client, text).await;
-        assert_eq!(hear(&mut client).await, text);
+        send(&mut client, text).await;
+        assert_eq!(receive(&mut client).await, text);
     }
     client.send(Message::binary(vec![0, 1, 255])).await.unwrap();
     assert_eq!(client.next().await.unwrap().unwrap(), Message::binary(vec![0, 1, 255]));
     assert_eq!(worker.0.in_flight(), 1);
     let reason = CloseFrame { code: CloseCode::Library(4001), reason: "bye".into() };
     client.close(Some(reason)).await.unwrap();
-    assert_eq!(hear_close(&mut client).await, Some((4001, "bye".to_owned())));
+    assert_eq!(receive_close(&mut client).await, Some((4001, "bye".to_owned())));
     worker.0.idle().await;
     assert!(shard.logged("closed 4001 bye true"));
 }
@@ -108,7 +108,7 @@ async fn a_long_message_is_reassembled_from_any_frames(shard: Rc<Shard>) {
         .await
         .unwrap();
     assert_eq!(client.next().await.unwrap().unwrap(), Message::Pong("between".into()));
-    assert_eq!(hear(&mut client).await, "𝄞");
+    assert_eq!(receive(&mut client).await, "𝄞");
 }
 
 async fn pings_are_answered_and_a_close_is_returned(shard: Rc<Shard>) {
@@ -117,7 +117,7 @@ async fn pings_are_answered_and_a_close_is_returned(shard: Rc<Shard>) {
     client.send(Message::Ping("are you there".into())).await.unwrap();
     assert_eq!(client.next().await.unwrap().unwrap(), Message::Pong("are you there".into()));
     client.close(None).await.unwrap();
-    assert_eq!(hear_close(&mut client).await, None);
+    assert_eq!(receive_close(&mut client).await, None);
     assert!(client.next().await.is_none());
     worker.0.idle().await;
     assert!(shard.logged("closed 1005  true"));
@@ -133,11 +133,11 @@ async fn a_close_by_the_worker_follows_all_its_messages(shard: Rc<Shard>) {
         on('close', (e) => console.log('closed', e.code, e.reason, e.wasClean, server.readyState));";
     let worker = shard.handler(&serving(body)).start().await.unwrap();
     let mut client = connect(&worker).await;
-    say(&mut client, "go").await;
+    send(&mut client, "go").await;
     for i in 0..100 {
-        assert_eq!(hear(&mut client).await, i.to_string());
+        assert_eq!(receive(&mut client).await, i.to_string());
     }
-    assert_eq!(hear_close(&mut client).await, Some((1001, "enough".to_owned())));
+    assert_eq!(receive_close(&mut client).await, Some((1001, "enough".to_owned())));
     assert!(client.next().await.is_none());
     worker.0.idle().await;
     assert!(shard.logged("state 2 195"), "190 bytes that are being sent, and 5 that never will be");
@@ -157,10 +157,10 @@ async fn a_client_that_disconnects_fires_error_and_close_events(shard: Rc<Shard>
 async fn a_draining_node_closes_its_sockets(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     let mut client = connect(&worker).await;
-    say(&mut client, "before").await;
-    assert_eq!(hear(&mut client).await, "before");
+    send(&mut client, "before").await;
+    assert_eq!(receive(&mut client).await, "before");
     shard.engine.leave();
-    assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1001));
+    assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1001));
     assert!(client.next().await.is_none());
     worker.0.idle().await;
     assert!(shard.logged("closed 1001  true"));
@@ -206,7 +206,7 @@ async fn listeners_run_in_the_async_context_of_the_accept(shard: Rc<Shard>) {
     let worker = shard.worker(source).flags(&flags).start().await.unwrap();
     let mut client = connect(&worker).await;
     for _ in 0..2 {
-        say(&mut client, "who").await;
-        assert_eq!(hear(&mut client).await, "accepted");
+        send(&mut client, "who").await;
+        assert_eq!(receive(&mut client).await, "accepted");
     }
 }

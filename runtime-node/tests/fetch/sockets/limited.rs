@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::{ECHO, KEY, VERSION, connect, hear, hear_close, masked, opening, say, serving};
+use super::{ECHO, KEY, VERSION, connect, masked, opening, receive, receive_close, send, serving};
 use crate::fetching;
 use crate::harness::{Shard, await_condition};
 
@@ -52,7 +52,7 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
             break;
         }
     }
-    assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1009));
+    assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1009));
     worker.0.idle().await;
 }
 
@@ -69,11 +69,11 @@ async fn each_message_has_its_own_cpu_time(shard: Rc<Shard>) {
     let mut client = connect(&worker).await;
     let begun = std::time::Instant::now();
     while begun.elapsed() < Duration::from_millis(600) {
-        say(&mut client, "work").await;
-        assert_eq!(hear(&mut client).await, "work");
+        send(&mut client, "work").await;
+        assert_eq!(receive(&mut client).await, "work");
     }
-    say(&mut client, "loop").await;
-    assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1011));
+    send(&mut client, "loop").await;
+    assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1011));
     assert!(shard.logged("cpu_limit_exceeded"));
     shard.expect_a_neighbour_to_answer().await;
 }
@@ -89,10 +89,10 @@ async fn a_socket_may_be_idle_for_as_long_as_the_wall_limit(shard: Rc<Shard>) {
     let begun = std::time::Instant::now();
     while begun.elapsed() < Duration::from_millis(1_500) {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        say(&mut client, "still here").await;
-        hear(&mut client).await;
+        send(&mut client, "still here").await;
+        receive(&mut client).await;
     }
-    assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1011));
+    assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1011));
     assert!(shard.logged("wall_limit_exceeded"));
     worker.0.idle().await;
 }
@@ -107,16 +107,16 @@ async fn a_stopped_invocation_closes_its_socket_with_1011(shard: Rc<Shard>) {
         .await
         .unwrap();
     let mut client = connect(&worker).await;
-    say(&mut client, "go").await;
+    send(&mut client, "go").await;
     drop(worker);
-    assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1011));
+    assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1011));
 }
 
 async fn a_socket_that_is_never_accepted_ends_with_its_invocation(shard: Rc<Shard>) {
     let body = "return new Response(null, { status: 101, webSocket: new WebSocketPair()[0] })";
     let worker = shard.handler(body).start().await.unwrap();
     let mut client = connect(&worker).await;
-    assert_eq!(hear_close(&mut client).await.map(|(code, _)| code), Some(1011));
+    assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1011));
     worker.0.idle().await;
 }
 
@@ -131,7 +131,7 @@ async fn nothing_is_read_while_the_worker_is_busy(shard: Rc<Shard>) {
     }
     client.flush().await.unwrap();
     for n in 0..500 {
-        assert_eq!(hear(&mut client).await, format!("{}:{n}", n + 1));
+        assert_eq!(receive(&mut client).await, format!("{}:{n}", n + 1));
     }
 }
 
@@ -149,7 +149,7 @@ async fn messages_to_a_client_that_does_not_read_count_as_memory(shard: Rc<Shard
         .limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 5_000));
     let worker = worker.start().await.unwrap();
     let mut client = connect(&worker).await;
-    say(&mut client, "go").await;
+    send(&mut client, "go").await;
     await_condition("the end of the socket", || shard.logged("closed 1006 false")).await;
     assert!(shard.logged("buffered true true") && shard.logged("full"));
     worker.0.idle().await;

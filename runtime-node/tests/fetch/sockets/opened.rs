@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::{KEY, VERSION, hear_close, join, opening};
+use super::{KEY, VERSION, join, opening, receive_close};
 use crate::fetching;
 use crate::harness::{Shard, await_condition};
 use crate::origin::Origin;
@@ -40,7 +40,7 @@ struct Heard {
 async fn echo(headers: &'static str) -> (Origin, Rc<Heard>) {
     let heard = Rc::<Heard>::default();
     let log = Rc::clone(&heard);
-    let origin = Origin::by_hand(move |stream| {
+    let origin = Origin::serve_connections(move |stream| {
         let heard = Rc::clone(&log);
         async move { serve_echo(stream, headers, &heard).await }
     })
@@ -258,7 +258,7 @@ async fn a_socket_is_passed_on_in_native_code(shard: Rc<Shard>) {
         .close(Some(CloseFrame { code: CloseCode::Normal, reason: "enough".into() }))
         .await
         .unwrap();
-    assert_eq!(hear_close(&mut client).await, Some((1000, "enough".to_owned())));
+    assert_eq!(receive_close(&mut client).await, Some((1000, "enough".to_owned())));
     worker.0.idle().await;
     assert_eq!(heard.closes.borrow()[0], Some((1000, "enough".to_owned())));
 }
