@@ -15,7 +15,7 @@ use tenon_op::{Record, op};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
 
-use crate::ops::{Callback, HeaderList, Made};
+use crate::ops::{Callback, HeaderList, Maybe};
 
 /// The limit on a response's headers, in bytes as HTTP/2 counts them: as much as the most
 /// permissive of the common proxies accepts, and far below the capacity of a header map.
@@ -193,7 +193,7 @@ pub(crate) fn on_caller_left(
 pub(crate) fn request_headers<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     invocation: InvocationId,
-) -> Made<HeaderList<'s>> {
+) -> Maybe<HeaderList<'s>> {
     let state = State::of(scope);
     let headers = state
         .invocations
@@ -203,7 +203,7 @@ pub(crate) fn request_headers<'s>(
     let headers = headers.unwrap_or_default();
     let headers = headers.iter().map(|header| (header.name.as_str(), &header.value[..]));
     let strings = from_headers(scope, headers);
-    Made(strings.map(|strings| v8::Array::new_with_elements(scope, &strings)))
+    Maybe(strings.map(|strings| v8::Array::new_with_elements(scope, &strings)))
 }
 
 /// A promise that settles when a module has been evaluated.
@@ -223,7 +223,7 @@ pub(crate) fn evaluate_module<'s>(
     specifier: v8::Local<'s, v8::String>,
     referrer: String,
     attributes: v8::Local<'s, v8::Value>,
-) -> Made<Evaluated<'s>> {
+) -> Maybe<Evaluated<'s>> {
     let module = modules::import(scope, specifier, &referrer, attributes);
-    Made(module.map(|(evaluation, namespace)| Evaluated { evaluation, namespace }))
+    Maybe(module.map(|(evaluation, namespace)| Evaluated { evaluation, namespace }))
 }

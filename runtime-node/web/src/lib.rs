@@ -50,7 +50,7 @@ pub use service::calls::{Answered, Call, Services};
 use fetch::outbound::Outbound;
 use response_cache::ResponseCache;
 use service::calls::NoServices;
-use websocket::sockets::{Leaving, Opening, Sockets};
+use websocket::sockets::{Handshake, Leaving, Sockets};
 
 // `build.rs` generates `SOURCES`, the texts of the built-in JavaScript, and `LATE`, the names of
 // the files that are not in the snapshot with their indices in `SOURCES`.
@@ -120,7 +120,7 @@ impl Interfaces for Web {
     }
 
     fn upgrade(&self, method: &str, headers: &[Header]) -> Option<Box<dyn Attachment>> {
-        Some(Box::new(Sockets::asked_for(Opening::asked(method, headers)?)))
+        Some(Box::new(Sockets::with_handshake(Handshake::requested(method, headers)?)))
     }
 
     fn leave(&self) {

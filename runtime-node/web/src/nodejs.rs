@@ -9,15 +9,15 @@ use tenon_engine::state::State;
 use tenon_op::op;
 use tenon_proto::revision::ByKind;
 
-use crate::ops::Made;
+use crate::ops::Maybe;
 
 /// Returns the value of a script that is not part of the snapshot.
 #[op]
 pub(crate) fn late_script<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     name: String,
-) -> Made<LateScript<'s>> {
-    Made(snapshot::late(scope, &name))
+) -> Maybe<LateScript<'s>> {
+    Maybe(snapshot::late(scope, &name))
 }
 
 type LateScript<'s> = v8::Local<'s, v8::Value>;

@@ -18,7 +18,7 @@ use tenon_engine::callbacks::{self, contain};
 use tenon_engine::thrown::Thrown;
 
 pub(crate) use argument::{Argument, Arguments};
-pub(crate) use result::{Answer, Made, Nullable, Promised, Returned, ToValue, record};
+pub(crate) use result::{Maybe, MaybePromise, Nullable, Promised, Returned, ToValue, record};
 
 /// A view of an array buffer: a typed array or a `DataView`.
 pub(crate) type View<'s> = v8::Local<'s, v8::ArrayBufferView>;

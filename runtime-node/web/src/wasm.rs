@@ -22,7 +22,7 @@ use tenon_engine::wasm::opened::{Opened, Preparing};
 use tenon_engine::wasm::{Text, admit, code_space};
 use tenon_op::op;
 
-use crate::ops::{Made, Returned, View};
+use crate::ops::{Maybe, Returned, View};
 
 fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mut Preparing> {
     slot::<Opened>(scope).get_mut(module)
@@ -115,8 +115,8 @@ pub(crate) fn wasm_admit(
 pub(crate) fn wasm_compile<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: u32,
-) -> Made<v8::Local<'s, v8::WasmModuleObject>> {
-    Made(compile(scope, module))
+) -> Maybe<v8::Local<'s, v8::WasmModuleObject>> {
+    Maybe(compile(scope, module))
 }
 
 fn compile<'s>(
@@ -143,11 +143,11 @@ fn compile<'s>(
 pub(crate) fn wasm_bytes<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: u32,
-) -> Result<Made<v8::Local<'s, v8::Uint8Array>>, Thrown> {
-    let Some(module) = opened(scope, module) else { return Ok(Made(None)) };
+) -> Result<Maybe<v8::Local<'s, v8::Uint8Array>>, Thrown> {
+    let Some(module) = opened(scope, module) else { return Ok(Maybe(None)) };
     let text = std::mem::take(&mut module.text);
     let counted = counted(scope, text).ok_or_else(out_of_memory)?;
-    Ok(Made(array_of(scope, counted)))
+    Ok(Maybe(array_of(scope, counted)))
 }
 
 fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
@@ -162,9 +162,9 @@ fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
 pub(crate) fn wasm_keep<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: u32,
-) -> Made<v8::Local<'s, v8::ArrayBuffer>> {
+) -> Maybe<v8::Local<'s, v8::ArrayBuffer>> {
     let code = opened(scope, module).and_then(|module| module.code.take());
-    Made(code.map(|code| {
+    Maybe(code.map(|code| {
         let store = code.into_backing_store().make_shared();
         v8::ArrayBuffer::with_backing_store(scope, &store)
     }))

@@ -83,7 +83,7 @@ const GENERIC = {
   Promised: (type) => `Promise<${type}>`,
   Vec: (type) => `(${type})[]`,
   Local: (type) => type,
-  Made: (type) => type,
+  Maybe: (type) => type,
   OrRefusal: (type) => `${type} | string`,
   Result: (type) => type,
 };

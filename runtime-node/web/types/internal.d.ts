@@ -112,7 +112,7 @@ declare global {
   // Is exchanged once for a handle.
   type Ticket = number;
   // A value that is at once there, or comes from another thread.
-  type Answer<T> = T | Promise<T>;
+  type MaybePromise<T> = T | Promise<T>;
   // `undefined` stands for a stream, which further arguments name.
   type Body = string | View | null | undefined;
   // A response, or a failure, or null after an abort.

@@ -4,15 +4,15 @@
 use tenon_engine::string::from_name;
 use tenon_op::{Record, op};
 
-use crate::ops::Made;
+use crate::ops::Maybe;
 
 /// Returns an object's kind, by its internal slots.
 #[op]
 pub(crate) fn kind_of<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     value: v8::Local<'s, v8::Value>,
-) -> Made<v8::Local<'s, v8::String>> {
-    Made(from_name(scope, kind(value)))
+) -> Maybe<v8::Local<'s, v8::String>> {
+    Maybe(from_name(scope, kind(value)))
 }
 
 fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {

@@ -14,7 +14,7 @@ use tenon_engine::state::State;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 
 use super::keys::{self, Key};
-use crate::ops::Answer;
+use crate::ops::MaybePromise;
 
 /// The most bytes that are hashed, encrypted or decrypted at once. Measured without a processor's
 /// instructions for hashes: 64 KiB take 16 µs with AES-GCM, 80 µs with SHA-1, 190 µs with SHA-512
@@ -68,14 +68,15 @@ pub(crate) fn answer<'s, T>(
     scope: &mut v8::PinScope<'s, '_>,
     effort: Effort,
     mut work: impl FnMut(Option<&Slice<'_>>) -> Option<Result<Output, Thrown>> + Send + 'static,
-) -> Result<Answer<'s, T>, Thrown> {
+) -> Result<MaybePromise<'s, T>, Thrown> {
     match effort {
         Effort::Little => {
             let outcome = work(None).unwrap_or_else(|| Err(failed()));
-            outcome.and_then(|output| value(scope, output)).map(Answer::now)
+            outcome.and_then(|output| value(scope, output)).map(MaybePromise::ready)
         }
         Effort::Much { lane, at_least } => {
-            elsewhere(scope, lane, at_least, move |slice| work(Some(slice))).map(Answer::later)
+            elsewhere(scope, lane, at_least, move |slice| work(Some(slice)))
+                .map(MaybePromise::pending)
         }
     }
 }

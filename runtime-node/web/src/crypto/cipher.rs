@@ -25,7 +25,7 @@ use super::arguments::Data;
 use super::hash::Hash;
 use super::keys::{Key, KeyRef, Secret};
 use super::lc;
-use crate::ops::Answer;
+use crate::ops::MaybePromise;
 
 const BLOCK: usize = 16;
 
@@ -56,7 +56,7 @@ pub(crate) fn crypto_crypt<'s>(
     first: Option<Data>,
     second: Option<Data>,
     third: Option<LengthOrHash<'s>>,
-) -> Result<Answer<'s, Crypted>, Thrown> {
+) -> Result<MaybePromise<'s, Crypted>, Thrown> {
     let (first, second) = (first.unwrap_or_default(), second.unwrap_or_default());
     let number = third.and_then(|third| third.uint32_value(scope)).unwrap_or_default();
     let cipher = match scheme.as_str() {

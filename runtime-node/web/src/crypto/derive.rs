@@ -15,7 +15,7 @@ use super::arguments::Data;
 use super::hash::Hash;
 use super::keys::{Key, KeyRef, Secret, Ticket};
 use super::lc::Mac;
-use crate::ops::Answer;
+use crate::ops::MaybePromise;
 
 /// Derives so many bits by HKDF.
 #[op]
@@ -26,7 +26,7 @@ pub(crate) fn crypto_hkdf<'s>(
     salt: Data,
     info: Data,
     bits: usize,
-) -> Result<Answer<'s, Ticket>, Thrown> {
+) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let len = bits / 8;
     // Each block hashes the info again.
     let blocks = len.div_ceil(hash.len());
@@ -82,7 +82,7 @@ pub(crate) fn crypto_pbkdf2<'s>(
     salt: Data,
     iterations: u32,
     bits: usize,
-) -> Result<Answer<'s, Ticket>, Thrown> {
+) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let len = bits / 8;
     let password = key.secret().ok_or_else(failed)?;
     let room = make_room(scope, len).and_then(|buffers| buffers.charge(len));
@@ -191,7 +191,7 @@ pub(crate) fn crypto_agree<'s>(
     private: KeyRef,
     public: KeyRef,
     bits: Option<usize>,
-) -> Result<Answer<'s, Ticket>, Thrown> {
+) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     answer(scope, Effort::Little, move |_| Some(shared(&private, &public, bits)))
 }
 

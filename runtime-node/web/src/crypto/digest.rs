@@ -8,7 +8,7 @@ use tenon_op::op;
 use super::answer::{Effort, Output, answer};
 use super::arguments::Data;
 use super::hash::Hash;
-use crate::ops::Answer;
+use crate::ops::MaybePromise;
 
 /// The amount of data hashed between two checks of the slice, in bytes: less than a millisecond of
 /// work.
@@ -20,7 +20,7 @@ pub(crate) fn crypto_digest<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     hash: Hash,
     data: Data,
-) -> Result<Answer<'s, v8::ArrayBuffer>, Thrown> {
+) -> Result<MaybePromise<'s, v8::ArrayBuffer>, Thrown> {
     let effort = Effort::of_bytes(data.len());
     let (mut context, mut steps) = (Some(Context::new(hash.algorithm())), Steps::default());
     answer(scope, effort, move |slice| {

@@ -14,7 +14,7 @@ use super::arguments::Data;
 use super::digest::Steps;
 use super::hash::Hash;
 use super::keys::{Key, KeyRef};
-use crate::ops::Answer;
+use crate::ops::MaybePromise;
 
 /// A signature scheme with its parameters.
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ pub(crate) fn crypto_sign<'s>(
     data: Data,
     hash: Option<Hash>,
     salt: Option<u32>,
-) -> Result<Answer<'s, v8::ArrayBuffer>, Thrown> {
+) -> Result<MaybePromise<'s, v8::ArrayBuffer>, Thrown> {
     let scheme = Scheme::named(&scheme, hash, salt.unwrap_or_default())?;
     with_digest(scope, scheme, key, data, |scheme, key, digest| {
         scheme.sign(key, digest).map(Output::Bytes).ok_or_else(failed)
@@ -146,7 +146,7 @@ pub(crate) fn crypto_verify<'s>(
     data: Data,
     hash: Option<Hash>,
     salt: Option<u32>,
-) -> Result<Answer<'s, bool>, Thrown> {
+) -> Result<MaybePromise<'s, bool>, Thrown> {
     let scheme = Scheme::named(&scheme, hash, salt.unwrap_or_default())?;
     with_digest(scope, scheme, key, data, move |scheme, key, digest| {
         Ok(Output::Truth(scheme.verify(key, digest, &signature)))
@@ -160,7 +160,7 @@ fn with_digest<'s, T>(
     key: KeyRef,
     data: Data,
     finish: impl FnOnce(Scheme, &Key, &[u8]) -> Result<Output, Thrown> + Send + 'static,
-) -> Result<Answer<'s, T>, Thrown> {
+) -> Result<MaybePromise<'s, T>, Thrown> {
     let (mut hasher, mut steps, mut finish) = (None, Steps::default(), Some(finish));
     answer(scope, scheme.effort(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));

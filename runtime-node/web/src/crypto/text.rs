@@ -8,7 +8,7 @@ use tenon_op::op;
 
 use super::answer::buffer;
 use super::arguments::Data;
-use crate::ops::Made;
+use crate::ops::Maybe;
 
 /// The longest text that is accepted, in characters: longer than that of any key.
 const LONGEST: usize = 2 << 20;
@@ -18,8 +18,8 @@ const LONGEST: usize = 2 << 20;
 pub(crate) fn key_text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     bytes: Data,
-) -> Made<v8::Local<'s, v8::String>> {
-    Made(from_octets(scope, URL_SAFE_NO_PAD.encode(&*bytes).as_bytes()))
+) -> Maybe<v8::Local<'s, v8::String>> {
+    Maybe(from_octets(scope, URL_SAFE_NO_PAD.encode(&*bytes).as_bytes()))
 }
 
 /// Returns the bytes of a text; `undefined` if the text is not such an encoding.

@@ -13,7 +13,7 @@ use tenon_engine::bytes;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
-use crate::ops::{Argument, Arguments, Made, View};
+use crate::ops::{Argument, Arguments, Maybe, View};
 
 /// A text encoding of Node.js.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) fn bytes_to_text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     bytes: View<'s>,
     encoding: Encoding,
-) -> Made<v8::Local<'s, v8::String>> {
+) -> Maybe<v8::Local<'s, v8::String>> {
     let octets =
         |octets: &[u8]| v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal);
     let text = bytes::read(bytes, |bytes| match encoding {
@@ -69,7 +69,7 @@ pub(crate) fn bytes_to_text<'s>(
         Encoding::Base64 => octets(STANDARD.encode(bytes).as_bytes()),
         Encoding::Base64Url => octets(URL_SAFE_NO_PAD.encode(bytes).as_bytes()),
     });
-    Made(text)
+    Maybe(text)
 }
 
 /// Encodes text. Returns code units read · 2³² + bytes written.

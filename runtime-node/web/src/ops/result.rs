@@ -24,7 +24,7 @@ pub(crate) trait ToValue<'s> {
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
 /// A value that V8 makes; `None` if that has thrown.
-pub(crate) struct Made<T>(pub(crate) Option<T>);
+pub(crate) struct Maybe<T>(pub(crate) Option<T>);
 
 /// A promise of a `T`; `None` if V8 could not make one.
 pub(crate) struct Promised<'s, T>(Option<v8::Local<'s, v8::Promise>>, PhantomData<T>);
@@ -36,11 +36,11 @@ impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
 }
 
 /// A `T`, or a promise of one.
-pub(crate) struct Answer<'s, T>(Option<v8::Local<'s, v8::Value>>, PhantomData<T>);
+pub(crate) struct MaybePromise<'s, T>(Option<v8::Local<'s, v8::Value>>, PhantomData<T>);
 
-impl<'s, T> Answer<'s, T> {
+impl<'s, T> MaybePromise<'s, T> {
     /// Returns a value that is there already.
-    pub(crate) fn now(value: v8::Local<'s, v8::Value>) -> Self {
+    pub(crate) fn ready(value: v8::Local<'s, v8::Value>) -> Self {
         Self(Some(value), PhantomData)
     }
 
@@ -48,7 +48,7 @@ impl<'s, T> Answer<'s, T> {
     ///
     /// # Arguments
     /// * `promise` - `None` if V8 could not make it.
-    pub(crate) fn later(promise: Option<v8::Local<'s, v8::Promise>>) -> Self {
+    pub(crate) fn pending(promise: Option<v8::Local<'s, v8::Promise>>) -> Self {
         Self(promise.map(Into::into), PhantomData)
     }
 }
@@ -87,7 +87,7 @@ impl<'s, R: Returned<'s>> Returned<'s> for Option<R> {
     }
 }
 
-impl<'s, R: Returned<'s>> Returned<'s> for Made<R> {
+impl<'s, R: Returned<'s>> Returned<'s> for Maybe<R> {
     #[inline]
     fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>) {
         self.0.set(scope, result);
@@ -155,7 +155,7 @@ macro_rules! values {
         }
     )+};
 }
-values!([] String, [] &str, [T] v8::Local<'s, T>, [T] Vec<T>, [T] Promised<'s, T>, [T] Answer<'s, T>);
+values!([] String, [] &str, [T] v8::Local<'s, T>, [T] Vec<T>, [T] Promised<'s, T>, [T] MaybePromise<'s, T>);
 
 impl<'s> ToValue<'s> for String {
     fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
@@ -186,7 +186,7 @@ impl<'s, T> ToValue<'s> for Promised<'s, T> {
     }
 }
 
-impl<'s, T> ToValue<'s> for Answer<'s, T> {
+impl<'s, T> ToValue<'s> for MaybePromise<'s, T> {
     #[inline]
     fn to_value(self, _: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
         self.0

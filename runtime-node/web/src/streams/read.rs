@@ -31,7 +31,7 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::ops::{Answer, Nullable, Promised};
+use crate::ops::{MaybePromise, Nullable, Promised};
 
 /// A body that is being collected.
 struct Reading {
@@ -204,11 +204,13 @@ fn blame(state: &State, id: InvocationId, broken: Broken) {
 pub(crate) fn stream_pull<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     (owner, stream): (InvocationId, StreamId),
-) -> Result<Answer<'s, Nullable<v8::Uint8Array>>, Thrown> {
+) -> Result<MaybePromise<'s, Nullable<v8::Uint8Array>>, Thrown> {
     let taken = State::of(scope).take_stream(owner, stream);
     let mut incoming = taken.ok_or_else(|| Thrown::type_error(USED))?;
     match incoming.pull().now_or_never() {
-        Some(pulled) => pulled_value(scope, (owner, stream), incoming, pulled).map(Answer::now),
+        Some(pulled) => {
+            pulled_value(scope, (owner, stream), incoming, pulled).map(MaybePromise::ready)
+        }
         None => {
             let work = async move {
                 let pulled = incoming.pull().await;
@@ -217,7 +219,7 @@ pub(crate) fn stream_pull<'s>(
             let promise = promise(scope, work, move |scope, (incoming, pulled)| {
                 pulled_value(scope, (owner, stream), incoming, pulled)
             });
-            Ok(Answer::later(promise))
+            Ok(MaybePromise::pending(promise))
         }
     }
 }

@@ -81,15 +81,15 @@ impl Drop for Held {
 #[derive(Default)]
 pub(crate) struct Sockets {
     /// The request's WebSocket handshake, until a response takes it.
-    pub(crate) opening: Option<Opening>,
+    pub(crate) handshake: Option<Handshake>,
     held: FxHashMap<SocketId, Held>,
     made: u32,
 }
 
 impl Sockets {
     /// Creates the sockets of an invocation whose request begins with this handshake.
-    pub(crate) fn asked_for(opening: Opening) -> Self {
-        Self { opening: Some(opening), ..Self::default() }
+    pub(crate) fn with_handshake(handshake: Handshake) -> Self {
+        Self { handshake: Some(handshake), ..Self::default() }
     }
 
     /// Adds a socket and returns its number.
@@ -130,19 +130,19 @@ impl Attachment for Sockets {
 }
 
 /// The fields of a request's WebSocket handshake.
-pub(crate) struct Opening {
+pub(crate) struct Handshake {
     key: Option<Key>,
-    is_version: bool,
+    is_version_13: bool,
 }
 
-impl Opening {
+impl Handshake {
     pub(crate) fn of(headers: &[Header]) -> Self {
         let named =
             |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         let key = named("sec-websocket-key").and_then(|header| Key::read(&header.value));
         Self {
             key,
-            is_version: named("sec-websocket-version")
+            is_version_13: named("sec-websocket-version")
                 .is_some_and(|header| &header.value[..] == b"13"),
         }
     }
@@ -153,7 +153,7 @@ impl Opening {
     /// Returns the failure for the client if the handshake violates the standard (RFC 6455 §4.2.1).
     pub(crate) fn accept(&self) -> Result<Header, Failure> {
         let refused = |code, why| Failure::new(code, Phase::Response, why);
-        if !self.is_version {
+        if !self.is_version_13 {
             let why = "Sec-WebSocket-Version must be 13";
             return Err(refused(FailureCode::UpgradeRequired, why));
         }

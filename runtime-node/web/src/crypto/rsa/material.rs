@@ -13,7 +13,7 @@ use crate::crypto::answer::{Effort, Output, answer};
 use crate::crypto::arguments::Data;
 use crate::crypto::keys::{self, Handle, Key, Ticket};
 use crate::crypto::lc::{Rsa, RsaPrivate};
-use crate::ops::Answer;
+use crate::ops::MaybePromise;
 
 /// Lengths of generated moduli, in bits, in steps of [`STEP`]. The time grows with about the fourth
 /// power of the length.
@@ -35,7 +35,7 @@ pub(crate) fn rsa_generate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     bits: u32,
     exponent: Data,
-) -> Result<Answer<'s, Ticket>, Thrown> {
+) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let exponent = check(bits, &exponent)?;
     let effort = Effort::Much { lane: Lane::Whole, at_least: QUICKEST };
     answer(scope, effort, move |slice| {

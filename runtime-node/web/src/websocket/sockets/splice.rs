@@ -33,7 +33,7 @@ use tenon_proto::runtime::Header;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::link::Wire;
-use super::{Opening, SocketId, Sockets};
+use super::{Handshake, SocketId, Sockets};
 
 /// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub(crate) fn serve(
     size: usize,
 ) -> Result<SocketId, Refused> {
     let state = State::of(scope);
-    let Asked { accept, bytes, head } = asked(scope, &state, id, size)?;
+    let Asked { accept, bytes, head } = take_request(scope, &state, id, size)?;
     let (writer, reader) = pipe::pipe();
     let number = {
         let mut invocations = state.invocations.borrow_mut();
@@ -93,7 +93,7 @@ pub(crate) fn splice(
     (owner, number): (InvocationId, SocketId),
 ) -> Result<(), Refused> {
     let state = State::of(scope);
-    let Asked { accept, mut bytes, head } = asked(scope, &state, id, size)?;
+    let Asked { accept, mut bytes, head } = take_request(scope, &state, id, size)?;
     let raw = state
         .invocations
         .borrow_mut()
@@ -154,18 +154,18 @@ fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
     pieces.boxed_local()
 }
 
-fn asked(
+fn take_request(
     scope: &mut v8::PinScope<'_, '_>,
     state: &State,
     id: InvocationId,
     size: usize,
 ) -> Result<Asked, Refused> {
-    let opening = state
+    let handshake = state
         .invocations
         .borrow_mut()
         .get_mut(id)
-        .and_then(|invocation| invocation.attached_mut::<Sockets>()?.opening.take());
-    let accept = opening.ok_or(Refused::NotAsked)?.accept().map_err(Refused::Malformed)?;
+        .and_then(|invocation| invocation.attached_mut::<Sockets>()?.handshake.take());
+    let accept = handshake.ok_or(Refused::NotAsked)?.accept().map_err(Refused::Malformed)?;
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
         Some(Body::Stream(bytes)) => bytes,
         Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
@@ -193,9 +193,9 @@ fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header,
     );
 }
 
-impl Opening {
+impl Handshake {
     /// Returns the handshake of a request that asks for a WebSocket.
-    pub(crate) fn asked(method: &str, headers: &[Header]) -> Option<Self> {
+    pub(crate) fn requested(method: &str, headers: &[Header]) -> Option<Self> {
         tenon_proto::runtime::asks_for_websocket(method, headers).then(|| Self::of(headers))
     }
 }
