@@ -181,16 +181,16 @@ impl Measure {
         sandbox::init(shape.flags);
         let snapshot = std::fs::read(&self.snapshot).context("cannot read the snapshot")?;
         let sandbox = Sandbox::new(snapshot, &shape, self.origin);
-        tell(&measure(sandbox, &Load::new(shape, self.window)?)?)
+        print(&measure(sandbox, &Load::new(shape, self.window)?)?)
     }
 
     fn tenon(self) -> anyhow::Result<()> {
         tenon::init();
-        tell(&tenon::measure(&Load::new(self.scenario.shape(), self.window)?)?)
+        print(&tenon::measure(&Load::new(self.scenario.shape(), self.window)?)?)
     }
 }
 
-fn tell(measurement: &Measurement) -> anyhow::Result<()> {
+fn print(measurement: &Measurement) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(measurement)?);
     Ok(())
 }

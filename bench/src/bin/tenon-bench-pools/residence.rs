@@ -28,7 +28,7 @@ impl Inside {
     }
 
     fn turn(&mut self, isolate: &mut v8::Isolate, input: Input) -> Step {
-        if self.sandbox.anew() && matches!(input, Input::Request(_)) {
+        if self.sandbox.new_context() && matches!(input, Input::Request(_)) {
             self.world = self.sandbox.world(isolate);
         }
         turn::take(isolate, &self.world, input)

@@ -47,19 +47,24 @@ pub fn snapshot() -> Vec<u8> {
 pub struct Sandbox {
     snapshot: &'static [u8],
     source: &'static str,
-    anew: bool,
+    new_context: bool,
     origin: SocketAddr,
 }
 
 impl Sandbox {
     /// Leaks the snapshot, because V8 needs it until the process ends.
     pub fn new(snapshot: Vec<u8>, shape: &Shape, origin: SocketAddr) -> Self {
-        Self { snapshot: snapshot.leak(), source: shape.source, anew: shape.anew, origin }
+        Self {
+            snapshot: snapshot.leak(),
+            source: shape.source,
+            new_context: shape.new_context,
+            origin,
+        }
     }
 
     /// Returns whether each request has a context of its own.
-    pub fn anew(&self) -> bool {
-        self.anew
+    pub fn new_context(&self) -> bool {
+        self.new_context
     }
 
     pub fn origin(&self) -> SocketAddr {
@@ -81,11 +86,11 @@ impl Sandbox {
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        let world = self.furnish(scope, context);
+        let world = self.set_up(scope, context);
         world.expect("the Workers of the benchmark are evaluated and have a handler")
     }
 
-    fn furnish(
+    fn set_up(
         &self,
         scope: &mut v8::PinScope<'_, '_>,
         context: v8::Local<'_, v8::Context>,

@@ -34,7 +34,7 @@ pub enum Scenario {
     /// Arithmetic.
     Compute,
     /// Arithmetic, with a new context for each request in a long-lived isolate.
-    ComputeAnew,
+    ComputeInNewContext,
     /// A timer.
     Wait,
     /// Hello, from the same few Workers.
@@ -57,7 +57,7 @@ impl Scenario {
             Self::Compute | Self::Warm => {
                 &[Legacy, SharedHeld, SharedReleased, Pinned, Handed, Tenon]
             }
-            Self::ComputeAnew => &[SharedHeld, Pinned],
+            Self::ComputeInNewContext => &[SharedHeld, Pinned],
             Self::WarmAtOnce => &[SharedHeld, SharedReleased, Pinned],
             Self::Wait | Self::Fetch => &[Legacy, SharedHeld, SharedReleased, Pinned, Handed],
             // One isolate belongs to one thread, so all other threads have to hand over their
@@ -71,7 +71,7 @@ impl Scenario {
     pub fn shape(self) -> Shape {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (threads, clients, workers) = match self {
-            Self::Compute | Self::ComputeAnew | Self::Warm | Self::WarmAtOnce => {
+            Self::Compute | Self::ComputeInNewContext | Self::Warm | Self::WarmAtOnce => {
                 (cores, BUSY_CLIENTS, WORKERS * cores)
             }
             Self::Wait | Self::Fetch => (cores, WAITING_CLIENTS, WORKERS * cores),
@@ -79,7 +79,9 @@ impl Scenario {
             Self::IsolateEach => (CONTENDING, 1, CONTENDING),
         };
         let (source, warm_up) = match self {
-            Self::Compute | Self::ComputeAnew => (include_str!("js/compute.js"), COMPUTING_WARM_UP),
+            Self::Compute | Self::ComputeInNewContext => {
+                (include_str!("js/compute.js"), COMPUTING_WARM_UP)
+            }
             Self::Wait => (include_str!("js/wait.js"), WAITING_WARM_UP),
             Self::Fetch => (include_str!("js/fetch.js"), WAITING_WARM_UP),
             Self::Warm | Self::WarmAtOnce | Self::OneIsolate | Self::IsolateEach => {
@@ -91,7 +93,15 @@ impl Scenario {
             _ => "",
         };
         let workers = Arc::new(Workers::new(workers, threads));
-        Shape { threads, clients, source, anew: self == Self::ComputeAnew, flags, warm_up, workers }
+        Shape {
+            threads,
+            clients,
+            source,
+            new_context: self == Self::ComputeInNewContext,
+            flags,
+            warm_up,
+            workers,
+        }
     }
 }
 
@@ -102,7 +112,7 @@ impl fmt::Display for Scenario {
         let clients = shape.threads * shape.clients;
         match self {
             Self::Compute => write!(f, "CPU-bound, {clients} clients"),
-            Self::ComputeAnew => write!(f, "CPU-bound, a new context for each request"),
+            Self::ComputeInNewContext => write!(f, "CPU-bound, a new context for each request"),
             Self::Wait => write!(f, "5 ms of I/O, {clients} clients"),
             Self::Warm => {
                 write!(f, "warm, {} Workers, {clients} clients", shape.workers.all().len())
@@ -124,7 +134,7 @@ pub struct Shape {
     /// The source of every Worker.
     pub source: &'static str,
     /// Set if each request has a context of its own.
-    pub anew: bool,
+    pub new_context: bool,
     /// V8 flags in addition to the product's.
     pub flags: &'static str,
     /// The CPU time that each core gets before the measurement.

@@ -18,7 +18,7 @@ use crate::architecture::Architecture::{
     self, Handed, Legacy, Pinned, SharedHeld, SharedReleased, Tenon,
 };
 use crate::scenario::Scenario::{
-    self, Compute, ComputeAnew, Fetch, IsolateEach, OneIsolate, Wait, Warm, WarmAtOnce,
+    self, Compute, ComputeInNewContext, Fetch, IsolateEach, OneIsolate, Wait, Warm, WarmAtOnce,
 };
 
 pub type Figures = BTreeMap<Contest, Figure>;
@@ -70,13 +70,13 @@ impl Run<'_> {
         let legacy = (Compute, Legacy);
         let shared = self.for_cpu((Compute, SharedHeld), legacy)?;
         let pinned = self.for_cpu((Compute, Pinned), legacy)?;
-        let anew = self.for_cpu((ComputeAnew, SharedHeld), legacy)?;
-        let anew_pinned = self.for_cpu((ComputeAnew, Pinned), legacy)?;
-        let with_starts = 1.0 / (STARTS + (1.0 - STARTS) / anew);
+        let new_context = self.for_cpu((ComputeInNewContext, SharedHeld), legacy)?;
+        let new_context_pinned = self.for_cpu((ComputeInNewContext, Pinned), legacy)?;
+        let with_starts = 1.0 / (STARTS + (1.0 - STARTS) / new_context);
         Some(format!(
             "A pool over legacy, CPU-bound, for the same CPU time: {shared:.1} times shared, {pinned:.1} times pinned; \
              the published figure is 1.4. The published pools keep isolates, but create a context and compile the \
-             Worker for every request: built like that, it is {anew:.1} times shared and {anew_pinned:.1} times \
+             Worker for every request: built like that, it is {new_context:.1} times shared and {new_context_pinned:.1} times \
              pinned. A third of their requests were also the first of a Worker, for which no pool helps: with as many at the \
              cost of legacy, it would be {with_starts:.1}. The gain of a pool depends on the part of a request that it \
              saves, and on how much of the rest is computation."
@@ -173,8 +173,8 @@ mod tests {
             ((Compute, Legacy), taking(4_000.0)),
             ((Compute, SharedHeld), taking(1_000.0)),
             ((Compute, Pinned), taking(800.0)),
-            ((ComputeAnew, SharedHeld), taking(2_000.0)),
-            ((ComputeAnew, Pinned), taking(1_600.0)),
+            ((ComputeInNewContext, SharedHeld), taking(2_000.0)),
+            ((ComputeInNewContext, Pinned), taking(1_600.0)),
         ]);
         let [paragraph] = &of(&figures)[..] else { panic!("there is one paragraph") };
         assert!(paragraph.contains("4.0 times shared, 5.0 times pinned"), "{paragraph}");
