@@ -5,10 +5,10 @@
 //!                                                      └─ over a limit: report it, exit
 //! ```
 //!
-//! The compiler is not written for hostile input. A hostile program makes it try one reading of its
-//! brackets after another, for a time quadratic in its length or practically forever. A thread
-//! cannot be stopped from outside; a process can, and its memory is freed with it. The process gets
-//! none of the operator's environment.
+//! The compiler is not written for hostile input. A hostile program makes it try one interpretation
+//! of its brackets after another, for a time quadratic in its length or longer. A thread cannot be
+//! stopped from outside; a process can, and its memory is freed with it. The process gets none of
+//! the operator's environment.
 //!
 //! A namespace compiles one Worker at a time, so that its slow Workers delay only its own. The
 //! total number of processes is limited to the number of CPUs, but at least two.
@@ -166,20 +166,21 @@ pub fn compile_stdin() -> io::Result<()> {
 fn compile_within_limits(job: Job) -> Outcome {
     let current_file = Arc::new(Mutex::new(job.entrypoint.clone()));
     let (ended_tx, ended_rx) = mpsc::channel();
-    let begins = Arc::clone(&current_file);
+    let current_file_of_thread = Arc::clone(&current_file);
     thread::spawn(move || {
-        let begins = |file: &str| {
-            file.clone_into(&mut begins.lock().unwrap_or_else(PoisonError::into_inner))
+        let on_file = |file: &str| {
+            let mut current = current_file_of_thread.lock().unwrap_or_else(PoisonError::into_inner);
+            file.clone_into(&mut current);
         };
         let _ = ended_tx.send(compile::compile_with_progress(
             &job.modules,
             &job.entrypoint,
             &job.flags,
-            begins,
+            on_file,
         ));
     });
     loop {
-        let too_much = match ended_rx.recv_timeout(CHECK_INTERVAL) {
+        let message = match ended_rx.recv_timeout(CHECK_INTERVAL) {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Disconnected) => "the compiler failed on this module".to_owned(),
             Err(RecvTimeoutError::Timeout) if usage::cpu() > CPU => {
@@ -196,7 +197,7 @@ fn compile_within_limits(job: Job) -> Outcome {
             Err(RecvTimeoutError::Timeout) => continue,
         };
         let file = current_file.lock().unwrap_or_else(PoisonError::into_inner);
-        return Err(vec![CompileError::of_module(&file, too_much)]);
+        return Err(vec![CompileError::of_module(&file, message)]);
     }
 }
 

@@ -93,7 +93,7 @@ impl Walk {
         self.position
     }
 
-    /// Returns whether the watcher receives deltas and has left its snapshot behind.
+    /// Returns whether the watcher has received its whole snapshot and now receives deltas.
     pub fn is_up_to_date(&self) -> bool {
         self.phase == Phase::Deltas
     }
@@ -204,18 +204,18 @@ impl State {
             {
                 Walk { position: cursor.version, phase: Phase::Deltas }
             }
-            _ => self.begin(),
+            _ => self.begin_snapshot(),
         }
     }
 
-    fn begin(&self) -> Walk {
+    fn begin_snapshot(&self) -> Walk {
         Walk { position: 0, phase: Phase::Snapshot { begun_at: self.version } }
     }
 
     /// Returns the watcher's next message, or `None` if it knows everything.
     ///
     /// A snapshot continues until it reaches the current version. A key that changes meanwhile is
-    /// met again further on; a key that is removed after an earlier part has sent it is removed
+    /// sent again later; a key that is removed after an earlier part has sent it is removed
     /// again by a later part. A watcher therefore never holds a table in which something is missing
     /// only because it was changing.
     ///
@@ -227,16 +227,16 @@ impl State {
             Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => {
                 return Err(FellBehind);
             }
-            Phase::Deltas if walk.position < self.forgotten => *walk = self.begin(),
+            Phase::Deltas if walk.position < self.forgotten => *walk = self.begin_snapshot(),
             Phase::Deltas if walk.position == self.version => return Ok(None),
             Phase::Snapshot { .. } | Phase::Deltas => {}
         }
         let mut response = WatchResponse::default();
         self.fill(walk, &mut response);
-        let met_present = walk.position == self.version;
+        let is_current = walk.position == self.version;
         let kind = match walk.phase {
             Phase::Deltas => Kind::Delta,
-            Phase::Snapshot { .. } if met_present => Kind::SnapshotEnd,
+            Phase::Snapshot { .. } if is_current => Kind::SnapshotEnd,
             Phase::Snapshot { .. } => Kind::Snapshot,
         };
         if kind != Kind::Snapshot {

@@ -1,10 +1,10 @@
 use super::*;
 
 /// Returns the text of each compiled module of a Worker whose entrypoint is the first one.
-fn made(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
-    let compiled = compile(&modules(sources), sources[0].0);
-    let compiled = compiled.unwrap_or_else(|errors| panic!("{}", errors[0].with_source()));
-    compiled
+fn compiled(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let outcome = compile(&modules(sources), sources[0].0);
+    outcome
+        .unwrap_or_else(|errors| panic!("{}", errors[0].with_source()))
         .into_iter()
         .map(|(name, content)| (name, String::from_utf8(content.to_vec()).unwrap()))
         .collect()
@@ -13,8 +13,8 @@ fn made(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
 /// Returns the JavaScript generated from one module.
 fn javascript(source: &str) -> String {
     let source = format!("{source}\nexport default {{ fetch() {{}} }};");
-    let made = made(&[("worker.ts", &source)])["worker.ts"].clone();
-    made.split("export default").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    let module = compiled(&[("worker.ts", &source)])["worker.ts"].clone();
+    module.split("export default").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -50,8 +50,11 @@ fn imports_of_types_are_removed_and_those_of_values_are_checked() {
         "import { A, make } from './types.js'; import type { B } from './none.js'; import json from './a.json';
                   let a: A = make(json); export type { A }; export default { fetch(b: B) { return a } }";
     let types = "export interface A {} export const make = (x: unknown): A => ({});";
-    let made = made(&[("worker.ts", worker), ("types.ts", types), ("a.json", "{}")]);
-    assert!(made["worker.ts"].starts_with("import { make } from \"./types.js\""), "{made:?}");
+    let compiled = compiled(&[("worker.ts", worker), ("types.ts", types), ("a.json", "{}")]);
+    assert!(
+        compiled["worker.ts"].starts_with("import { make } from \"./types.js\""),
+        "{compiled:?}"
+    );
     let worker = "export { A } from './types.ts'; export default {}";
     let found = errors(&[("worker.ts", worker), ("types.ts", types)]);
     let expected = "worker.ts:1:10: module \"types.ts\" does not export \"A\"; if it is a type, use import type or export type";
@@ -60,11 +63,11 @@ fn imports_of_types_are_removed_and_those_of_values_are_checked() {
 
 #[test]
 fn a_declaration_file_is_an_empty_module() {
-    let made = made(&[
+    let compiled = compiled(&[
         ("worker.ts", HANDLER),
         ("env.d.ts", "declare global { interface Env { A: string } } export {}"),
     ]);
-    assert_eq!(made["env.d.ts"], "");
+    assert_eq!(compiled["env.d.ts"], "");
 }
 
 #[test]
@@ -89,15 +92,15 @@ fn errors_name_the_original_line() {
 #[test]
 fn jsx_calls_the_functions_of_the_configured_runtime() {
     let view = "export default { fetch: () => <a b={1}>{<></>}</a> }";
-    let classic = made(&[("view.tsx", view)]);
+    let classic = compiled(&[("view.tsx", view)]);
     assert!(classic["view.tsx"].contains("React.createElement(\"a\", { b: 1 }, "), "{classic:?}");
-    let automatic = made(&[
+    let automatic = compiled(&[
         ("view.jsx", view),
         ("react/jsx-runtime", "export const jsx = 1, jsxs = 2, Fragment = 3"),
     ]);
     assert!(automatic["view.jsx"].contains("from \"react/jsx-runtime\""), "{automatic:?}");
     let pragma = format!("/** @jsx h @jsxFrag F */\nimport {{ h, F }} from './h.js';\n{view}");
-    let own = made(&[("view.tsx", &pragma), ("h.js", "export const h = 1, F = 2")]);
+    let own = compiled(&[("view.tsx", &pragma), ("h.js", "export const h = 1, F = 2")]);
     assert!(
         own["view.tsx"].contains("h(\"a\", { b: 1 }, ")
             && own["view.tsx"].contains("import { h, F }"),
@@ -109,11 +112,11 @@ fn jsx_calls_the_functions_of_the_configured_runtime() {
 }
 
 #[test]
-fn a_source_map_leads_to_the_typescript() {
+fn a_source_map_names_the_position_in_the_typescript() {
     let source = "interface A {\n  a: string\n}\nexport default {\n  fetch(a: A) { throw new Error(a.a) },\n};\n";
-    let made = made(&[("src/worker.ts", source)]);
-    let map = oxc_sourcemap::SourceMap::from_json_string(&made["src/worker.ts.map"]).unwrap();
-    let before = made["src/worker.ts"].split("new Error").next().unwrap();
+    let compiled = compiled(&[("src/worker.ts", source)]);
+    let map = oxc_sourcemap::SourceMap::from_json_string(&compiled["src/worker.ts.map"]).unwrap();
+    let before = compiled["src/worker.ts"].split("new Error").next().unwrap();
     let (line, column) =
         (before.matches('\n').count(), before.len() - before.rfind('\n').unwrap() - 1);
     let token = map.lookup_token(&map.generate_lookup_table(), line as u32, column as u32).unwrap();

@@ -19,13 +19,13 @@ use super::{FIRST_SHARD_PORT, Settings, ports};
 use crate::pool::references::{self, CREDENTIALS, Kind};
 
 const ADMIN_PORT: i32 = 9090;
-/// Name of that port.
+/// Name of the admin port.
 const ADMIN: &str = "admin";
 
 /// Time for which a Pod keeps serving after it was told to end, in seconds, until every router
 /// knows that it is draining.
 pub(super) const PRE_STOP_SECONDS: i64 = 5;
-/// Time in which a node ends after that and after its pool's drain grace, in seconds.
+/// Time in which a node ends after the pre-stop hook and its pool's drain grace, in seconds.
 const END_SECONDS: i64 = 5;
 
 /// User and group of a node's processes, which the image defines.
@@ -121,7 +121,7 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
         image: Some(settings.image.clone()),
         image_pull_policy: settings.image_pull_policy.clone(),
         args: Some(args.collect()),
-        env: Some([name()].into_iter().chain(credentials(&spec.egress)).collect()),
+        env: Some([name_variable()].into_iter().chain(credentials(&spec.egress)).collect()),
         ports: Some(ports.collect()),
         volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
@@ -173,7 +173,7 @@ fn egress_args(egress: &PoolEgress) -> Vec<String> {
 }
 
 /// Returns the environment variable with the node's name, which is that of the Pod.
-fn name() -> EnvVar {
+fn name_variable() -> EnvVar {
     let field = ObjectFieldSelector {
         field_path: "metadata.name".to_owned(),
         ..ObjectFieldSelector::default()
