@@ -25,7 +25,7 @@ check("a relative string needs a base URL", () => {
   throws("TypeError", () => new URLPattern("/a/:b"));
   throws("TypeError", () => new URLPattern("/a", "not a base"));
   const pattern = new URLPattern("../x/:y", "https://host:81/a/b/c?q#h");
-  equal(parts(pattern), ["https", "*", "*", "host", "81", "/a/b/../x/:y", "*", "*"].map((part, i) => (i === 5 ? pattern.pathname : part)));
+  equal(parts(pattern), ["https", "*", "*", "host", "81", "/a/x/:y", "*", "*"]);
   equal(new URLPattern("/foo", "https://host/bar").test("https://host/foo"), true);
   equal(new URLPattern("?q=:v", "https://host/a").exec("https://host/a?q=1").search.groups, { v: "1" });
 });
@@ -86,7 +86,7 @@ check("inputs are URLs, relative ones with a base, or objects", () => {
   equal([pattern.test("https://h/a/b"), pattern.test("a/b", "https://h/"), pattern.test("b", "https://h/a/"), pattern.test("b")],
     [true, true, true, false]);
   equal([pattern.test({ pathname: "/a/b" }), pattern.test({ pathname: "b", baseURL: "https://h/a/" }), pattern.test(new URL("https://h/a/"))],
-    [true, true, false].map((expected, i) => (i === 2 ? pattern.test(new URL("https://h/a/")) : expected)));
+    [true, true, true]);
   throws("TypeError", () => pattern.test({ pathname: "/a" }, "https://h/"));
   equal(pattern.exec("a/b", "https://h/").inputs, ["a/b", "https://h/"]);
   equal(pattern.exec({ pathname: "/a/b", other: 1 }).inputs, [{ pathname: "/a/b" }]);
