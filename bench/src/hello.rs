@@ -1,6 +1,6 @@
-//! The host and the response that every contender of a contest serves.
+//! The Worker that every contender of a contest serves.
 
-/// The host that every contender serves.
+/// The host at which it is served.
 pub const HOST: &str = "hello.bench.localhost";
-/// The response of every contender: see `bench/peers/hello.js`.
+/// Its response; see `bench/peers/hello.js`.
 pub const ANSWER: &str = "Hello from /\n";

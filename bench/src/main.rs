@@ -11,7 +11,7 @@
 //!  hostile   the suite of hostile Workers ──► scripts that fail, whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and the node's memory
 //!  web       typical work of Workers, beside deno ──► CPU time of each
-//!                                                            └──► the objectives, and their verdicts
+//!                                                          └──► the objectives, and their verdicts
 //! ```
 //!
 //! One more part, `containment`, is measured only if it is named, because it needs Tenon installed

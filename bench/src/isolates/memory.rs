@@ -1,4 +1,4 @@
-//! Measures the memory of one more Worker.
+//! Measures the memory that each further Worker adds to a process.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! A histogram of latencies, whose buckets are at most 1/32 as wide as their values. Its size is
-//! constant, so that it does not show in the memory measured beside it.
+//! constant, so that it does not change the memory of the process, which is measured as well.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The binary logarithm of the number of buckets per power of two.
 const PRECISION: u32 = 5;
 const SUB_BUCKETS: usize = 1 << PRECISION;
-/// The buckets reach up to 2^40 ns, about 18 minutes; longer latencies count as that.
+/// The buckets reach up to 2^40 ns, about 18 minutes; the last one counts longer latencies too.
 const BUCKETS: usize = (41 - PRECISION as usize) * SUB_BUCKETS;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,10 +74,10 @@ mod sparse {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
         let mut counts = vec![0; super::BUCKETS];
         for (bucket, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
-            let place = counts
+            let count_of_bucket = counts
                 .get_mut(bucket)
                 .ok_or_else(|| serde::de::Error::custom("there is no such bucket"))?;
-            *place = count;
+            *count_of_bucket = count;
         }
         Ok(counts)
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn every_duration_lies_in_its_bucket_and_that_is_narrow() {
+    fn every_duration_lies_in_a_narrow_bucket() {
         for nanos in (0..200).chain([1_000, 4_095, 4_096, 1_000_000, 123_456_789]) {
             let end = upper_end(bucket(nanos));
             assert!(end >= nanos && end - nanos <= nanos / 32, "{nanos} is counted as {end}");

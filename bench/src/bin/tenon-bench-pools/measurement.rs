@@ -1,4 +1,4 @@
-//! The measurements of one process, which it passes to the process that makes the table.
+//! The measurements of one process, which it prints for the process that makes the table.
 
 use std::time::Duration;
 

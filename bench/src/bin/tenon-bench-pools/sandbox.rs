@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-// The flags of the product, so that V8 is the same.
+// V8 runs with the flags of the product, so that the results apply to it.
 use tenon_engine::flags::FLAGS;
 
 use crate::scenario::Shape;

@@ -1,9 +1,9 @@
-//! Shared: one pool for all threads, behind a lock. A request is served by the thread at which it
-//! arrives, in the isolate of its Worker, on whichever thread that ran last.
+//! Shared: one pool for all threads, behind a lock. The thread at which a request arrives serves
+//! it, in the isolate of its Worker, which may have run on another thread before.
 //!
 //! There are two variants, which differ while a request awaits an operation:
-//! - **for a request**: the isolate is taken out of the pool and returned with the response. This
-//!   is how such pools work, and what the published figures measure: an isolate runs the JavaScript
+//! - **for a request**: the isolate is taken out of the pool and returned with the response. The
+//!   published figures measure such a pool: an isolate runs the JavaScript
 //!   of one request at a time. Requests that do not find the isolate in the pool queue for it.
 //! - **for a turn**: the isolate stays in the pool, and V8's lock is held during turns only.
 //!   Between its turns a request holds nothing. This is the best possible variant.
@@ -33,7 +33,7 @@ impl<T> Pool<T> {
 
     fn with<R>(&self, worker: &WorkerId, work: impl FnOnce(&mut T) -> R) -> R {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(places.get_mut(worker).expect("clients ask for Workers that there are"))
+        work(places.get_mut(worker).expect("clients request existing Workers"))
     }
 }
 

@@ -1,4 +1,4 @@
-// Does the minimum for a request, so that the cost of delivering it is what is measured.
+// Does as little as possible, so that a measurement shows the cost of delivering the request.
 export default {
   fetch(request) {
     const path = request.url.slice(request.url.indexOf("/", 8));

@@ -1,4 +1,4 @@
-// Waits for five milliseconds, as for I/O: the isolate has nothing to do meanwhile.
+// Waits for five milliseconds, as for I/O. The isolate is idle meanwhile.
 export default {
   async fetch() {
     await new Promise((resolve) => setTimeout(resolve, 5));
