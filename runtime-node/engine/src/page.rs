@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The page outlives the process that writes it, so at the end of a process it names the revision
-//! that ended it. Each field is written by one thread and read by another process; a reader that
-//! looks as a turn begins may see the digest of the turn before. That does not matter: the
+//! that ended it. Each field is written by one thread and read by another process; a reader may
+//! see the digest of the previous turn while a turn begins. That does not matter: the
 //! supervisor reads the page of a process that has ended, or of a turn that has overrun for a
 //! second or more.
 

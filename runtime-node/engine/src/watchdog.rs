@@ -1,9 +1,9 @@
 //! The thread that terminates turns which use more CPU time than their invocation has left.
 //!
 //! ```text
-//!  shard 0 ── arm ─► TurnTimer ┐                   when the first may be over, while turns run:
-//!  shard 1 ── arm ─► TurnTimer ┼─► watchdog thread   for each armed timer:
-//!  shard n ── arm ─► TurnTimer ┘                       CPU clock past the deadline? terminate, mark
+//! shard 0 ── arm ─► TurnTimer ┐                   when the first may be over, while turns run:
+//! shard 1 ── arm ─► TurnTimer ┼─► watchdog thread   for each armed timer:
+//! shard n ── arm ─► TurnTimer ┘                       CPU clock past the deadline? terminate, mark
 //! ```
 //!
 //! A shard arms its timer when a turn begins and disarms it when the turn ends. Both, and the

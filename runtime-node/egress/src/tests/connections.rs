@@ -76,7 +76,7 @@ async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
         })
         .await;
         let client = trusting(&authority);
-        // All at once, before the origin's protocol is known.
+        // The requests begin before the client knows the origin's protocol.
         let answers =
             join_all((0..20).map(|_| fetch_text(&client, get(secure("origin.test", &origin)))))
                 .await;
@@ -110,7 +110,7 @@ async fn an_origin_without_http2_gets_http1() {
 }
 
 #[tokio::test]
-async fn a_certificate_must_be_trusted_and_for_the_host() {
+async fn a_certificate_must_be_trusted_and_name_the_host() {
     on_a_shard(async {
         let (authority, stranger) = (Authority::new(), Authority::new());
         let origin =
@@ -119,7 +119,7 @@ async fn a_certificate_must_be_trusted_and_for_the_host() {
         assert_eq!(error.stage(), Stage::Tls, "{error}");
         let error = failure(&trusting(&authority), get(secure("other.test", &origin))).await;
         assert_eq!(error.stage(), Stage::Tls, "{error}");
-        // A server that does not speak TLS is not sent plaintext either.
+        // The client sends no plaintext to a server that does not speak TLS.
         let plain = Origin::plain(|_| text("")).await;
         assert_eq!(
             failure(&trusting(&authority), get(secure("origin.test", &plain))).await.stage(),
@@ -184,7 +184,7 @@ async fn the_number_of_concurrent_requests_of_a_worker_is_bounded() {
 }
 
 #[tokio::test]
-async fn responses_that_are_left_open_are_bounded() {
+async fn the_number_of_unread_responses_is_bounded() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("never read")).await;
         let client = client();

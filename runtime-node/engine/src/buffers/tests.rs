@@ -14,7 +14,8 @@ fn filled(block: Block, bytes: &[u8]) -> Block {
     block.fill(write).unwrap()
 }
 
-/// If two blocks shared a byte, one of them would have lost its stamp.
+/// Returns whether the block still has its stamp. If two blocks shared a byte, one of them would
+/// have lost its own.
 fn is_intact(block: &Block, stamp: u8) -> bool {
     block[..] == [stamp; SIZE]
 }
@@ -99,7 +100,10 @@ fn a_reused_block_does_not_reveal_its_previous_content() {
 fn data_larger_than_a_block_is_refused_and_counted() {
     let pool = pool(1);
     assert!(pool.take(ROOM + 1).is_none());
-    assert!(pool.take(1).unwrap().fill(|_| None).is_none(), "when it turns out only then");
+    assert!(
+        pool.take(1).unwrap().fill(|_| None).is_none(),
+        "the size is known only when the block is filled"
+    );
     assert_eq!(pool.0.metrics.too_large.get(), 2);
     assert_eq!((pool.in_use(), pool.0.metrics.none_free.get()), (0, 0));
 }

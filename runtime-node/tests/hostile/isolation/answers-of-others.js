@@ -1,4 +1,5 @@
-// Answers with another invocation's response, twice, and with a promise that the other settles.
+// Responds to one invocation with the Response of another, which has been sent before, by a promise
+// that the other invocation resolves.
 // expect: answer mine or answer theirs or worker_exception
 // at once: 6
 let waiting = null;

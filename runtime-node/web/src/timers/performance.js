@@ -126,26 +126,26 @@
       return ArrayPrototypeSort(list, (a, b) => startOf(a) - startOf(b));
     };
     const clear = (type, name) => {
-      const left = [];
+      const kept = [];
       for (let i = 0; i < entries.length; i++) {
-        const goes = typeOf(entries[i]) === type && (name === undefined || nameOf(entries[i]) === name);
-        if (!goes) ArrayPrototypePush(left, entries[i]);
+        const isCleared = typeOf(entries[i]) === type && (name === undefined || nameOf(entries[i]) === name);
+        if (!isCleared) ArrayPrototypePush(kept, entries[i]);
       }
-      entries = left;
+      entries = kept;
     };
 
-    // Converts the name of a mark or a time.
-    const mark = (value) => (typeof value === "number" ? value : DOMString(value));
+    // Converts an argument: the name of a mark, or a time.
+    const markOrTime = (value) => (typeof value === "number" ? value : DOMString(value));
 
-    function measured(measureName, startOrOptions, endMark) {
+    function measure(measureName, startOrOptions, endMark) {
       const name = DOMString(measureName);
       if (startOrOptions === undefined || startOrOptions === null || isObject(startOrOptions)) {
         const bag = dictionary(startOrOptions, "performance.measure");
         const { detail } = bag;
         let { duration, end, start } = bag;
         if (duration !== undefined) duration = finite(duration, "performance.measure: duration");
-        if (end !== undefined) end = mark(end);
-        if (start !== undefined) start = mark(start);
+        if (end !== undefined) end = markOrTime(end);
+        if (start !== undefined) start = markOrTime(start);
         const given = start !== undefined || end !== undefined || duration !== undefined || detail !== undefined;
         if (given) {
           if (endMark !== undefined) throw new TypeError("performance.measure: an end mark cannot be given with options");
@@ -199,7 +199,7 @@
       measure(measureName, startOrMeasureOptions = undefined, endMark = undefined) {
         this.#brand;
         needs(arguments.length, 1, "performance.measure");
-        return keep(measured(measureName, startOrMeasureOptions, endMark));
+        return keep(measure(measureName, startOrMeasureOptions, endMark));
       }
       clearMarks(markName = undefined) {
         this.#brand;

@@ -7,8 +7,8 @@ use tenon_op::op;
 
 use crate::ops::Callback;
 
-/// Calls `callback` in a turn of its own. Returns whether it will: not if there is no current
-/// invocation, if that has too many operations in flight, or if the isolate has not enough memory.
+/// Calls `callback` in a turn of its own. Returns `false`, and does not call it, if there is no
+/// current invocation, if that has too many operations in flight, or if the isolate lacks memory.
 /// Callbacks run in the order in which they were started.
 #[op]
 pub(crate) fn task_start(scope: &mut v8::PinScope<'_, '_>, callback: Callback<'_>) -> bool {

@@ -78,7 +78,7 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     // the no scheme state). Ada accepts whatever has a fragment.
     if let Some(base) = base
         && input.contains('#')
-        && !input.trim_start_matches(is_ignored).starts_with('#')
+        && !input.trim_start_matches(is_ignored_at_start).starts_with('#')
         && has_opaque_path(&Url::parse(base, None).ok()?)
         && !Url::can_parse(input, None)
     {
@@ -105,7 +105,7 @@ pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
 }
 
 /// Returns whether the parser ignores the character at the start of its input.
-fn is_ignored(character: char) -> bool {
+fn is_ignored_at_start(character: char) -> bool {
     character <= ' '
 }
 
@@ -122,27 +122,28 @@ fn has_long_domain(input: &str, base: Option<&str>) -> bool {
     if input.len() <= LONGEST_DOMAIN {
         return false;
     }
-    let input = input.trim_start_matches(is_ignored);
+    let input = input.trim_start_matches(is_ignored_at_start);
     let after_scheme = match input.split_once(':') {
         Some((scheme, rest)) if is_special(scheme) => rest,
         // Only `//host` is relative and has a host.
         _ if base.is_some() && input.starts_with(is_slash) => input,
         _ => return false,
     };
-    let authority = up_to_path(after_scheme.trim_start_matches(|c| is_slash(c) || is_gap(c)));
+    let authority =
+        up_to_path(after_scheme.trim_start_matches(|c| is_slash(c) || is_ignored_anywhere(c)));
     is_long_domain(authority.rsplit('@').next().unwrap_or_default())
 }
 
 fn is_long_domain(host: &str) -> bool {
     let is_converted = || {
-        let lower = without_gaps(host).to_ascii_lowercase();
+        let lower = without_ignored(host).to_ascii_lowercase();
         !host.is_ascii() || host.contains('%') || lower.contains("xn--")
     };
     host.len() > LONGEST_DOMAIN && is_converted()
 }
 
 fn is_special(scheme: &str) -> bool {
-    let scheme = without_gaps(scheme).to_ascii_lowercase();
+    let scheme = without_ignored(scheme).to_ascii_lowercase();
     matches!(&*scheme, "http" | "https" | "ws" | "wss" | "ftp" | "file")
 }
 
@@ -151,12 +152,12 @@ fn is_slash(character: char) -> bool {
 }
 
 /// Returns whether the parser ignores the character wherever it is.
-fn is_gap(character: char) -> bool {
+fn is_ignored_anywhere(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r')
 }
 
-fn without_gaps(text: &str) -> String {
-    text.replace(is_gap, "")
+fn without_ignored(text: &str) -> String {
+    text.replace(is_ignored_anywhere, "")
 }
 
 fn up_to_path(text: &str) -> &str {

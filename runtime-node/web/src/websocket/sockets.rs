@@ -1,4 +1,4 @@
-//! WebSockets: those that a Worker answers a request with, those that it opens, and how long they
+//! WebSockets: those with which a Worker answers a request, those that it opens, and how long they
 //! keep its invocation alive.
 //!
 //! ```text
