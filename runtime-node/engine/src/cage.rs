@@ -7,8 +7,8 @@
 //!
 //! V8 ends the process when either is full, whichever isolate runs. A process is therefore under
 //! pressure before that: it evicts idle isolates, and then starts no others ([`HEAPS_LIMIT`],
-//! [`code_room`]). The isolates of a namespace may hold only a share of the machine code. Upstream's
-//! V8 does not compress references: there each isolate has addresses of its own.
+//! [`code_room`]). The isolates of a namespace may hold only a share of the machine code.
+//! Upstream's V8 does not compress references: there each isolate has addresses of its own.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,8 +23,9 @@ pub const HEAPS_LIMIT: u64 = if V8_IS_PATCHED { 4 << 30 } else { u64::MAX };
 /// that the first isolate of a process asks for.
 pub(crate) const CODE: usize = 512 << 20;
 
-/// The machine code that all isolates may have, in bytes: three quarters of the range, because free
-/// pieces of it may be too small for what is needed, and an isolate is inspected after it has grown.
+/// The machine code that all isolates may have, in bytes: three quarters of the range, because
+/// free pieces of it may be too small for what is needed, and an isolate is inspected after it has
+/// grown.
 const USABLE: usize = CODE / 4 * 3;
 
 /// The machine code of all isolates, in bytes.
@@ -40,8 +41,8 @@ pub fn code_room() -> u64 {
 pub(crate) struct CodePart(RefCell<Option<Part>>);
 
 impl CodePart {
-    /// Updates the part. Returns false if the isolate has to end, because its namespace has more than
-    /// its share, or much while there is too little for all.
+    /// Updates the part. Returns false if the isolate has to end, because its namespace has more
+    /// than its share, or much while there is too little for all.
     ///
     /// # Arguments
     /// * `bytes` - the isolate's machine code with the free memory around it.

@@ -1,6 +1,6 @@
 //! The addresses for machine code: V8 reserves 512 MiB for all isolates of a process when it makes
-//! the first of them (see `cage.rs`), of which a Worker uses some hundred KiB. Upstream's V8 reserves
-//! a range for each isolate.
+//! the first of them (see `cage.rs`), of which a Worker uses some hundred KiB. Upstream's V8
+//! reserves a range for each isolate.
 //!
 //! V8 maps the whole range writable and executable, and controls by other means which thread may
 //! write. The kernel counts private writable mappings against the resource limit that a supervisor
@@ -63,8 +63,8 @@ pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
 static SHARED: [(AtomicUsize, AtomicUsize); 8] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 8];
 
-/// Records a mapping of which [`flags`] has made a shared one. Without a range for the whole process
-/// V8 unmaps it with its isolate, and nothing is recorded.
+/// Records a mapping of which [`flags`] has made a shared one. Without a range for the whole
+/// process V8 unmaps it with its isolate, and nothing is recorded.
 pub(crate) fn add(address: usize, length: usize) {
     if !V8_IS_PATCHED {
         return;
