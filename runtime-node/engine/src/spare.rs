@@ -25,8 +25,8 @@ const LEAST_HEAP: usize = 8 << 20;
 /// The largest memory limit of a Worker that a spare suits, in MiB.
 pub(crate) const LARGEST: u32 = 512;
 
-/// The size of the old generation at which V8 first collects it, in bytes, if the limit is not lower:
-/// half of the default limit.
+/// The size of the old generation at which V8 first collects it, in bytes, if the limit is not
+/// lower: half of the default limit.
 const INITIAL: usize = 64 << 20;
 
 /// An isolate with its first realm, but without a Worker's code.

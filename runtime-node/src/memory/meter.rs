@@ -105,8 +105,8 @@ impl Meter {
 }
 
 /// Returns how many more bytes of private writable memory this process may map, or `None` if there
-/// is no limit. The heaps and the machine code of all isolates of a process have limits of their own.
-/// V8 does not tell how much its heaps take, so all of the memory is held against their limit.
+/// is no limit. The heaps and the machine code of all isolates of a process have limits of their
+/// own. V8 does not tell how much its heaps take, so all of the memory is held against their limit.
 ///
 /// # Errors
 /// Fails if the kernel's files cannot be read.
