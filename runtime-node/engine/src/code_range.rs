@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::V8_IS_PATCHED;
 
@@ -26,21 +27,31 @@ const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 /// of the size of the range cannot be told from it; they become shared for the first isolate.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
-/// Set once an isolate has been made. Then there is a range for all of them, and V8's further
-/// reservations of that size are for tables, unless each isolate has a range of its own.
+/// Set once an isolate has been made, if there is then a range for all of them. V8's further
+/// reservations of that size are for tables.
 static MADE: AtomicBool = AtomicBool::new(false);
+
+/// Held while the first isolate is being made.
+static FIRST: Mutex<()> = Mutex::new(());
 
 thread_local! {
     /// Set while an isolate is being made on this thread.
     static MAKES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `make`, which makes an isolate, and has its code range mapped as shared.
+/// Runs `make`, which makes an isolate, and has its code range mapped as shared. If all isolates of
+/// the process have one range, others wait until the first isolate has been made.
 pub(crate) fn while_making<R>(make: impl FnOnce() -> R) -> R {
+    // Nothing that a panic could leave behind matters to the next isolate.
+    let _first = (V8_IS_PATCHED && !MADE.load(Ordering::Acquire))
+        .then(|| FIRST.lock().unwrap_or_else(PoisonError::into_inner));
+    if MADE.load(Ordering::Acquire) {
+        return make();
+    }
     let before = MAKES.replace(true);
     let made = make();
     MAKES.set(before);
-    MADE.store(V8_IS_PATCHED, Ordering::Relaxed);
+    MADE.store(V8_IS_PATCHED, Ordering::Release);
     made
 }
 
@@ -53,15 +64,15 @@ pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
     let is_it = RESERVATIONS.contains(&length)
         && !TABLE.contains(&length)
         && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
-        && MAKES.get()
-        && !MADE.load(Ordering::Relaxed);
+        && MAKES.get();
     if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
 /// The mappings that this module has made shared, as their first addresses and the ones after them:
-/// the range and three tables.
-static SHARED: [(AtomicUsize, AtomicUsize); 8] =
-    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 8];
+/// three tables, and the range with up to 15 attempts to have it near V8's own code, which V8 has
+/// given up.
+static SHARED: [(AtomicUsize, AtomicUsize); 32] =
+    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 32];
 
 /// Records a mapping of which [`flags`] has made a shared one. Without a range for the whole
 /// process V8 unmaps it with its isolate, and nothing is recorded.
@@ -97,8 +108,9 @@ pub(crate) unsafe extern "C" fn madvise(
         libc::syscall(libc::SYS_madvise, address, length, advice) as c_int
     };
     let gives_back = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE);
-    if gives_back && is_shared(address.addr()) {
-        return advise(libc::MADV_REMOVE);
+    // It fails if another mapping has the addresses of one that V8 has given up.
+    if gives_back && is_shared(address.addr()) && advise(libc::MADV_REMOVE) == 0 {
+        return 0;
     }
     match advise(advice) {
         -1 if advice == libc::MADV_FREE => advise(libc::MADV_REMOVE),
