@@ -42,13 +42,12 @@ thread_local! {
 /// Runs `make`, which makes an isolate, and has its code range mapped as shared. If all isolates of
 /// the process have one range, others wait until the first isolate has been made.
 pub(crate) fn while_making<R>(make: impl FnOnce() -> R) -> R {
-    // Nothing that a panic could leave behind matters to the next isolate.
-    let _first = (V8_IS_PATCHED && !MADE.load(Ordering::Acquire))
-        .then(|| FIRST.lock().unwrap_or_else(PoisonError::into_inner));
     if MADE.load(Ordering::Acquire) {
         return make();
     }
-    let before = MAKES.replace(true);
+    // The lock guards no data that a panic could leave half-written.
+    let _first = V8_IS_PATCHED.then(|| FIRST.lock().unwrap_or_else(PoisonError::into_inner));
+    let before = MAKES.replace(!MADE.load(Ordering::Acquire));
     let made = make();
     MAKES.set(before);
     MADE.store(V8_IS_PATCHED, Ordering::Release);
