@@ -17,8 +17,8 @@ pub trait Interfaces {
     /// Puts into the slots of a new isolate what the native functions look for there.
     fn initialize(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
 
-    /// Recognises a request after whose head another protocol begins. The bytes that follow are
-    /// then no body. Returns what the invocation keeps for that protocol.
+    /// Recognises a request that switches to another protocol after its head. The bytes that
+    /// follow are then no body. Returns what the invocation keeps for that protocol.
     fn upgrade(&self, method: &str, headers: &[Header]) -> Option<Box<dyn Attachment>>;
 
     /// Ends what clients hold open, such as WebSockets, and all that they open from now on, because

@@ -1,5 +1,5 @@
-//! The start of an isolate: from a spare to a Worker whose modules have been evaluated, and the
-//! realms of a Worker that resets.
+//! Starts an isolate: gives a spare its Worker, evaluates the modules, and makes the realms of a
+//! Worker that resets.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};

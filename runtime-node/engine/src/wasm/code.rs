@@ -3,8 +3,8 @@
 //!
 //! V8 does not report how much that is. An estimate is charged while any part of the module exists:
 //! to the isolate that has it, although isolates with the same module share all of it, and to its
-//! namespace's share of the process, because V8 ends a process that has 4 GiB of code, or whose
-//! table of functions is full.
+//! namespace's share of the process, because V8 ends a process that has 4 GiB of code or a full
+//! table of functions.
 
 use std::sync::Arc;
 

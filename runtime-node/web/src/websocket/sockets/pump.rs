@@ -13,8 +13,8 @@
 //! network has accepted the answer to the previous one, so that a client which pings and never
 //! reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's outgoing
 //! messages waits for the network, reading proceeds only as fast as writing does. So a socket never
-//! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer, and a socket
-//! whose peer accepts nothing ends when [`Keepalive`] reports it.
+//! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer. If the peer
+//! stops reading, the socket ends when [`Keepalive`] reports it.
 //!
 //! [`write`] sends, [`read`] receives, [`close`] ends.
 
