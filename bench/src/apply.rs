@@ -23,7 +23,7 @@ use crate::quantile::{median, quantile};
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The time limit for a Worker to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The times of one Worker, both counted from the moment at which its apply was sent.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +87,8 @@ async fn measure(platform: &Platform, namespace: &Namespace, name: &str) -> anyh
             return Ok(Sample { stored, first_200: began.elapsed() });
         }
         ensure!(
-            began.elapsed() < PATIENCE,
-            "{host} answers {} {} after {PATIENCE:?}",
+            began.elapsed() < ANSWER_TIMEOUT,
+            "{host} answers {} {} after {ANSWER_TIMEOUT:?}",
             answer.status,
             answer.body
         );

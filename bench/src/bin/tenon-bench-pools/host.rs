@@ -14,13 +14,13 @@ use tokio::net::TcpStream;
 use crate::turn::{Operation, Outcome};
 
 /// One thread's access to the network.
-pub struct Outside {
+pub struct Host {
     origin: SocketAddr,
     /// Connections to the origin that are not in use.
     idle: RefCell<Vec<SendRequest<Empty<Bytes>>>>,
 }
 
-impl Outside {
+impl Host {
     /// Allows Workers to fetch from this origin.
     pub fn new(origin: SocketAddr) -> Self {
         Self { origin, idle: RefCell::default() }

@@ -9,11 +9,11 @@
 //!
 //! The **mechanism** is the same for all architectures and does not depend on them: [`sandbox`]
 //! makes an isolate, [`turn`] gives it one turn, [`residence`] gets a thread into it,
-//! [`invocation`] carries a request through its turns, [`outside`] performs the operations that it
-//! awaits. The **policy** is one small module for each: [`legacy`], [`shared`], [`pinned`],
-//! [`handed`]. [`tenon`] uses the product's own engine where [`pinned`] uses the harness, to show
-//! that the harness is a fair baseline. [`load`] sends the requests; [`report`] and [`verdict`]
-//! print the results.
+//! [`invocation`] carries a request through its turns, [`host`] performs the operations that it
+//! awaits. The **policy** is one small module for each: [`legacy`], [`shared`], [`pinned`] and
+//! [`handed`], which is the pinned pool with a hand-over between threads. [`tenon`] uses the
+//! product's own engine where [`pinned`] uses the harness, to show that the harness is a fair
+//! baseline. [`load`] sends the requests; [`report`] and [`verdict`] print the results.
 //!
 //! A process must not mix V8 with its Locker and V8 without, and memory left by one measurement
 //! must not be charged to the next. This program therefore runs itself once per measurement, in
@@ -22,12 +22,12 @@
 mod architecture;
 mod handed;
 mod histogram;
+mod host;
 mod invocation;
 mod legacy;
 mod load;
 mod measurement;
 mod origin;
-mod outside;
 mod pinned;
 mod report;
 mod residence;

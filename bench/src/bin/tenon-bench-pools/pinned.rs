@@ -4,10 +4,10 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::host::Host;
 use crate::invocation::invoke;
 use crate::load::{Load, Server};
 use crate::measurement::Measurement;
-use crate::outside::Outside;
 use crate::residence::Owned;
 use crate::sandbox::Sandbox;
 use crate::scenario::WorkerId;
@@ -17,7 +17,7 @@ use crate::turn::{Request, Response};
 pub struct Pinned {
     isolates: FxHashMap<WorkerId, Owned>,
     workers: Vec<WorkerId>,
-    outside: Outside,
+    host: Host,
 }
 
 pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
@@ -29,7 +29,7 @@ impl Pinned {
         Self {
             isolates: workers.iter().map(|id| (id.clone(), Owned::new(sandbox))).collect(),
             workers: workers.to_vec(),
-            outside: Outside::new(sandbox.origin()),
+            host: Host::new(sandbox.origin()),
         }
     }
 }
@@ -42,6 +42,6 @@ impl Server for Pinned {
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
         let isolate =
             self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
-        invoke(isolate, &self.outside, request).await
+        invoke(isolate, &self.host, request).await
     }
 }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 
 use crate::sandbox::Sandbox;
-use crate::turn::{self, Input, Step, World};
+use crate::turn::{self, Input, Realm, Step};
 
 /// An isolate with its Worker, as seen by the code that gives it turns.
 pub trait Isolate {
@@ -19,19 +19,19 @@ pub trait Isolate {
 /// The state that belongs to an isolate.
 struct Inside {
     sandbox: Sandbox,
-    world: World,
+    realm: Realm,
 }
 
 impl Inside {
     fn new(sandbox: Sandbox, isolate: &mut v8::Isolate) -> Self {
-        Self { sandbox, world: sandbox.world(isolate) }
+        Self { sandbox, realm: sandbox.realm(isolate) }
     }
 
     fn turn(&mut self, isolate: &mut v8::Isolate, input: Input) -> Step {
         if self.sandbox.new_context() && matches!(input, Input::Request(_)) {
-            self.world = self.sandbox.world(isolate);
+            self.realm = self.sandbox.realm(isolate);
         }
-        turn::take(isolate, &self.world, input)
+        turn::take(isolate, &self.realm, input)
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use tenon_engine::flags::FLAGS;
 
 use crate::scenario::Shape;
-use crate::turn::{self, Outbox, World};
+use crate::turn::{self, Outbox, Realm};
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
 /// The index of `internal` of `js/bootstrap.js` in the snapshot: the first data of the context.
@@ -82,19 +82,19 @@ impl Sandbox {
     }
 
     /// Makes a new context in an entered isolate, and evaluates the Worker in it.
-    pub fn world(&self, isolate: &mut v8::Isolate) -> World {
+    pub fn realm(&self, isolate: &mut v8::Isolate) -> Realm {
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        let world = self.set_up(scope, context);
-        world.expect("the Workers of the benchmark are evaluated and have a handler")
+        let realm = self.set_up(scope, context);
+        realm.expect("the Workers of the benchmark are evaluated and have a handler")
     }
 
     fn set_up(
         &self,
         scope: &mut v8::PinScope<'_, '_>,
         context: v8::Local<'_, v8::Context>,
-    ) -> Option<World> {
+    ) -> Option<Realm> {
         let internal: v8::Local<'_, v8::Object> =
             scope.get_context_data_from_snapshot_once(INTERNAL).ok()?;
         turn::install(scope, internal)?;
@@ -109,7 +109,7 @@ impl Sandbox {
         let name = v8::String::new(scope, "ORIGIN")?.into();
         let origin = v8::String::new(scope, &format!("http://{}/", self.origin))?.into();
         env.create_data_property(scope, name, origin)?;
-        Some(World {
+        Some(Realm {
             context: v8::Global::new(scope, context),
             deliver: v8::Global::new(scope, deliver),
             complete: v8::Global::new(scope, complete),

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::host::Host;
 use crate::invocation::invoke;
 use crate::load::{Load, Server};
 use crate::measurement::Measurement;
-use crate::outside::Outside;
 use crate::residence::Shared;
 use crate::sandbox::Sandbox;
 use crate::scenario::WorkerId;
@@ -46,7 +46,7 @@ struct Place {
 struct Held {
     pool: Arc<Pool<Place>>,
     workers: Vec<WorkerId>,
-    outside: Outside,
+    host: Host,
 }
 
 pub fn measure_held(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
@@ -56,7 +56,7 @@ pub fn measure_held(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement
     load.run(async |_| Held {
         pool: Arc::clone(&pool),
         workers: workers.clone(),
-        outside: Outside::new(sandbox.origin()),
+        host: Host::new(sandbox.origin()),
     })
 }
 
@@ -67,7 +67,7 @@ impl Server for Held {
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
         let isolate = self.take(worker).await;
-        let response = invoke(&*isolate, &self.outside, request).await;
+        let response = invoke(&*isolate, &self.host, request).await;
         self.give_back(worker, isolate);
         response
     }
@@ -102,7 +102,7 @@ impl Held {
 struct Released {
     pool: Arc<Pool<Arc<Shared>>>,
     workers: Vec<WorkerId>,
-    outside: Outside,
+    host: Host,
 }
 
 pub fn measure_released(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
@@ -111,7 +111,7 @@ pub fn measure_released(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measure
     load.run(async |_| Released {
         pool: Arc::clone(&pool),
         workers: workers.clone(),
-        outside: Outside::new(sandbox.origin()),
+        host: Host::new(sandbox.origin()),
     })
 }
 
@@ -122,6 +122,6 @@ impl Server for Released {
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
         let isolate = self.pool.with(worker, |isolate| Arc::clone(isolate));
-        invoke(&*isolate, &self.outside, request).await
+        invoke(&*isolate, &self.host, request).await
     }
 }

@@ -72,7 +72,7 @@ pub struct Outbox {
 }
 
 /// A context with the Worker in it, and the functions to call it.
-pub struct World {
+pub struct Realm {
     pub context: v8::Global<v8::Context>,
     pub deliver: v8::Global<v8::Function>,
     pub complete: v8::Global<v8::Function>,
@@ -80,13 +80,13 @@ pub struct World {
     pub env: v8::Global<v8::Object>,
 }
 
-/// Runs a turn. The isolate must be entered, and `world` must be a context of it.
-pub fn take(isolate: &mut v8::Isolate, world: &World, input: Input) -> Step {
+/// Runs a turn. The isolate must be entered, and `realm` must be a context of it.
+pub fn take(isolate: &mut v8::Isolate, realm: &Realm, input: Input) -> Step {
     {
         v8::scope!(let scope, &mut *isolate);
-        let context = v8::Local::new(scope, &world.context);
+        let context = v8::Local::new(scope, &realm.context);
         let scope = &mut v8::ContextScope::new(scope, context);
-        deliver(scope, world, input).expect("the Workers of the benchmark do not throw");
+        deliver(scope, realm, input).expect("the Workers of the benchmark do not throw");
         scope.perform_microtask_checkpoint();
     }
     let outbox: &mut Outbox = isolate.get_slot_mut().expect("every isolate has one");
@@ -98,7 +98,7 @@ pub fn take(isolate: &mut v8::Isolate, world: &World, input: Input) -> Step {
     step.expect("a Worker of the benchmark responds or waits")
 }
 
-fn deliver(scope: &mut v8::PinScope<'_, '_>, world: &World, input: Input) -> Option<()> {
+fn deliver(scope: &mut v8::PinScope<'_, '_>, realm: &Realm, input: Input) -> Option<()> {
     let undefined = v8::undefined(scope).into();
     match input {
         Input::Request(request) => {
@@ -108,17 +108,17 @@ fn deliver(scope: &mut v8::PinScope<'_, '_>, world: &World, input: Input) -> Opt
                 headers.push(v8::String::new(scope, value)?.into());
             }
             let arguments = [
-                v8::Local::new(scope, &world.handler).into(),
-                v8::Local::new(scope, &world.env).into(),
+                v8::Local::new(scope, &realm.handler).into(),
+                v8::Local::new(scope, &realm.env).into(),
                 v8::String::new(scope, request.method)?.into(),
                 v8::String::new(scope, &request.url)?.into(),
                 v8::Array::new_with_elements(scope, &headers).into(),
             ];
-            v8::Local::new(scope, &world.deliver).call(scope, undefined, &arguments)?;
+            v8::Local::new(scope, &realm.deliver).call(scope, undefined, &arguments)?;
         }
         Input::Completed(OperationId(id), outcome) => {
             let id = v8::Integer::new_from_unsigned(scope, id).into();
-            let complete = v8::Local::new(scope, &world.complete);
+            let complete = v8::Local::new(scope, &realm.complete);
             match outcome {
                 Outcome::Slept => complete.call(scope, undefined, &[id])?,
                 Outcome::Fetched { status, body } => {
