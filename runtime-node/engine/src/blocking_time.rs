@@ -1,4 +1,4 @@
-//! The longest time for which an isolate has kept its thread.
+//! The longest time for which an isolate has blocked its thread.
 //!
 //! A shard compares this with the time that a Worker may take beside neighbours, and moves a Worker
 //! that takes more to a lane. Three kinds of work cannot be divided: a start's work before its
@@ -18,17 +18,18 @@ use std::time::{Duration, Instant};
 
 use super::cpu_clock::CpuClock;
 
-/// The longest stretch of an isolate's work. Belongs to the isolate's thread.
+/// The longest CPU time of an isolate's work that no other isolate could interrupt. Belongs to the
+/// isolate's thread.
 #[derive(Debug, Default)]
-pub(crate) struct Stretches(Cell<Duration>);
+pub(crate) struct LongestBlockingTime(Cell<Duration>);
 
-impl Stretches {
-    /// Returns the longest stretch since the previous call.
+impl LongestBlockingTime {
+    /// Returns the longest blocking time since the previous call.
     pub(crate) fn take(&self) -> Duration {
         self.0.take()
     }
 
-    /// Records that work has kept the thread for this much CPU time.
+    /// Records that work has blocked the thread for this much CPU time.
     pub(crate) fn record(&self, cpu: Duration) {
         if cpu > self.0.get() {
             self.0.set(cpu);

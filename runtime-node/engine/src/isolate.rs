@@ -24,10 +24,10 @@ use std::time::Duration;
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::RevisionDigest;
 
+use super::blocking_time::{LongestBlockingTime, Pause};
 use super::engine::Engine;
 use super::fair_scheduler::Account;
 use super::state::State;
-use super::stretches::{Pause, Stretches};
 use super::vm::Vm;
 
 pub use deliver::{FetchRequest, ScheduledEvent};
@@ -41,11 +41,11 @@ pub struct Isolate {
     account: Rc<Account>,
     /// CPU time of its turns since the last [`Isolate::take_cpu`].
     cpu: Cell<Duration>,
-    stretches: Stretches,
+    longest_blocking_time: LongestBlockingTime,
     /// CPU time of its turns since its heap was last inspected.
     uninspected: Cell<Duration>,
     digest: RevisionDigest,
-    /// Set while a realm is being made ahead.
+    /// Set while a realm is being made in advance.
     renews: Cell<bool>,
 }
 
@@ -95,11 +95,11 @@ impl Isolate {
         }
     }
 
-    /// Returns the longest uninterrupted stretch of CPU time for which this isolate has kept its
-    /// thread since the previous call: a turn of its start or of an invocation, a start's work
+    /// Returns the longest CPU time for which this isolate has blocked its thread without a
+    /// break since the previous call: a turn of its start or of an invocation, a start's work
     /// before its first turn, or a collection.
-    pub fn longest_stretch(&self) -> Duration {
-        self.stretches.take()
+    pub fn longest_blocking_time(&self) -> Duration {
+        self.longest_blocking_time.take()
     }
 
     /// Returns the longest garbage collection since the previous call, by CPU time; zero if there

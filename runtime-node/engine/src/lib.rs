@@ -31,7 +31,7 @@
 //!   [`sending`], [`piece`]: responses and their bodies; [`string`] and [`bytes`](mod@bytes):
 //!   values across the border; [`buffers`]: blocks for response bodies.
 //! - [`watchdog`] and [`heap`]: the limits on CPU time and memory; [`collection`]: the garbage
-//!   collections that we force; [`stretches`]: how long an isolate has kept its thread.
+//!   collections that we force; [`blocking_time`]: how long an isolate has blocked its thread.
 //! - [`callbacks`]: the functions that V8 calls, and the handling of a panic in one; [`slot`]: the
 //!   values that an isolate carries; [`ids`]: the numbers of invocations and operations.
 //! - [`platform`]: V8's process-wide part; [`background`]: its own threads, for optimising
@@ -46,6 +46,7 @@
 //! termination: V8 ends the process for that.
 
 mod background;
+mod blocking_time;
 pub mod buffers;
 pub mod byte_stream;
 mod bytecode;
@@ -94,7 +95,6 @@ pub mod source_maps;
 mod spare;
 pub mod state;
 pub mod streams;
-mod stretches;
 pub mod string;
 #[cfg(test)]
 mod testing;
@@ -104,6 +104,7 @@ mod vm;
 pub mod wasm;
 mod watchdog;
 
+pub use blocking_time::Pause;
 pub use byte_stream::{Broken, ByteStream};
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
 pub use cage::{HEAPS_LIMIT, code_room};
@@ -120,5 +121,4 @@ pub use platform::{IS_PATCHED as V8_IS_PATCHED, init};
 pub use response::{FetchResponse, ResponseBody};
 pub use sending::Sending;
 pub use streams::Body;
-pub use stretches::Pause;
 pub use watchdog::Watchdog;

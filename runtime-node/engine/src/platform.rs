@@ -73,7 +73,9 @@ static ADDRESSES: LazyLock<Addresses<v8::Task>> = LazyLock::new(Addresses::defau
 impl Tasks {
     /// Makes an isolate with `make`, and a queue for the tasks that V8 posts for it from its
     /// constructor on.
-    pub(crate) fn attend(make: impl FnOnce() -> v8::OwnedIsolate) -> (v8::OwnedIsolate, Self) {
+    pub(crate) fn while_making(
+        make: impl FnOnce() -> v8::OwnedIsolate,
+    ) -> (v8::OwnedIsolate, Self) {
         let queue = Arc::<Foreground>::default();
         let newborn = Newborn::begin(&queue);
         let isolate = make();

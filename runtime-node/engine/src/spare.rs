@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use tenon_proto::revision::Limits;
 
+use super::blocking_time::Pauses;
 use super::heap::{BufferBudget, Headroom, HeapGuard};
 use super::host::Host;
 use super::platform::{Foreground, Tasks};
 use super::snapshot::{self, Builtins};
-use super::stretches::Pauses;
 use super::vm::{Exited, Vm};
 use super::wasm::account::Account;
 use super::{cage, callbacks, code_range};
@@ -60,7 +60,7 @@ impl Spare {
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
         let (mut isolate, tasks) =
-            Tasks::attend(|| code_range::while_making(|| v8::Isolate::new(params)));
+            Tasks::while_making(|| code_range::while_making(|| v8::Isolate::new(params)));
         let foreground = tasks.foreground();
         let guard = HeapGuard::install(&mut isolate, headroom);
         let pauses = Pauses::install(&mut isolate);

@@ -6,10 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::blocking_time::Pauses;
 use super::heap::HeapGuard;
 use super::platform::Tasks;
 use super::realm::Realm;
-use super::stretches::Pauses;
 use super::wasm::account::Account;
 
 /// The parts of V8 that a turn works with, in the order in which they must be dropped: handles into

@@ -10,14 +10,17 @@ use tenon_engine::Isolate;
 
 use super::Shard;
 use super::resident::Resident;
-use super::weight::{LIGHT, Tell, Weight};
+use super::weight::{LIGHT, Weight, WeightReport};
 
 impl Shard {
     /// Judges the cost of a start. On a shard, a long start sends the revision back to the lanes,
     /// unless the next start will have bytecode.
     pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
-        let weight =
-            Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup(), isolate.cpu_limit());
+        let weight = Weight::new(
+            isolate.longest_blocking_time(),
+            isolate.bytecode_lookup(),
+            isolate.cpu_limit(),
+        );
         if let Some(supervisor) =
             self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
             && weight.stays()
@@ -36,7 +39,7 @@ impl Shard {
         else {
             return;
         };
-        if isolate.longest_stretch() <= LIGHT {
+        if isolate.longest_blocking_time() <= LIGHT {
             return;
         }
         let digest = isolate.digest();
@@ -51,12 +54,12 @@ impl Shard {
     pub(super) fn weigh(&self, resident: &Resident) {
         let Some(supervisor) = &self.supervisor else { return };
         let (isolate, digest) = (&resident.isolate, resident.isolate.digest());
-        match resident.weight.add(isolate.longest_stretch(), Instant::now()) {
-            Some(Tell::Heavy) => supervisor.report_heavy(&digest),
-            Some(Tell::Light(requests)) if supervisor.is_lane() => {
+        match resident.weight.add(isolate.longest_blocking_time(), Instant::now()) {
+            Some(WeightReport::Heavy) => supervisor.report_heavy(&digest),
+            Some(WeightReport::Light(requests)) if supervisor.is_lane() => {
                 supervisor.report_light(&digest, requests)
             }
-            Some(Tell::Light(_)) | None => {}
+            Some(WeightReport::Light(_)) | None => {}
         }
     }
 }

@@ -3,8 +3,8 @@
 //! shard.
 //!
 //! ```text
-//!  each request ─► longest stretch ─┬─ over 5 ms ─► heavy ──┐
-//!                                   └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
+//!  each request ─► blocking time ─┬─ over 5 ms ─► heavy ──┐
+//!                                 └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
 //! ```
 //!
 //! This module is pure; `weighing` reports to the supervisor, which decides what follows.
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use tenon_engine::BytecodeLookup;
 
-/// CPU time in one stretch that neighbours do not notice.
+/// CPU time for which a Worker may block the thread without a delay that its neighbours notice.
 pub(super) const LIGHT: Duration = Duration::from_millis(5);
 
-/// CPU time allowed in one stretch of a start that had to compile, most of which bytecode saves the
-/// next start. Bytecode does not save evaluation time.
+/// CPU time for which a start that had to compile may block the thread. Bytecode saves the next
+/// start most of it, but not the time of evaluation.
 const COMPILED: Duration = Duration::from_millis(50);
 
 /// Largest CPU limit of a revision that may run on a shard. A single turn may use all of it,
@@ -38,12 +38,12 @@ pub(super) struct Weight {
     /// let it hold the shard.
     stays: bool,
     light: Cell<u32>,
-    heavy_told: Cell<Option<Instant>>,
+    heavy_reported_at: Cell<Option<Instant>>,
 }
 
 /// A report to the supervisor.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Tell {
+pub(super) enum WeightReport {
     Heavy,
     Light(u32),
 }
@@ -52,7 +52,7 @@ impl Weight {
     /// Judges a start.
     ///
     /// # Arguments
-    /// * `start` - CPU time of the longest stretch of the start.
+    /// * `start` - longest CPU time for which the start blocked the thread.
     /// * `lookup` - whether the start found bytecode. A start without bytecode makes some for the
     ///   next one, which is faster.
     /// * `limit` - CPU time that an invocation may take.
@@ -67,18 +67,18 @@ impl Weight {
         self.stays
     }
 
-    /// Adds an answered request by the CPU time of its longest stretch. Returns the report that is
-    /// due, if one is.
-    pub(super) fn add(&self, stretch: Duration, now: Instant) -> Option<Tell> {
-        if stretch > LIGHT {
+    /// Adds an answered request by the longest CPU time for which it blocked the thread. Returns
+    /// the report that is due, if one is.
+    pub(super) fn add(&self, blocking: Duration, now: Instant) -> Option<WeightReport> {
+        if blocking > LIGHT {
             self.light.set(0);
-            let told = self
-                .heavy_told
+            let was_reported = self
+                .heavy_reported_at
                 .get()
-                .is_some_and(|told| now.saturating_duration_since(told) < PAUSE);
-            return (!told).then(|| {
-                self.heavy_told.set(Some(now));
-                Tell::Heavy
+                .is_some_and(|at| now.saturating_duration_since(at) < PAUSE);
+            return (!was_reported).then(|| {
+                self.heavy_reported_at.set(Some(now));
+                WeightReport::Heavy
             });
         }
         if self.stays {
@@ -86,7 +86,7 @@ impl Weight {
         }
         let light = self.light.get() + 1;
         self.light.set(light % BATCH);
-        (light == BATCH).then_some(Tell::Light(light))
+        (light == BATCH).then_some(WeightReport::Light(light))
     }
 }
 
@@ -101,11 +101,11 @@ mod tests {
             (0..requests).filter_map(|_| weight.add(LIGHT, now)).collect()
         };
         assert_eq!(lights(BATCH - 1), []);
-        assert_eq!(lights(BATCH + 1), [Tell::Light(BATCH), Tell::Light(BATCH)]);
+        assert_eq!(lights(BATCH + 1), [WeightReport::Light(BATCH), WeightReport::Light(BATCH)]);
         assert_eq!(lights(BATCH - 1), []);
-        assert_eq!(weight.add(LIGHT * 2, now), Some(Tell::Heavy));
+        assert_eq!(weight.add(LIGHT * 2, now), Some(WeightReport::Heavy));
         assert_eq!(weight.add(LIGHT * 2, now), None, "a heavy request was reported a moment ago");
-        assert_eq!(weight.add(LIGHT * 2, now + PAUSE), Some(Tell::Heavy));
+        assert_eq!(weight.add(LIGHT * 2, now + PAUSE), Some(WeightReport::Heavy));
         assert_eq!(lights(BATCH - 1), [], "light requests before a heavy one do not count");
     }
 

@@ -6,35 +6,35 @@ use std::time::Duration;
 use crate::harness::{Shard, trials};
 
 trials! {
-    the_longest_turn_is_the_longest_stretch_until_it_is_read,
-    a_start_is_a_stretch,
+    the_longest_turn_is_the_longest_blocking_time_until_it_is_read,
+    a_start_is_measured,
     a_long_collection_is_distinguished_from_a_long_computation,
-    a_collection_that_a_shard_asks_for_is_a_stretch,
+    a_collection_that_a_shard_requests_is_measured,
 }
 
 /// Computes for at least about ten milliseconds.
 const COUNTS: &str = "let n = 0; for (let i = 0; i < 3e7; i++) n += i & 3;";
 
-async fn the_longest_turn_is_the_longest_stretch_until_it_is_read(shard: Rc<Shard>) {
+async fn the_longest_turn_is_the_longest_blocking_time_until_it_is_read(shard: Rc<Shard>) {
     let worker = shard.handler(&format!(
         "if (request.url.endsWith('/long')) {{ {COUNTS} return new Response(n) }} return new Response()"
     ));
     let worker = worker.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
-    worker.0.longest_stretch();
+    worker.0.longest_blocking_time();
     worker.get("/long").await.unwrap();
     worker.get("/").await.unwrap();
-    let long = worker.0.longest_stretch();
+    let long = worker.0.longest_blocking_time();
     worker.get("/").await.unwrap();
-    let short = worker.0.longest_stretch();
+    let short = worker.0.longest_blocking_time();
     assert!(!short.is_zero() && long > short * 2, "{long:?}, {short:?}");
-    assert_eq!(worker.0.longest_stretch(), Duration::ZERO);
+    assert_eq!(worker.0.longest_blocking_time(), Duration::ZERO);
 }
 
-async fn a_start_is_a_stretch(shard: Rc<Shard>) {
+async fn a_start_is_measured(shard: Rc<Shard>) {
     let busy = shard.worker(&format!("{COUNTS} export default {{ fetch: () => new Response(n) }}"));
     let busy = busy.limits(|limits| limits.startup_ms = 10_000).start().await.unwrap();
     let light = shard.handler("return new Response()").start().await.unwrap();
-    let (busy, light) = (busy.0.longest_stretch(), light.0.longest_stretch());
+    let (busy, light) = (busy.0.longest_blocking_time(), light.0.longest_blocking_time());
     assert!(!light.is_zero() && busy > light, "{busy:?}, {light:?}");
 }
 
@@ -54,29 +54,29 @@ async fn a_long_collection_is_distinguished_from_a_long_computation(shard: Rc<Sh
     collects.0.longest_collection();
     collects.get("/").await.unwrap();
     let collection = collects.0.longest_collection();
-    let turn = collects.0.longest_stretch();
+    let turn = collects.0.longest_blocking_time();
     assert!(!collection.cpu.is_zero() && collection.cpu < turn, "{collection:?} in {turn:?}");
     assert_eq!(collects.0.longest_collection().cpu, Duration::ZERO);
 
     let counts = shard.handler(&format!("{COUNTS} return new Response(n)"));
     let counts = counts.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
     counts.get("/").await.unwrap();
-    let (collection, turn) = (counts.0.longest_collection(), counts.0.longest_stretch());
+    let (collection, turn) = (counts.0.longest_collection(), counts.0.longest_blocking_time());
     assert!(collection.cpu * 4 < turn, "{collection:?} in {turn:?}");
 }
 
-async fn a_collection_that_a_shard_asks_for_is_a_stretch(shard: Rc<Shard>) {
+async fn a_collection_that_a_shard_requests_is_measured(shard: Rc<Shard>) {
     let worker = shard.worker(
         "const kept = Array.from({ length: 50_000 }, (_, i) => ({ i })); export default { fetch: () => new Response(kept.length) }",
     );
     let worker = worker.start().await.unwrap();
     worker.get("/").await.unwrap();
-    let _ = (worker.0.longest_stretch(), worker.0.longest_collection());
+    let _ = (worker.0.longest_blocking_time(), worker.0.longest_collection());
     worker.0.idle().await;
     worker.0.collect().expect("an idle and small isolate is collected");
-    let (collection, stretch) = (worker.0.longest_collection(), worker.0.longest_stretch());
+    let (collection, blocking) = (worker.0.longest_collection(), worker.0.longest_blocking_time());
     assert!(
-        !collection.cpu.is_zero() && stretch >= collection.cpu,
-        "{collection:?} in {stretch:?}"
+        !collection.cpu.is_zero() && blocking >= collection.cpu,
+        "{collection:?} in {blocking:?}"
     );
 }

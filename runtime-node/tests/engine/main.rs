@@ -8,6 +8,7 @@
 
 mod answers;
 mod background;
+mod blocking_time;
 mod entrypoints;
 mod failures;
 mod harness;
@@ -20,7 +21,6 @@ mod services;
 mod stacks;
 mod starts;
 mod streams;
-mod stretches;
 mod wasm;
 
 fn main() {
@@ -40,7 +40,7 @@ fn main() {
         stacks::trials(),
         starts::trials(),
         streams::trials(),
-        stretches::trials(),
+        blocking_time::trials(),
         wasm::trials(),
     ];
     libtest_mimic::run(

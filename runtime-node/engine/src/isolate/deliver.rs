@@ -106,7 +106,7 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
         call(scope, hooks, id, &method, &url, has_body)
     };
-    attend(isolate, pass, Event::Fetch, request_id, prepare, call).await
+    deliver_event(isolate, pass, Event::Fetch, request_id, prepare, call).await
 }
 
 /// Delivers a scheduled time in the same way.
@@ -116,7 +116,7 @@ async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEve
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
         call_scheduled(scope, hooks, id, &cron, time_ms)
     };
-    attend(isolate, pass, Event::Scheduled, request_id, prepare, call).await
+    deliver_event(isolate, pass, Event::Scheduled, request_id, prepare, call).await
 }
 
 /// Begins an invocation of `event`, runs its first turn and waits for the outcome.
@@ -124,7 +124,7 @@ async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEve
 /// # Arguments
 /// * `prepare` - gives the invocation what belongs to the event.
 /// * `call` - calls the handler, in the first turn.
-async fn attend(
+async fn deliver_event(
     isolate: Rc<Isolate>,
     pass: Pass,
     event: Event,

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::deliver::invoke;
 use super::{Isolate, event_loop};
+use crate::blocking_time::LongestBlockingTime;
 use crate::bytecode::{Bytecode, BytecodeLookup};
 use crate::callbacks::OnPanic;
 use crate::collection::Collections;
@@ -25,7 +26,6 @@ use crate::realm::{Hooks, Realm};
 use crate::slot::given;
 use crate::spare::Spare;
 use crate::state::State;
-use crate::stretches::Stretches;
 use crate::{log, modules, snapshot, source_maps};
 
 impl Isolate {
@@ -57,9 +57,9 @@ impl Isolate {
         modules: Modules,
     ) -> Rc<Self> {
         let limits = &revision.limits;
-        let stretches = Stretches::default();
+        let longest_blocking_time = LongestBlockingTime::default();
         let spare = if engine.has_spare(limits) { engine.spares.borrow_mut().pop() } else { None };
-        let spare = stretches.measure(|| match spare {
+        let spare = longest_blocking_time.measure(|| match spare {
             Some(mut spare) => {
                 spare.lower(limits.memory_mib);
                 spare
@@ -92,7 +92,7 @@ impl Isolate {
             state,
             account,
             cpu: Cell::default(),
-            stretches,
+            longest_blocking_time,
             uninspected: Cell::default(),
             digest,
             renews: Cell::new(false),

@@ -120,7 +120,7 @@ impl Isolate {
         pass.charge(spent.cpu, !starts);
         self.engine.count_turn(spent.cpu);
         self.cpu.set(self.cpu.get() + spent.cpu);
-        self.stretches.record(spent.cpu);
+        self.longest_blocking_time.record(spent.cpu);
         let uninspected = self.uninspected.get() + spent.cpu;
         let is_due = uninspected >= INSPECTION;
         self.uninspected.set(if is_due { Duration::ZERO } else { uninspected });
@@ -173,7 +173,7 @@ impl Isolate {
             let mut entered = Entered::enter(self);
             let vm = &mut *entered.vm;
             v8::scope!(let scope, &mut *vm.isolate);
-            let found = self.stretches.measure(|| work(scope, &vm.realm));
+            let found = self.longest_blocking_time.measure(|| work(scope, &vm.realm));
             (found, vm.guard.is_exhausted())
         };
         if exhausted {
