@@ -29,7 +29,7 @@ pub(crate) struct LoggedRequest<'a> {
 }
 
 /// Returns whether a client asks for debug headers.
-pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
+pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
     headers.get(DEBUG).is_some_and(|value| value == "1")
 }
 

@@ -36,6 +36,7 @@ use crate::thread::RouterThread;
 /// The maximum size of a request's head, and of each read of a body, in bytes.
 const HTTP1_BUFFER: usize = 64 * 1024;
 const HTTP2_HEAD: u32 = 64 * 1024;
+/// The maximum number of concurrent streams of one connection.
 const HTTP2_STREAMS: u32 = 128;
 /// The flow-control windows of one stream and of the connection, in bytes: how much body may be
 /// buffered unread. The first is charged to each request.
@@ -45,7 +46,7 @@ const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
 
 /// A client that accepts no data for this long is dead.
-const GONE: Duration = Duration::from_secs(60);
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An HTTP/2 client that does not answer pings is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -58,7 +59,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
 
 /// The time for which a new connection may stay silent once no more connections are accepted.
-const LAST_BEGINNING: Duration = Duration::from_secs(2);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The limits for the platform's own processes, each of which sends the requests of many callers on
 /// one connection.
@@ -83,7 +84,7 @@ macro_rules! finish {
         connection.as_mut().graceful_shutdown();
         if !$has_request.get() {
             // hyper would wait for the first request of a connection without limit.
-            match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
+            match tokio::time::timeout(FIRST_REQUEST_TIMEOUT, connection.as_mut()).await {
                 Ok(ended) => return Ok(ended?),
                 Err(_) if !$has_request.get() => return Ok(()),
                 Err(_) => {}
@@ -112,12 +113,12 @@ async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, has_request: &Cel
     // The sender outlives every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
     if !has_request.get() {
-        tokio::time::sleep(LAST_BEGINNING).await;
+        tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
     }
 }
 
-/// Waits for the start of a connection. Returns `None` if that does not arrive and no more
-/// connections are accepted.
+/// Waits for the start of a connection. Returns `None` if it has not arrived some time after the
+/// listener has stopped accepting.
 async fn begin<T>(
     stage_rx: &watch::Receiver<Stage>,
     beginning: impl Future<Output = T>,
@@ -141,7 +142,7 @@ pub(super) async fn serve_client(
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
     let socket = SockRef::from(&stream);
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
-    socket.set_tcp_user_timeout(Some(GONE))?;
+    socket.set_tcp_user_timeout(Some(SEND_TIMEOUT))?;
     // The send buffer does not limit data in flight to a client that reads.
     socket.set_tcp_notsent_lowat(clients::UNSENT)?;
     let client = caller.client.clone();
@@ -200,7 +201,7 @@ async fn serve_http1(
     let has_request = Cell::new(false);
     let service = service_fn(|mut request: Request<Incoming>| {
         has_request.set(true);
-        if Handshake::is_asked_in_http1(request.method(), request.version(), request.headers()) {
+        if Handshake::is_http1_handshake(request.method(), request.version(), request.headers()) {
             client.pass(Passage::Kept);
         }
         if let Some(refusal) = filter::refusal(&client, &request) {

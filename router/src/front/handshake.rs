@@ -73,11 +73,11 @@ impl Handshake {
                 && protocol.is_some_and(|name| name.eq_ignore_ascii_case(WEBSOCKET));
             return is_ours.then_some(Self::Http2);
         }
-        Self::is_asked_in_http1(method, *version, headers).then_some(Self::Http1)
+        Self::is_http1_handshake(method, *version, headers).then_some(Self::Http1)
     }
 
     /// Returns whether the bytes after the head may belong to a tunnel instead of another request.
-    pub(crate) fn is_asked_in_http1(
+    pub(crate) fn is_http1_handshake(
         method: &Method,
         version: Version,
         headers: &HeaderMap,

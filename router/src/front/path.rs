@@ -60,7 +60,7 @@ pub(crate) async fn serve(
     let request_id =
         headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
     let settings = &thread.settings;
-    let for_caller = settings.debug_headers || trace::is_asked_for(&parts.headers);
+    let for_caller = settings.debug_headers || trace::is_requested(&parts.headers);
     let mut trace = Trace::new(for_caller, settings.access_log);
 
     let (mut response, outcome) =

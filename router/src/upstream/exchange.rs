@@ -104,7 +104,7 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
     }
     // A failure without a message arrives as headers only (Trailers-Only in gRPC).
     if let Some(failure) = failure(response.headers()) {
-        return Err(AttemptError::Said(failure));
+        return Err(AttemptError::Failed(failure));
     }
     let mut rest = Rest { stream: Reader::new(response.into_body()), berth: Some(berth) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
@@ -127,7 +127,7 @@ impl Rest {
                 .ok_or_else(|| AttemptError::Nonsense("a message without a part".into())),
             Ok(Next::Trailers(trailers)) => {
                 self.stream.finish().map_err(nonsense)?;
-                failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Said(failure)))
+                failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Failed(failure)))
             }
             Ok(Next::End) => Err(AttemptError::Lost),
             Err(ReadError::Frame(error)) => Err(nonsense(error)),

@@ -117,10 +117,12 @@ impl<'a> Picker<'a> {
     pub(crate) fn failed(&mut self, target: &Target, error: &AttemptError) {
         let why = match error {
             AttemptError::Full => Spill::Overloaded,
-            AttemptError::Said(failure) if failure.code == FailureCode::Overloaded => {
+            AttemptError::Failed(failure) if failure.code == FailureCode::Overloaded => {
                 Spill::Overloaded
             }
-            AttemptError::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
+            AttemptError::Failed(failure) if failure.code == FailureCode::Draining => {
+                Spill::Draining
+            }
             _ => Spill::Failed,
         };
         self.passed.get_or_insert(why);
@@ -146,7 +148,7 @@ impl<'a> Picker<'a> {
             self.last_resort.get_or_insert_with(|| target.clone());
         }
         match error {
-            AttemptError::Said(failure) if failure.code == FailureCode::Draining => {
+            AttemptError::Failed(failure) if failure.code == FailureCode::Draining => {
                 target.link.drains(self.nodes_version)
             }
             // One missing process says little about the node; two say more.

@@ -62,7 +62,7 @@ pub(crate) enum AttemptError {
     /// The request was not sent, or the node has said that it did not process it.
     NotBegun,
     /// The node returned a failure.
-    Said(Failure),
+    Failed(Failure),
     /// The connection or the stream broke, and the progress of the request is unknown.
     Lost,
     /// The second loss on one node, of which no other process answers.
@@ -87,7 +87,7 @@ impl AttemptError {
             Self::Unreachable(_) => "unreachable",
             Self::Full => FailureCode::Overloaded.as_str(),
             Self::NotBegun => "not_begun",
-            Self::Said(failure) => failure.code.as_str(),
+            Self::Failed(failure) => failure.code.as_str(),
             Self::Lost | Self::NodeLost => "node_lost",
             Self::Unresponsive { .. } => "unresponsive",
             Self::Silent => "silent",
@@ -111,12 +111,12 @@ impl AttemptError {
                 failure(FailureCode::Overloaded, Phase::Admission, message)
             }
             // "moved" is internal to routers and nodes.
-            Self::Said(Failure { code: FailureCode::Moved, .. }) => failure(
+            Self::Failed(Failure { code: FailureCode::Moved, .. }) => failure(
                 FailureCode::NoNode,
                 Phase::Admission,
                 "no process of the node runs the Worker",
             ),
-            Self::Said(failure) | Self::Upload(failure) => failure,
+            Self::Failed(failure) | Self::Upload(failure) => failure,
             Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true } => failure(
                 FailureCode::NodeLost,
                 Phase::Handler,
@@ -147,7 +147,7 @@ impl AttemptError {
     pub(crate) fn is_moved(&self) -> bool {
         matches!(
             self,
-            Self::Said(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. })
+            Self::Failed(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. })
         )
     }
 }
@@ -227,7 +227,7 @@ impl Attempts {
             AttemptError::Full => (true, false),
             // The answer of a node that has no process to run it.
             moved if moved.is_moved() => (true, true),
-            AttemptError::Said(failure) => {
+            AttemptError::Failed(failure) => {
                 (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining)
             }
             AttemptError::Lost | AttemptError::Unresponsive { sent: true } => {

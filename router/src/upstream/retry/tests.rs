@@ -8,7 +8,7 @@ fn retried(error: AttemptError, method: Method, replayable: bool) -> bool {
 }
 
 fn refusal(code: FailureCode) -> AttemptError {
-    AttemptError::Said(Failure::new(code, Phase::Admission, ""))
+    AttemptError::Failed(Failure::new(code, Phase::Admission, ""))
 }
 
 #[test]
