@@ -14,12 +14,12 @@ use tenon_proto::revision::Limits;
 /// The error for a limit that exceeds the maximum of the Worker's pool.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "spec.limits.{field}: {asked} is more than RuntimePool {pool:?} allows; set it to {max} or less, or choose another \
+    "spec.limits.{field}: {requested} is more than RuntimePool {pool:?} allows; set it to {max} or less, or choose another \
      pool"
 )]
 pub struct OverMaximum {
     field: &'static str,
-    asked: i32,
+    requested: i32,
     max: i32,
     pool: String,
 }
@@ -46,25 +46,30 @@ const FIELDS: [Field; 7] =
 ///
 /// # Errors
 /// Fails if a limit exceeds the pool's maximum; the error names the first one.
-pub fn check(asked: &tenon_crds::Limits, pool: &PoolLimits, name: &str) -> Result<(), OverMaximum> {
+pub fn check(
+    requested: &tenon_crds::Limits,
+    pool: &PoolLimits,
+    name: &str,
+) -> Result<(), OverMaximum> {
     for (field, of) in FIELDS {
-        if let (Some(asked), Some(max)) = (of(asked), of(&pool.max))
-            && asked > max
+        if let (Some(requested), Some(max)) = (of(requested), of(&pool.max))
+            && requested > max
         {
-            return Err(OverMaximum { field, asked, max, pool: name.to_owned() });
+            return Err(OverMaximum { field, requested, max, pool: name.to_owned() });
         }
     }
     Ok(())
 }
 
 /// Returns the limits that a node enforces.
-pub fn granted(asked: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
+pub fn granted(requested: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
     let platform = Limits::default();
     let grant = |(_, of): Field, platform: u32| {
         // The schema does not allow negative limits.
         let value = |limits| of(limits).and_then(|value| u32::try_from(value).ok());
-        let requested = value(asked).or_else(|| value(&pool.default)).unwrap_or(platform);
-        value(&pool.max).map_or(requested, |max| requested.min(max))
+        let requested_or_default =
+            value(requested).or_else(|| value(&pool.default)).unwrap_or(platform);
+        value(&pool.max).map_or(requested_or_default, |max| requested_or_default.min(max))
     };
     Limits {
         cpu_ms: grant(CPU_MS, platform.cpu_ms),
@@ -79,26 +84,30 @@ pub fn granted(asked: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
 
 #[cfg(test)]
 mod tests {
-    use tenon_crds::Limits as Asked;
+    use tenon_crds::Limits as RequestedLimits;
 
     use super::*;
 
-    fn cpu(cpu_ms: i32) -> Asked {
-        Asked { cpu_ms: Some(cpu_ms), ..Asked::default() }
+    fn cpu(cpu_ms: i32) -> RequestedLimits {
+        RequestedLimits { cpu_ms: Some(cpu_ms), ..RequestedLimits::default() }
     }
 
     #[test]
     fn a_worker_gets_its_own_limit_or_the_pools_or_the_platforms() {
-        let pool = PoolLimits { default: cpu(20), max: Asked::default() };
+        let pool = PoolLimits { default: cpu(20), max: RequestedLimits::default() };
         assert_eq!(granted(&cpu(30), &pool).cpu_ms, 30);
-        assert_eq!(granted(&Asked::default(), &pool).cpu_ms, 20);
-        assert_eq!(granted(&Asked::default(), &PoolLimits::default()), Limits::default());
+        assert_eq!(granted(&RequestedLimits::default(), &pool).cpu_ms, 20);
+        assert_eq!(granted(&RequestedLimits::default(), &PoolLimits::default()), Limits::default());
     }
 
     #[test]
     fn no_worker_gets_more_than_the_maximum() {
-        let pool = PoolLimits { default: Asked::default(), max: cpu(10) };
-        assert_eq!(granted(&Asked::default(), &pool).cpu_ms, 10, "the platform's is more");
+        let pool = PoolLimits { default: RequestedLimits::default(), max: cpu(10) };
+        assert_eq!(
+            granted(&RequestedLimits::default(), &pool).cpu_ms,
+            10,
+            "the platform's is more"
+        );
         assert_eq!(granted(&cpu(11), &pool).cpu_ms, 10);
         assert_eq!(granted(&cpu(9), &pool).cpu_ms, 9);
     }
@@ -106,20 +115,23 @@ mod tests {
     #[test]
     fn a_limit_above_the_maximum_is_refused_with_its_name_and_a_remedy() {
         let pool = PoolLimits {
-            default: Asked::default(),
-            max: Asked { memory_mib: Some(64), ..Asked::default() },
+            default: RequestedLimits::default(),
+            max: RequestedLimits { memory_mib: Some(64), ..RequestedLimits::default() },
         };
-        let asked = Asked { memory_mib: Some(65), ..cpu(30_000) };
-        let message = check(&asked, &pool, "shared").unwrap_err().to_string();
+        let requested = RequestedLimits { memory_mib: Some(65), ..cpu(30_000) };
+        let message = check(&requested, &pool, "shared").unwrap_err().to_string();
         let expected = "spec.limits.memoryMiB: 65 is more than RuntimePool \"shared\" allows; \
                         set it to 64 or less, or choose another pool";
         assert_eq!(message, expected);
-        assert_eq!(check(&Asked { memory_mib: Some(64), ..asked }, &pool, "shared"), Ok(()));
+        assert_eq!(
+            check(&RequestedLimits { memory_mib: Some(64), ..requested }, &pool, "shared"),
+            Ok(())
+        );
     }
 
     #[test]
     fn every_limit_of_a_worker_has_a_maximum() {
-        let all = |n| Asked {
+        let all = |n| RequestedLimits {
             cpu_ms: Some(n),
             wall_ms: Some(n),
             memory_mib: Some(n),

@@ -6,7 +6,7 @@
 //!                           ├─► watches ─────────────┼─► queue ─► reconciler
 //!                           ├─► health               ├─► scheduler
 //!                           └─► pools ◄──────────────┴─► certificates
-//!                                  drain: election ends first, then the components, then the server
+//!                                  drain: first election ends, then components, then the server
 //! ```
 
 use std::io;

@@ -358,10 +358,10 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(answer, (StatusCode::NOT_FOUND, "none".to_owned()));
-        let asked = served.await.unwrap();
+        let request = served.await.unwrap();
         assert!(
-            asked.starts_with("GET / HTTP/1.1\r\nhost: probe.default.example.com\r\n"),
-            "{asked}"
+            request.starts_with("GET / HTTP/1.1\r\nhost: probe.default.example.com\r\n"),
+            "{request}"
         );
     }
 }

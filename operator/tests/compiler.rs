@@ -52,8 +52,8 @@ async fn a_compiler_process_gives_the_same_result_as_in_process() {
 async fn a_module_that_compiles_endlessly_is_stopped_and_named() {
     let errors = outcome(&compiler(), "shop", &endless()).await.unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
-    let said = errors[0].to_string();
-    assert!(said.starts_with("types.ts:1:1: the module takes more than"), "{said}");
+    let message = errors[0].to_string();
+    assert!(message.starts_with("types.ts:1:1: the module takes more than"), "{message}");
 }
 
 #[tokio::test]

@@ -13,14 +13,14 @@ use tenon_proto::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
 use tokio::sync::mpsc;
 
 /// Maximum number of Workers in one message.
-const WORKERS: usize = 100;
+const MAX_WORKERS: usize = 100;
 
 /// The longest quarantine, to which longer ones are cut. Doubling from ten seconds reaches it after
-/// fourteen times.
+/// fourteen doublings.
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest file name that is accepted, in bytes; several must fit into an Event's note.
-const FILE: usize = 128;
+const MAX_FILE_NAME: usize = 128;
 
 /// A node's report about one Worker's revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Outcome {
 /// The reason why a report is malformed. Tenon's nodes never send such a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedReport {
-    #[error("the report is about {0} Workers, more than {WORKERS}")]
+    #[error("the report is about {0} Workers, more than {MAX_WORKERS}")]
     TooLong(usize),
     #[error(transparent)]
     Worker(#[from] InvalidWorkerId),
@@ -122,7 +122,7 @@ pub(super) type Part = (WorkerId, RevisionDigest, WorkerHealth);
 /// # Errors
 /// Fails if any part is malformed: the other parts of such a report are not trusted either.
 pub(super) fn parse(request: ReportRequest) -> Result<(String, Vec<Part>), MalformedReport> {
-    if request.workers.len() > WORKERS {
+    if request.workers.len() > MAX_WORKERS {
         return Err(MalformedReport::TooLong(request.workers.len()));
     }
     let parts = request.workers.into_iter().map(part).collect::<Result<_, _>>()?;
@@ -163,7 +163,7 @@ fn cause(reported: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
 fn place(reported: catalog::Place) -> Option<Place> {
     let catalog::Place { file, line, column } = reported;
     let is_blank = |character: char| character.is_whitespace() || character.is_control();
-    (!file.is_empty() && file.len() <= FILE && !file.contains(is_blank)).then_some(Place {
+    (!file.is_empty() && file.len() <= MAX_FILE_NAME && !file.contains(is_blank)).then_some(Place {
         file,
         line,
         column,
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn text_that_is_no_file_name_gives_no_place() {
-        let long = "x".repeat(FILE + 1);
+        let long = "x".repeat(MAX_FILE_NAME + 1);
         for file in ["", "call this number", "a\nb", "a\u{a0}b", "\u{1b}[2J", &long] {
             assert_eq!(
                 place(catalog::Place { file: file.to_owned(), line: 1, column: 1 }),
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(parse(report("shop/cart", 32, lie)), Err(MalformedReport::Code));
         assert!(matches!(parse(report("shop/cart", 32, None)), Err(MalformedReport::NoState(_))));
         let mut flood = report("shop/cart", 32, loops());
-        flood.workers = vec![flood.workers[0].clone(); WORKERS + 1];
-        assert_eq!(parse(flood), Err(MalformedReport::TooLong(WORKERS + 1)));
+        flood.workers = vec![flood.workers[0].clone(); MAX_WORKERS + 1];
+        assert_eq!(parse(flood), Err(MalformedReport::TooLong(MAX_WORKERS + 1)));
     }
 }
