@@ -9,7 +9,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue, SET_COOKIE, VARY};
 use http::{StatusCode, header};
 use libfuzzer_sys::fuzz_target;
 use tenon_proto::id::WorkerId;
-use tenon_web::response_cache::{Answer, Asked, Key, ResponseCache};
+use tenon_web::response_cache::{CacheRequest, CacheResponse, Key, ResponseCache};
 
 const NAMES: [HeaderName; 16] = [
     header::CACHE_CONTROL,
@@ -34,9 +34,9 @@ const NAMES: [HeaderName; 16] = [
 struct Input<'a> {
     status: u16,
     url: &'a str,
-    asked: Vec<(u8, &'a [u8])>,
+    request: Vec<(u8, &'a [u8])>,
     answered: Vec<(u8, &'a [u8])>,
-    asked_again: Vec<(u8, &'a [u8])>,
+    next_request: Vec<(u8, &'a [u8])>,
     body: &'a [u8],
 }
 
@@ -59,16 +59,16 @@ fuzz_target!(|input: Input<'_>| {
     let key = |worker| Key::new(&WorkerId::new("tenant", worker), "default", input.url);
     let Ok(status) = StatusCode::from_u16(200 + input.status % 400) else { return };
     let answer =
-        Answer { status, reason: Bytes::from_static(b"Fine"), headers: headers(&input.answered) };
-    let asked = Asked { headers: headers(&input.asked) };
+        CacheResponse { status, reason: Bytes::from_static(b"Fine"), headers: headers(&input.answered) };
+    let request = CacheRequest { headers: headers(&input.request) };
     let (cookies, vary) = (
         answer.headers.contains_key(SET_COOKIE),
         answer.headers.get_all(VARY).iter().cloned().collect::<Vec<_>>(),
     );
     let body = Bytes::copy_from_slice(input.body);
 
-    let kept = cache.put(key("worker"), &asked, answer, body.clone());
-    let again = Asked { headers: headers(&input.asked_again) };
+    let kept = cache.put(key("worker"), &request, answer, body.clone());
+    let again = CacheRequest { headers: headers(&input.next_request) };
     assert!(cache.look_up(&key("other"), &again).is_none());
     let found = cache.look_up(&key("worker"), &again);
     assert!(found.is_none() || kept);
@@ -82,9 +82,9 @@ fuzz_target!(|input: Input<'_>| {
         }
         assert!(vary.iter().all(|vary| vary != "*"));
         for name in vary.iter().filter_map(|vary| HeaderName::from_bytes(vary.as_bytes()).ok()) {
-            assert_eq!(asked.headers.get(&name), again.headers.get(&name), "{name}");
+            assert_eq!(request.headers.get(&name), again.headers.get(&name), "{name}");
         }
     }
     assert_eq!(cache.remove(&key("worker")), kept);
-    assert!(cache.look_up(&key("worker"), &asked).is_none());
+    assert!(cache.look_up(&key("worker"), &request).is_none());
 });

@@ -38,7 +38,7 @@ const SESSIONS: usize = 32;
 
 /// Headers that are hop-by-hop or that the client sets itself; they are dropped from requests, as
 /// browsers do. A Host header of the Worker's own would circumvent its list of hosts.
-const NOT_ITS_OWN: [HeaderName; 10] = [
+const FORBIDDEN_REQUEST_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
     header::EXPECT,
@@ -52,7 +52,7 @@ const NOT_ITS_OWN: [HeaderName; 10] = [
 ];
 
 /// Hop-by-hop headers of a response; they are dropped, because they concern this connection only.
-const OF_THE_CONNECTION: [HeaderName; 6] = [
+const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 6] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -162,7 +162,7 @@ impl Client {
                 RedirectMode::Error | RedirectMode::Manual => Next::Stay,
             };
             match next {
-                Next::Stay => return Ok(self.answer(&hop, response, open, redirects > 0)),
+                Next::Stay => return Ok(self.response(&hop, response, open, redirects > 0)),
                 Next::Go { url: target, as_get, elsewhere } => {
                     redirect::trim(&mut headers, as_get, elsewhere);
                     url = target;
@@ -239,8 +239,8 @@ impl Client {
     async fn lease(&self, origin: &Origin) -> Result<Lease, EgressError> {
         match self.pool.take(origin) {
             Found::Lease(lease) => Ok(lease),
-            // Wait only once: whatever became of that connection, a request that then finds none
-            // opens its own.
+            // Waits only once: a request that finds no connection afterwards opens its own,
+            // whatever became of the awaited one.
             Found::Opening(opening) if origin.secure => {
                 let _closed = opening.acquire().await;
                 match self.pool.take(origin) {
@@ -273,7 +273,7 @@ impl Client {
         Arc::clone(made)
     }
 
-    fn answer(
+    fn response(
         &self,
         hop: &Hop<'_>,
         response: http::Response<Incoming>,
@@ -281,7 +281,7 @@ impl Client {
         redirected: bool,
     ) -> Response {
         let (mut head, body) = response.into_parts();
-        for name in &OF_THE_CONNECTION {
+        for name in &HOP_BY_HOP_RESPONSE_HEADERS {
             head.headers.remove(name);
         }
         let reason = match head.extensions.get::<ReasonPhrase>() {
@@ -346,7 +346,7 @@ impl Hop<'_> {
 
 /// Drops the headers that a Worker may not set, and adds the defaults.
 fn complete(headers: &mut HeaderMap) {
-    for name in &NOT_ITS_OWN {
+    for name in &FORBIDDEN_REQUEST_HEADERS {
         headers.remove(name);
     }
     // A range of a compressed body cannot be decoded.

@@ -57,7 +57,7 @@ impl Key {
 
     /// Sets the headers of a request that asks for a WebSocket with this key. The rest of the
     /// negotiation is the Worker's, except for extensions, of which we support none.
-    pub fn ask(&self, headers: &mut HeaderMap) {
+    pub fn set_headers(&self, headers: &mut HeaderMap) {
         headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         headers.insert(header::UPGRADE, WEBSOCKET);
         headers.insert(header::SEC_WEBSOCKET_VERSION, VERSION);
@@ -70,21 +70,25 @@ impl Key {
     ///
     /// # Errors
     /// Fails if the server does not agree.
-    pub fn is_answered(&self, asked: &HeaderMap, answered: &HeaderMap) -> Result<(), Unanswered> {
-        if answered
+    pub fn check_response(
+        &self,
+        request: &HeaderMap,
+        response: &HeaderMap,
+    ) -> Result<(), Unanswered> {
+        if response
             .get(header::SEC_WEBSOCKET_ACCEPT)
             .is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
         {
             return Err(Unanswered::Accept);
         }
-        if answered.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+        if response.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
             return Err(Unanswered::Extensions);
         }
         let offered = |chosen: &[u8]| {
-            members(asked, &header::SEC_WEBSOCKET_PROTOCOL)
+            members(request, &header::SEC_WEBSOCKET_PROTOCOL)
                 .any(|offered| offered.as_bytes() == chosen)
         };
-        let mut chosen = answered.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+        let mut chosen = response.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
         match (chosen.next(), chosen.next()) {
             (None, _) => Ok(()),
             (Some(chosen), None) if offered(chosen.as_bytes()) => Ok(()),
@@ -94,7 +98,7 @@ impl Key {
 }
 
 /// Returns whether a request asks for a WebSocket.
-pub fn is_asked(method: &Method, headers: &HeaderMap) -> bool {
+pub fn is_requested(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && lists(headers, &header::UPGRADE, "websocket")
 }
 
@@ -139,31 +143,36 @@ mod tests {
     #[test]
     fn a_key_is_answered_as_in_the_standard() {
         assert_eq!(example().accept(), ACCEPT.1);
-        let asked = headers(&[("sec-websocket-protocol", "chat, superchat")]);
-        assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT])), Ok(()));
+        let request = headers(&[("sec-websocket-protocol", "chat, superchat")]);
+        assert_eq!(example().check_response(&request, &headers(&[ACCEPT])), Ok(()));
         assert_eq!(
-            example()
-                .is_answered(&asked, &headers(&[ACCEPT, ("sec-websocket-protocol", "superchat")])),
+            example().check_response(
+                &request,
+                &headers(&[ACCEPT, ("sec-websocket-protocol", "superchat")])
+            ),
             Ok(())
         );
     }
 
     #[test]
     fn a_response_that_does_not_match_the_handshake_is_refused() {
-        let asked = headers(&[("sec-websocket-protocol", "chat")]);
+        let request = headers(&[("sec-websocket-protocol", "chat")]);
         for (more, why) in [
             (("sec-websocket-protocol", "Chat"), Unanswered::Protocol),
             (("sec-websocket-protocol", "chat, chat"), Unanswered::Protocol),
             (("sec-websocket-extensions", "permessage-deflate"), Unanswered::Extensions),
         ] {
             assert_eq!(
-                example().is_answered(&asked, &headers(&[ACCEPT, more])),
+                example().check_response(&request, &headers(&[ACCEPT, more])),
                 Err(why),
                 "{more:?}"
             );
         }
-        assert_eq!(Key::new().is_answered(&asked, &headers(&[ACCEPT])), Err(Unanswered::Accept));
-        assert_eq!(example().is_answered(&asked, &HeaderMap::new()), Err(Unanswered::Accept));
+        assert_eq!(
+            Key::new().check_response(&request, &headers(&[ACCEPT])),
+            Err(Unanswered::Accept)
+        );
+        assert_eq!(example().check_response(&request, &HeaderMap::new()), Err(Unanswered::Accept));
     }
 
     #[test]
@@ -176,9 +185,9 @@ mod tests {
 
     #[test]
     fn an_upgrade_token_may_have_any_case_and_be_one_of_a_list() {
-        let asks = headers(&[("upgrade", "h2c, WebSocket")]);
-        assert!(is_asked(&Method::GET, &asks));
-        assert!(!is_asked(&Method::POST, &asks));
+        let request = headers(&[("upgrade", "h2c, WebSocket")]);
+        assert!(is_requested(&Method::GET, &request));
+        assert!(!is_requested(&Method::POST, &request));
         assert_eq!(
             upgrades(&headers(&[("upgrade", "WEBSOCKET"), ("connection", "keep-alive, Upgrade")])),
             Ok(())

@@ -36,10 +36,10 @@ async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
 }
 
 async fn a_response_is_what_the_origin_answered(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| {
+    let origin = Origin::plain(|request| {
         let mut answer = origin::text("tea");
         *answer.status_mut() = 418.try_into().unwrap();
-        answer.headers_mut().insert("x-path", asked.uri().to_string().parse().unwrap());
+        answer.headers_mut().insert("x-path", request.uri().to_string().parse().unwrap());
         answer
     })
     .await;
@@ -52,14 +52,14 @@ async fn a_response_is_what_the_origin_answered(shard: Rc<Shard>) {
 }
 
 async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| {
+    let origin = Origin::plain(|request| {
         let header = |name: &str| {
-            asked.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned()
+            request.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned()
         };
-        let body = String::from_utf8_lossy(asked.body());
+        let body = String::from_utf8_lossy(request.body());
         origin::text(&format!(
             "{} {} {} {body}",
-            asked.method(),
+            request.method(),
             header("content-type"),
             header("content-length")
         ))
@@ -84,10 +84,10 @@ async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
 }
 
 async fn a_request_and_its_response_can_be_passed_on(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| {
+    let origin = Origin::plain(|request| {
         let greeting =
-            asked.headers().get("x-greeting").map_or("", |value| value.to_str().unwrap());
-        origin::text(&format!("{} {greeting} {:?}", asked.uri(), asked.body()))
+            request.headers().get("x-greeting").map_or("", |value| value.to_str().unwrap());
+        origin::text(&format!("{} {greeting} {:?}", request.uri(), request.body()))
     })
     .await;
     let proxy = worker(
@@ -119,9 +119,9 @@ async fn response_headers_are_immutable_and_include_cookies(shard: Rc<Shard>) {
 }
 
 async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| match asked.uri().path() {
+    let origin = Origin::plain(|request| match request.uri().path() {
         "/" => redirect(302, "/end"),
-        _ => origin::text(asked.method().as_str()),
+        _ => origin::text(request.method().as_str()),
     })
     .await;
     let body = "const followed = await fetch(origin, { method: 'POST', body: 'x' });
@@ -135,7 +135,7 @@ async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
 }
 
 async fn the_url_after_a_redirect_is_serialized_like_every_other(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| match asked.uri().path() {
+    let origin = Origin::plain(|request| match request.uri().path() {
         "/" => redirect(302, "/a^b"),
         _ => origin::text("end"),
     })
@@ -155,11 +155,11 @@ async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
 async fn fetches_run_concurrently(shard: Rc<Shard>) {
     // No request is answered before all have arrived.
     let all_are_there = Rc::new(Barrier::new(40));
-    let origin = Origin::serve(None, move |asked| {
+    let origin = Origin::serve(None, move |request| {
         let all_are_there = Rc::clone(&all_are_there);
         Box::pin(async move {
             all_are_there.wait().await;
-            origin::text(asked.uri().path())
+            origin::text(request.uri().path())
         })
     })
     .await;
@@ -169,15 +169,15 @@ async fn fetches_run_concurrently(shard: Rc<Shard>) {
 }
 
 async fn a_cache_adds_all_fetched_responses_or_none(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| {
-        let language = asked
+    let origin = Origin::plain(|request| {
+        let language = request
             .headers()
             .get("accept-language")
             .map_or("", |language| language.to_str().unwrap());
         let mut answer = origin::text(language);
         answer.headers_mut().insert("cache-control", "max-age=60".parse().unwrap());
         answer.headers_mut().insert("vary", "accept-language".parse().unwrap());
-        if asked.uri().path() == "/gone" {
+        if request.uri().path() == "/gone" {
             *answer.status_mut() = http::StatusCode::NOT_FOUND;
         }
         answer
@@ -194,7 +194,7 @@ async fn a_cache_adds_all_fetched_responses_or_none(shard: Rc<Shard>) {
           await text(speaking('de', 'b')), await text(speaking('fr', 'b'))])";
     let expected = r#"["TypeError",null,"TypeError","de","fr","de",null]"#;
     assert_eq!(answer(&shard, &origin, body).await, expected);
-    assert!(origin.asked.borrow().iter().all(|asked| asked.method() == http::Method::GET));
+    assert!(origin.requests.borrow().iter().all(|request| request.method() == http::Method::GET));
 }
 
 async fn a_module_can_fetch_while_it_is_evaluated(shard: Rc<Shard>) {

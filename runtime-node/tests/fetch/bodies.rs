@@ -103,7 +103,7 @@ async fn an_unread_body_is_not_sent(shard: Rc<Shard>) {
 }
 
 async fn a_stream_is_sent_as_it_is_produced(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| origin::text(&format!("{}", asked.body().len()))).await;
+    let origin = Origin::plain(|request| origin::text(&format!("{}", request.body().len()))).await;
     let body = format!(
         "let left = 200;
          const body = new ReadableStream({{ pull(c) {{ if (left-- === 0) c.close(); else c.enqueue(new Uint8Array(65536)) }} }});
@@ -196,5 +196,5 @@ async fn a_fixed_length_stream_is_sent_with_its_content_length(shard: Rc<Shard>)
         .map(|header| &header.value[..]);
     assert_eq!(length, Some(&b"5"[..]));
     assert_eq!(text(answer).await, "hello");
-    assert_eq!(origin.asked.borrow()[0].headers()["content-length"], "5");
+    assert_eq!(origin.requests.borrow()[0].headers()["content-length"], "5");
 }

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, stream};
 
 use crate::fetching;
 use crate::harness::{Shard, await_condition};
-use crate::origin::{self, Answer, Asked, Origin, streamed};
+use crate::origin::{self, Answer, Origin, ReceivedRequest, streamed};
 use crate::text;
 
 fetching![
@@ -53,9 +53,9 @@ async fn events_come_with_their_fields(shard: Rc<Shard>) {
     );
     let expected = r#"[["message","one\ntwo","7",true,true],["own","","7",true,true],["message"," x","",true,true],["message","last","8",true,true]]"#;
     assert_eq!(answer(&shard, &origin, &body).await, expected);
-    let asked = &origin.asked.borrow()[0];
-    assert_eq!(asked.headers()["accept"], "text/event-stream");
-    assert!(!asked.headers().contains_key("last-event-id"));
+    let request = &origin.requests.borrow()[0];
+    assert_eq!(request.headers()["accept"], "text/event-stream");
+    assert!(!request.headers().contains_key("last-event-id"));
 }
 
 async fn events_are_parsed_with_any_line_ending_and_chunking(shard: Rc<Shard>) {
@@ -74,7 +74,7 @@ async fn events_are_parsed_with_any_line_ending_and_chunking(shard: Rc<Shard>) {
 
 async fn an_event_source_reconnects_with_the_last_event_id(shard: Rc<Shard>) {
     let times = Rc::<Cell<usize>>::default();
-    let origin = Origin::plain(move |_: &Asked| {
+    let origin = Origin::plain(move |_: &ReceivedRequest| {
         times.set(times.get() + 1);
         match times.get() {
             1 => events(vec!["retry: 1\nid: \u{fc}\ndata: first\n\n"]),
@@ -92,11 +92,14 @@ async fn an_event_source_reconnects_with_the_last_event_id(shard: Rc<Shard>) {
     );
     let expected = r#"[[["first","ü"],["second","ü"]],[["open",1],["error",0],["open",1]]]"#;
     assert_eq!(answer(&shard, &origin, &body).await, expected);
-    assert_eq!(origin.asked.borrow()[1].headers()["last-event-id"].as_bytes(), "\u{fc}".as_bytes());
+    assert_eq!(
+        origin.requests.borrow()[1].headers()["last-event-id"].as_bytes(),
+        "\u{fc}".as_bytes()
+    );
 }
 
 async fn an_event_source_fails_if_the_response_is_not_an_event_stream(shard: Rc<Shard>) {
-    let origin = Origin::plain(|asked| match asked.uri().path() {
+    let origin = Origin::plain(|request| match request.uri().path() {
         "/none" => {
             let mut answer = events(vec![]);
             *answer.status_mut() = 204.try_into().unwrap();

@@ -102,12 +102,12 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     let mut neighbour = connect(&worker).await;
     send(&mut neighbour, "meanwhile").await;
     assert_eq!(receive(&mut neighbour).await, "meanwhile");
-    let mut heard = Vec::new();
-    while !heard.ends_with(b"\x8a\x04last") {
-        heard.extend_from_slice(&received.next().await.expect("the tunnel is open").unwrap());
+    let mut frames = Vec::new();
+    while !frames.ends_with(b"\x8a\x04last") {
+        frames.extend_from_slice(&received.next().await.expect("the tunnel is open").unwrap());
     }
     assert_eq!(
-        heard.len(),
+        frames.len(),
         count * (2 + 125) + 6,
         "every message has come back, and the answer to the ping"
     );

@@ -4,7 +4,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
-use crate::origin::{Answer, Asked, Origin};
+use crate::origin::{Answer, Origin, ReceivedRequest};
 
 /// Starts the services and returns their URL.
 pub(crate) async fn start() -> String {
@@ -12,9 +12,9 @@ pub(crate) async fn start() -> String {
     origin.url("").as_str().trim_end_matches('/').to_owned()
 }
 
-fn answer(asked: &Asked) -> Answer {
-    let body = String::from_utf8_lossy(asked.body());
-    match asked.uri().path() {
+fn answer(request: &ReceivedRequest) -> Answer {
+    let body = String::from_utf8_lossy(request.body());
+    match request.uri().path() {
         "/v1/chat/completions" => {
             complete(&serde_json::from_str(&body).expect("the client sends JSON"))
         }
@@ -26,25 +26,25 @@ fn answer(asked: &Asked) -> Answer {
                 &json!({ "id": "file-1", "filename": name, "bytes": 9, "purpose": "assistants" }),
             )
         }
-        "/v1/customers" if asked.method() == "POST" => one(
+        "/v1/customers" if request.method() == "POST" => one(
             200,
             &json!({
-                "id": "cus_1", "object": "customer", "sent": body, "key": header(asked, "idempotency-key"),
-                "authorization": header(asked, "authorization"),
+                "id": "cus_1", "object": "customer", "sent": body, "key": header(request, "idempotency-key"),
+                "authorization": header(request, "authorization"),
             }),
         ),
-        "/v1/customers" => customers(asked),
+        "/v1/customers" => customers(request),
         "/v1/charges" => {
             let error = json!({ "type": "card_error", "code": "card_declined", "message": "Your card was declined." });
             one(402, &json!({ "error": error }))
         }
-        path if path.starts_with("/bucket") => object(asked, &body),
+        path if path.starts_with("/bucket") => object(request, &body),
         _ => one(404, &json!({ "error": { "message": "There is no such model" } })),
     }
 }
 
-fn header<'a>(asked: &'a Asked, name: &str) -> &'a str {
-    asked.headers().get(name).map_or("", |value| value.to_str().expect("the clients send ASCII"))
+fn header<'a>(request: &'a ReceivedRequest, name: &str) -> &'a str {
+    request.headers().get(name).map_or("", |value| value.to_str().expect("the clients send ASCII"))
 }
 
 // ---- OpenAI
@@ -68,8 +68,9 @@ fn complete(request: &Value) -> Answer {
 // ---- Stripe
 
 /// Returns one of the two pages of the list.
-fn customers(asked: &Asked) -> Answer {
-    let is_second = asked.uri().query().is_some_and(|query| query.contains("starting_after=cus_2"));
+fn customers(request: &ReceivedRequest) -> Answer {
+    let is_second =
+        request.uri().query().is_some_and(|query| query.contains("starting_after=cus_2"));
     let names: &[_] =
         if is_second { &[("cus_3", "Edith")] } else { &[("cus_1", "Ada"), ("cus_2", "Grace")] };
     let data: Vec<_> = names
@@ -84,8 +85,8 @@ fn customers(asked: &Asked) -> Answer {
 
 // ---- S3
 
-fn object(asked: &Asked, body: &str) -> Answer {
-    let signature = header(asked, "authorization");
+fn object(request: &ReceivedRequest, body: &str) -> Answer {
+    let signature = header(request, "authorization");
     let is_signed = signature.starts_with("AWS4-HMAC-SHA256 Credential=key/")
         && signature.contains("/us-east-1/s3/aws4_request, SignedHeaders=")
         && signature.rsplit_once("Signature=").is_some_and(|(_, signature)| signature.len() == 64);
@@ -95,12 +96,12 @@ fn object(asked: &Asked, body: &str) -> Answer {
             &format!("<Error><Code>AccessDenied</Code><Message>{signature}</Message></Error>"),
         );
     }
-    let query = asked.uri().query().unwrap_or_default();
-    match (asked.method().as_str(), asked.uri().path()) {
+    let query = request.uri().query().unwrap_or_default();
+    match (request.method().as_str(), request.uri().path()) {
         ("PUT", "/bucket/a%20name.txt") => {
             let seen =
-                [body, header(asked, "content-type"), header(asked, "x-amz-meta-by")].join(",");
-            let checksum = header(asked, "x-amz-checksum-crc32");
+                [body, header(request, "content-type"), header(request, "x-amz-meta-by")].join(",");
+            let checksum = header(request, "x-amz-checksum-crc32");
             with(of("text/plain", 200, Vec::new()), &[("etag", &format!("\"{seen},{checksum}\""))])
         }
         ("HEAD" | "GET", "/bucket/a%20name.txt") => {

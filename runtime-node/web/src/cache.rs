@@ -14,7 +14,7 @@ use tenon_engine::string::to_octets;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 
-use crate::cache::store::{Answer, Asked, Key, LARGEST, ResponseCache};
+use crate::cache::store::{CacheRequest, CacheResponse, Key, LARGEST, ResponseCache};
 use crate::fetch::head::{Fetched, Received};
 use crate::fetch::request::Sent;
 use crate::ops::{Argument, Arguments, Nullable, Promised};
@@ -59,7 +59,7 @@ pub(crate) fn cache_match<'s>(
     key: Key,
     headers: HeaderMap,
 ) -> Result<Nullable<Fetched<'s>>, Thrown> {
-    let Some((answer, body)) = cache(scope).look_up(&key, &Asked { headers }) else {
+    let Some((answer, body)) = cache(scope).look_up(&key, &CacheRequest { headers }) else {
         return Ok(Nullable(None));
     };
     let invocation = State::of(scope)
@@ -83,23 +83,23 @@ pub(crate) fn cache_delete(scope: &mut v8::PinScope<'_, '_>, key: Key) -> bool {
     cache(scope).remove(&key)
 }
 
-/// Stores the response to a request with the headers `asked`. Returns a promise that resolves when
-/// the body has been read.
+/// Stores the response to a request with these headers. Returns a promise that resolves when the
+/// body has been read.
 #[op]
 pub(crate) fn cache_put<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     key: Key,
-    asked: HeaderMap,
+    request_headers: HeaderMap,
     status: u32,
     status_text: v8::Local<'s, v8::String>,
     headers: HeaderMap,
     body: Sent,
 ) -> Result<Promised<'s, ()>, Thrown> {
-    let asked = Asked { headers: asked };
+    let request = CacheRequest { headers: request_headers };
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status
         .ok_or_else(|| Thrown::type_error("The response's status is not a valid HTTP status"))?;
-    let answer = Answer { status, reason: to_octets(scope, status_text), headers };
+    let response = CacheResponse { status, reason: to_octets(scope, status_text), headers };
     let body = match body {
         Sent::Nothing => Body::Full(Bytes::new()),
         // A copy, because the entry outlives the isolate whose memory these bytes are charged to.
@@ -113,7 +113,7 @@ pub(crate) fn cache_put<'s>(
             Body::Stream(pieces) => collect(pieces, held).await?,
         };
         if let Some(body) = body {
-            cache.put(key, &asked, answer, body);
+            cache.put(key, &request, response, body);
         }
         Ok(())
     };

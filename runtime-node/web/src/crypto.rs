@@ -2,21 +2,21 @@
 //!
 //! ```text
 //!  op ─► arguments: buffers copied, keys found by their handles
-//!         └► answer ─┬─ little: at once, on this thread ──────────────┬─► bytes, a boolean, or
-//!                    └─ much: `offload`, by a promise, charged as CPU ┘   a ticket for a secret
+//!         └► perform ─┬─ small: at once, on this thread ────────────────┬─► bytes, a boolean, or
+//!                     └─ large: `offload`, by a promise, charged as CPU ┘   a ticket for a secret
 //! ```
 //!
 //! - [`keys`]: where keys are stored, and how JavaScript refers to them; [`material`]: how they are
 //!   created, and which parts can be read; [`encoding`], [`text`]: their serializations.
 //! - [`digest`], [`sign`], [`cipher`], [`derive`]: the operations. [`hash`]: the hashes that they
 //!   use; [`rsa`], [`curve`]: asymmetric keys.
+//! - [`operation`]: performs them on this thread or another.
 //! - [`lc`]: calls of the C library that `aws-lc-rs` has no function for.
 //!
 //! JavaScript performs the steps that the standard requires before these: normalization of the
 //! algorithm, checks of the usages, and the order of errors. A failure here is a `DataError` or an
 //! `OperationError` that tells the author what to do.
 
-mod answer;
 mod arguments;
 pub(crate) mod cipher;
 mod curve;
@@ -27,6 +27,7 @@ mod hash;
 mod keys;
 mod lc;
 pub(crate) mod material;
+mod operation;
 pub(crate) mod random;
 pub(crate) mod rsa;
 pub(crate) mod sign;

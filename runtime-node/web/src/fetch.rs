@@ -94,7 +94,7 @@ pub(crate) fn fetch_send<'s>(
     let account = outbound.account(&state, invocation);
     let client = outbound.client.clone();
     let fetching = async move {
-        if handshake::is_asked(&request.method, &request.headers) {
+        if handshake::is_requested(&request.method, &request.headers) {
             let Opened { response, tunnel } = client.upgrade(&account, request).await?;
             Ok((response, tunnel))
         } else {

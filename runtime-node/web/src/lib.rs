@@ -2,8 +2,8 @@
 //! native functions behind it.
 //!
 //! ```text
-//!  a Worker's code ─► <interface>/*.js ─► ops ─► <interface>.rs ─┬─► tenon-engine: isolates, limits
-//!                       (in the snapshot)                         └─► tenon-egress: the HTTP client
+//!  Worker's code ─► <interface>/*.js ─► ops ─► <interface>.rs ─┬─► tenon-engine: isolates, limits
+//!                     (in the snapshot)                         └─► tenon-egress: the HTTP client
 //! ```
 //!
 //! Each interface has a folder with its JavaScript and its native functions:

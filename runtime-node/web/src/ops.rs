@@ -6,7 +6,7 @@
 //! snapshot has a JavaScript function for each, which refers to the native one by its index among
 //! all of them.
 //!
-//! Only the built-in JavaScript calls ops, never a Worker, and tsc checks its calls: they
+//! Only the built-in JavaScript calls ops, never a Worker, and tsc checks those calls: ops
 //! trust the range of their arguments as far as memory safety allows. They may run a Worker's code
 //! only where their documentation says so. A panic ends the isolate, because it cannot unwind
 //! through V8.

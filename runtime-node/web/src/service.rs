@@ -57,7 +57,7 @@ pub(crate) fn service_send<'s>(
     let body = body.outgoing(&headers);
     let mut request = Request { method, url, headers, body, redirect };
     let url = request.url.to_string();
-    let asked = Asked::by(&mut request);
+    let web_socket = RequestedWebSocket::from_request(&mut request);
     let outbound = Outbound::of(scope);
     let abortee = (number != 0).then(|| outbound.aborts.enter(number));
     let called = match call(&state, invocation, callee, request) {
@@ -77,9 +77,9 @@ pub(crate) fn service_send<'s>(
     };
     let promise = promise(scope, work, move |scope, (called, abortee)| match called {
         None => Ok(v8::null(scope).into()),
-        Some(Err(failure)) => head::failure(scope, STAGE, &told(&failure)),
+        Some(Err(failure)) => head::failure(scope, STAGE, &message_of(&failure)),
         Some(Ok(Answered { status: 101, headers, body })) => {
-            match asked.map(|asked| asked.answered(&headers, body)) {
+            match web_socket.map(|web_socket| web_socket.accept(&headers, body)) {
                 Some(Ok(wire)) => {
                     let socket = Some((wire, Role::Client));
                     let received = Received {
@@ -121,20 +121,20 @@ fn pairs(headers: &[Header]) -> impl Iterator<Item = (&str, &[u8])> {
 }
 
 /// A WebSocket requested from the other Worker, like a client's; this isolate holds its other end.
-struct Asked {
+struct RequestedWebSocket {
     key: Key,
     headers: HeaderMap,
     outgoing: pipe::Writer,
 }
 
-impl Asked {
+impl RequestedWebSocket {
     /// Turns a request for a WebSocket into a handshake. Returns `None` for any other request.
-    fn by(request: &mut Request) -> Option<Self> {
-        if !handshake::is_asked(&request.method, &request.headers) {
+    fn from_request(request: &mut Request) -> Option<Self> {
+        if !handshake::is_requested(&request.method, &request.headers) {
             return None;
         }
         let key = Key::new();
-        key.ask(&mut request.headers);
+        key.set_headers(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
         let bytes =
             reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
@@ -142,7 +142,7 @@ impl Asked {
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
-    fn answered(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, Unanswered> {
+    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, Unanswered> {
         let pair = |header: &Header| {
             Some((
                 HeaderName::try_from(&header.name).ok()?,
@@ -150,7 +150,7 @@ impl Asked {
             ))
         };
         let headers: HeaderMap = headers.iter().filter_map(pair).collect();
-        self.key.is_answered(&self.headers, &headers)?;
+        self.key.check_response(&self.headers, &headers)?;
         let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
         Ok(Wire::of_streams(incoming, self.outgoing))
     }
@@ -217,7 +217,7 @@ fn delivered(request: Request, request_id: String, call_context: CallContext) ->
 }
 
 /// Formats a failure for the Worker's author.
-fn told(failure: &Failure) -> String {
+fn message_of(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }
 

@@ -31,8 +31,8 @@ struct Timer {
     _charge: Charge,
 }
 
-/// Calls `callback` after so many milliseconds, once or repeatedly. Returns the timer's id, or 0 if
-/// there is no current invocation, if that has too many operations in flight, or if the isolate has
+/// Calls `callback` after this many milliseconds, once or repeatedly. Returns the timer's id, or 0
+/// if there is no current invocation, if it has too many operations in flight, or if the isolate has
 /// not enough memory.
 #[op]
 pub(crate) fn timer_start(

@@ -23,10 +23,10 @@ use crate::delivery::headers_of;
 use crate::ops::{Argument, Arguments, HeaderList};
 use crate::websocket::sockets::send_queue::{MESSAGE, Message, Outgoing, SendQueue};
 use crate::websocket::sockets::splice::Refused;
-use crate::websocket::sockets::{SocketId, Sockets, attend, splice};
+use crate::websocket::sockets::{SocketId, Sockets, reader, splice};
 
 /// The callback of a socket, and the data that it sends: a string or a view.
-type Heard<'s> = v8::Local<'s, v8::Function>;
+type SocketCallback<'s> = v8::Local<'s, v8::Function>;
 type SocketData<'s> = v8::Local<'s, v8::Value>;
 
 impl<'s> Argument<'s> for SocketId {
@@ -111,9 +111,9 @@ fn refuse(
 pub(crate) fn socket_accept(
     scope: &mut v8::PinScope<'_, '_>,
     (owner, socket): (InvocationId, SocketId),
-    callback: Heard<'_>,
+    callback: SocketCallback<'_>,
 ) -> bool {
-    attend::accept(scope, owner, socket, callback).is_some()
+    reader::accept(scope, owner, socket, callback).is_some()
 }
 
 /// Sends a string or a view. Returns the message's fate.

@@ -62,7 +62,7 @@ impl Client {
         let Request { method, url, mut headers, .. } = request;
         complete(&mut headers);
         let key = Key::new();
-        key.ask(&mut headers);
+        key.set_headers(&mut headers);
         headers.insert(header::CONNECTION, http::HeaderValue::from_static("upgrade"));
         account.ledger.subrequest().map_err(EgressError::Subrequests)?;
         let hop = Hop { account, method: &method, url: &url, headers: &headers };
@@ -75,29 +75,32 @@ impl Client {
             origin.greet_for_upgrade(stream, Arc::new(tls), &self.metrics.open).await?;
         let body =
             Sending::new(Outgoing::Empty, self.metrics.sent.clone(), UploadFailure::default());
-        let asked = sender.request(&method, &url, &headers, body);
-        let asked =
-            asked.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
-        let answered = sender
-            .send(asked)
+        let request = sender.request(&method, &url, &headers, body);
+        let request = request
+            .ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
+        let response = sender
+            .send(request)
             .await
             .map_err(|unsent| origin.exchange_failed(&unsent.into_error()))?;
         let open = permit.open()?;
         let memory = account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
-        if answered.status() != StatusCode::SWITCHING_PROTOCOLS {
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let held = Held { _lease: None, _open: open, _memory: memory };
-            return Ok(Opened { response: self.answer(&hop, answered, held, false), tunnel: None });
+            return Ok(Opened {
+                response: self.response(&hop, response, held, false),
+                tunnel: None,
+            });
         }
         let wrong = |why: String| EgressError::Exchange { host: origin.host(), why };
-        handshake::upgrades(answered.headers())
-            .and_then(|()| key.is_answered(&headers, answered.headers()))
+        handshake::upgrades(response.headers())
+            .and_then(|()| key.check_response(&headers, response.headers()))
             .map_err(|why| wrong(why.to_string()))?;
-        let mut answered = answered;
+        let mut response = response;
         let upgraded =
-            hyper::upgrade::on(&mut answered).await.map_err(|source| wrong(root_cause(&source)))?;
-        let (mut head, _) = answered.into_parts();
+            hyper::upgrade::on(&mut response).await.map_err(|source| wrong(root_cause(&source)))?;
+        let (mut head, _) = response.into_parts();
         head.headers.remove(header::SEC_WEBSOCKET_ACCEPT);
-        let response = Response {
+        let head = Response {
             status: head.status,
             reason: "Switching Protocols".to_owned(),
             headers: head.headers,
@@ -113,7 +116,7 @@ impl Client {
             _memory: memory,
             _counted: Counted::among(&self.metrics.open),
         };
-        Ok(Opened { response, tunnel: Some(tunnel) })
+        Ok(Opened { response: head, tunnel: Some(tunnel) })
     }
 }
 

@@ -9,7 +9,7 @@ use super::origin::{Authority, Origin, bytes, read_head, streamed, text};
 use super::*;
 use crate::error::Stage;
 
-/// Returns an endless stream that counts the bytes asked for.
+/// Returns an endless stream that counts the bytes requested.
 fn endless(made: Rc<Cell<usize>>) -> impl futures::Stream<Item = Bytes> {
     stream::repeat_with(move || {
         made.set(made.get() + 16 * 1024);
@@ -81,8 +81,8 @@ async fn an_unread_body_does_not_block_other_responses() {
             Settings::isolated(settings().policy, vec![authority.root.clone()], Hosts::default());
         let client = Client::new(&settings, EgressMetrics::default());
         let made = Rc::<Cell<usize>>::default();
-        let origin = Origin::serve(Some(authority.server(&["h2"])), move |asked| {
-            let answer = if asked.uri().path() == "/endless" {
+        let origin = Origin::serve(Some(authority.server(&["h2"])), move |request| {
+            let answer = if request.uri().path() == "/endless" {
                 streamed(endless(Rc::clone(&made)))
             } else {
                 text("here")
@@ -188,12 +188,12 @@ async fn dropping_a_body_or_a_request_ends_the_exchange() {
 #[tokio::test]
 async fn a_stream_is_sent_chunked_unless_its_length_is_known() {
     on_a_shard(async {
-        let origin = Origin::plain(|asked| {
+        let origin = Origin::plain(|request| {
             let header =
-                |name| asked.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+                |name| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
             text(&format!(
                 "{:?} {:?} {:?}",
-                asked.body(),
+                request.body(),
                 header("content-length"),
                 header("transfer-encoding")
             ))

@@ -63,14 +63,14 @@ async fn tenants_share_no_connection() {
 async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
     on_a_shard(async {
         let authority = Authority::new();
-        let origin = Origin::serve(Some(authority.server(&["h2", "http/1.1"])), |asked| {
+        let origin = Origin::serve(Some(authority.server(&["h2", "http/1.1"])), |request| {
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 text(&format!(
                     "{:?} {} {:?}",
-                    asked.version(),
-                    asked.uri(),
-                    asked.headers().get("host")
+                    request.version(),
+                    request.uri(),
+                    request.headers().get("host")
                 ))
             })
         })
@@ -95,8 +95,8 @@ async fn an_origin_without_http2_gets_http1() {
     on_a_shard(async {
         let authority = Authority::new();
         for protocols in [&["http/1.1"] as &[&str], &[]] {
-            let origin = Origin::serve(Some(authority.server(protocols)), |asked| {
-                Box::pin(async move { text(&format!("{:?}", asked.version())) })
+            let origin = Origin::serve(Some(authority.server(protocols)), |request| {
+                Box::pin(async move { text(&format!("{:?}", request.version())) })
             })
             .await;
             let client = trusting(&authority);

@@ -16,8 +16,8 @@ use crate::error::Stage;
 async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16, Rc<Cell<usize>>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let port = socket.local_addr().unwrap().port();
-    let asked = Rc::<Cell<usize>>::default();
-    let count = Rc::clone(&asked);
+    let queries = Rc::<Cell<usize>>::default();
+    let count = Rc::clone(&queries);
     spawn_local(async move {
         let mut question = [0; 512];
         while let Ok((length, from)) = socket.recv_from(&mut question).await {
@@ -38,7 +38,7 @@ async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16
             let _ = socket.send_to(&answer, from).await;
         }
     });
-    (port, asked)
+    (port, queries)
 }
 
 fn client_of(port: u16, policy: Policy) -> Client {
@@ -60,14 +60,14 @@ fn local(last: u8) -> Policy {
 async fn a_resolved_name_is_cached() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
-        let (port, asked) = name_server(|_| vec![Ipv4Addr::LOCALHOST]).await;
+        let (port, queries) = name_server(|_| vec![Ipv4Addr::LOCALHOST]).await;
         let client = client_of(port, local(1));
         for tenant in ["a", "b", "c"] {
             let url = Url::parse(&format!("http://name.test:{}/", origin.port)).unwrap();
             let response = client.fetch(&account(tenant), get(url)).await.unwrap();
             assert_eq!(body(response).await.unwrap(), "found");
         }
-        assert_eq!(asked.get(), 1);
+        assert_eq!(queries.get(), 1);
     })
     .await;
 }

@@ -26,7 +26,7 @@ pub(super) type Pieces = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, std::io:
 pub(super) type Answer = http::Response<StreamBody<Pieces>>;
 
 /// A request with its body.
-pub(super) type Asked = http::Request<Bytes>;
+pub(super) type ReceivedRequest = http::Request<Bytes>;
 
 /// An origin that answers by a function.
 pub(super) struct Origin {
@@ -34,7 +34,7 @@ pub(super) struct Origin {
     /// The connections so far, and those that are open.
     pub(super) connections: Rc<Cell<usize>>,
     pub(super) open: Rc<Cell<usize>>,
-    pub(super) asked: Rc<RefCell<Vec<Asked>>>,
+    pub(super) requests: Rc<RefCell<Vec<ReceivedRequest>>>,
 }
 
 impl Origin {
@@ -42,8 +42,9 @@ impl Origin {
         url::Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)).unwrap()
     }
 
-    pub(super) async fn plain(answer: impl Fn(&Asked) -> Answer + 'static) -> Self {
-        Self::serve(None, move |asked| futures::future::ready(answer(&asked)).boxed_local()).await
+    pub(super) async fn plain(answer: impl Fn(&ReceivedRequest) -> Answer + 'static) -> Self {
+        Self::serve(None, move |request| futures::future::ready(answer(&request)).boxed_local())
+            .await
     }
 
     /// Starts an origin that answers each request by a function.
@@ -52,11 +53,11 @@ impl Origin {
     /// * `tls` - the server's TLS configuration; plain HTTP without one.
     pub(super) async fn serve(
         tls: Option<Arc<ServerConfig>>,
-        answer: impl Fn(Asked) -> LocalBoxFuture<'static, Answer> + 'static,
+        answer: impl Fn(ReceivedRequest) -> LocalBoxFuture<'static, Answer> + 'static,
     ) -> Self {
         let answer = Rc::new(answer);
-        let asked = Rc::<RefCell<Vec<Asked>>>::default();
-        let log = Rc::clone(&asked);
+        let requests = Rc::<RefCell<Vec<ReceivedRequest>>>::default();
+        let log = Rc::clone(&requests);
         let speak = move |stream: TcpStream| {
             let (answer, tls, log) = (Rc::clone(&answer), tls.clone(), Rc::clone(&log));
             async move {
@@ -70,7 +71,7 @@ impl Origin {
                 }
             }
         };
-        Self { asked, ..listen(speak).await }
+        Self { requests, ..listen(speak).await }
     }
 
     /// Starts an origin that reads the head of a request, writes the bytes and closes.
@@ -111,7 +112,7 @@ async fn listen<F: Future<Output = ()> + 'static>(
         port: listener.local_addr().unwrap().port(),
         connections: Rc::default(),
         open: Rc::default(),
-        asked: Rc::default(),
+        requests: Rc::default(),
     };
     let (connections, open) = (Rc::clone(&origin.connections), Rc::clone(&origin.open));
     spawn_local(async move {
@@ -137,24 +138,24 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
     }
 }
 
-async fn speak<F: Fn(Asked) -> LocalBoxFuture<'static, Answer> + 'static>(
+async fn speak<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, Answer> + 'static>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     answer: Rc<F>,
-    log: Rc<RefCell<Vec<Asked>>>,
+    log: Rc<RefCell<Vec<ReceivedRequest>>>,
 ) {
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (answer, log) = (Rc::clone(&answer), Rc::clone(&log));
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-            let asked = http::Request::from_parts(head, body);
-            let mut copy = http::Request::new(asked.body().clone());
-            *copy.method_mut() = asked.method().clone();
-            *copy.uri_mut() = asked.uri().clone();
-            *copy.version_mut() = asked.version();
-            *copy.headers_mut() = asked.headers().clone();
+            let request = http::Request::from_parts(head, body);
+            let mut copy = http::Request::new(request.body().clone());
+            *copy.method_mut() = request.method().clone();
+            *copy.uri_mut() = request.uri().clone();
+            *copy.version_mut() = request.version();
+            *copy.headers_mut() = request.headers().clone();
             log.borrow_mut().push(copy);
-            Ok::<_, Infallible>(answer(asked).await)
+            Ok::<_, Infallible>(answer(request).await)
         }
     });
     let mut builder = hyper_util::server::conn::auto::Builder::new(Local);

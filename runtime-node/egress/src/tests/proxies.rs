@@ -54,7 +54,7 @@ impl Tunnels {
     }
 
     /// Returns the first lines of the requests received.
-    fn asked(&self) -> Vec<String> {
+    fn requests(&self) -> Vec<String> {
         self.heads.borrow().iter().map(|head| head.lines().next().unwrap().to_owned()).collect()
     }
 }
@@ -105,18 +105,19 @@ async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_na
         let authority = Authority::new();
         let proxy = Tunnels::plain().await;
         let client = by(trusting(&authority), proxy.url(""));
-        let plain = Origin::plain(|asked| text(asked.headers()["host"].to_str().unwrap())).await;
+        let plain =
+            Origin::plain(|request| text(request.headers()["host"].to_str().unwrap())).await;
         let url = Url::parse(&format!("http://origin.test:{}/", plain.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url)).await, format!("origin.test:{}", plain.port));
-        let secure = Origin::serve(Some(authority.server(&["h2"])), |asked| {
-            Box::pin(async move { text(asked.uri().host().unwrap()) })
+        let secure = Origin::serve(Some(authority.server(&["h2"])), |request| {
+            Box::pin(async move { text(request.uri().host().unwrap()) })
         })
         .await;
         // The certificate is for that name, and is verified.
         let url = Url::parse(&format!("https://origin.test:{}/", secure.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url)).await, "origin.test");
         let connect = |port| format!("CONNECT 127.0.0.1:{port} HTTP/1.1");
-        assert_eq!(proxy.asked(), [connect(plain.port), connect(secure.port)]);
+        assert_eq!(proxy.requests(), [connect(plain.port), connect(secure.port)]);
     })
     .await;
 }
@@ -141,7 +142,7 @@ async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
         let error = failure(&by(settings(), url), get(target)).await;
         assert_eq!(error.stage(), Stage::Proxy);
         assert!(error.to_string().contains("cannot establish TLS with it"), "{error}");
-        assert_eq!(proxy.asked().len(), 1);
+        assert_eq!(proxy.requests().len(), 1);
     })
     .await;
 }
@@ -167,7 +168,7 @@ async fn the_proxy_is_not_asked_for_refused_destinations() {
                 assert_eq!(error.stage(), Stage::Policy, "{host}: {error}");
             }
         }
-        assert_eq!((proxy.asked().len(), origin.connections.get()), (0, 0));
+        assert_eq!((proxy.requests().len(), origin.connections.get()), (0, 0));
     })
     .await;
 }
@@ -182,7 +183,7 @@ async fn a_redirect_is_judged_before_the_proxy_is_asked() {
         let client = by(Settings::isolated(policy, Vec::new(), Hosts::default()), proxy.url(""));
         let error = failure(&client, get(origin.url("/"))).await;
         assert_eq!(error.stage(), Stage::Policy, "{error}");
-        assert_eq!(proxy.asked().len(), 1);
+        assert_eq!(proxy.requests().len(), 1);
     })
     .await;
 }
@@ -197,7 +198,7 @@ async fn a_resolving_proxy_gets_the_name() {
             assert_eq!(fetch_text(&client, get(url(host))).await, "reached");
         }
         let expected = format!("CONNECT unknown.test:{} HTTP/1.1", origin.port);
-        assert_eq!(proxy.asked(), [expected.clone(), expected]);
+        assert_eq!(proxy.requests(), [expected.clone(), expected]);
         // By default the node does not leave unknown names to the proxy.
         let error = failure(&by(closed(), proxy.url("")), get(url("unknown.test"))).await;
         assert_eq!(error.stage(), Stage::Resolve, "{error}");
@@ -209,7 +210,7 @@ async fn a_resolving_proxy_gets_the_name() {
 async fn credentials_go_to_the_proxy_alone() {
     on_a_shard(async {
         let proxy = Tunnels::plain().await;
-        let origin = Origin::plain(|asked| text(&format!("{:?}", asked.headers()))).await;
+        let origin = Origin::plain(|request| text(&format!("{:?}", request.headers()))).await;
         let client = by(settings(), proxy.url("alice:geheim@"));
         let own = with(get(origin.url("/")), &[("proxy-authorization", "Basic b3du")]);
         let seen = fetch_text(&client, own).await;
@@ -233,7 +234,7 @@ async fn tunnels_are_kept_for_the_same_origin_of_the_same_tenant() {
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        assert_eq!(proxy.asked().len(), 4);
+        assert_eq!(proxy.requests().len(), 4);
     })
     .await;
 }

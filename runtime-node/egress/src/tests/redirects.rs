@@ -7,7 +7,7 @@ use crate::error::Stage;
 #[tokio::test]
 async fn redirects_are_followed_to_their_end() {
     on_a_shard(async {
-        let origin = Origin::plain(|asked| match asked.uri().path() {
+        let origin = Origin::plain(|request| match request.uri().path() {
             "/1" => redirect(302, "/2?q"),
             "/2" => redirect(308, "3"),
             _ => text("there"),
@@ -23,14 +23,14 @@ async fn redirects_are_followed_to_their_end() {
 #[tokio::test]
 async fn a_redirect_repeats_the_body_or_becomes_a_get() {
     on_a_shard(async {
-        let origin = Origin::plain(|asked| match asked.uri().path() {
+        let origin = Origin::plain(|request| match request.uri().path() {
             "/303" => redirect(303, "/end"),
             "/307" => redirect(307, "/end"),
             _ => text(&format!(
                 "{} {:?} {:?}",
-                asked.method(),
-                asked.body(),
-                asked.headers().get("content-type")
+                request.method(),
+                request.body(),
+                request.headers().get("content-type")
             )),
         })
         .await;
@@ -51,20 +51,20 @@ async fn a_redirect_repeats_the_body_or_becomes_a_get() {
 async fn credentials_do_not_follow_to_another_origin() {
     on_a_shard(async {
         let other =
-            Origin::plain(|asked| text(&format!("{:?}", asked.headers().get("authorization"))))
+            Origin::plain(|request| text(&format!("{:?}", request.headers().get("authorization"))))
                 .await;
         let target = other.url("/").to_string();
-        let origin = Origin::plain(move |asked| match asked.uri().path() {
+        let origin = Origin::plain(move |request| match request.uri().path() {
             "/away" => redirect(302, &target),
             "/near" => redirect(302, "/end"),
-            _ => text(&format!("{:?}", asked.headers().get("authorization"))),
+            _ => text(&format!("{:?}", request.headers().get("authorization"))),
         })
         .await;
         let client = client();
         let request =
             |path| with(get(origin.url(path)), &[("authorization", "Bearer x"), ("cookie", "a=1")]);
         assert_eq!(fetch_text(&client, request("/away")).await, "None");
-        assert_eq!(other.asked.borrow()[0].headers().get("cookie"), None);
+        assert_eq!(other.requests.borrow()[0].headers().get("cookie"), None);
         assert_eq!(fetch_text(&client, request("/near")).await, "Some(\"Bearer x\")");
     })
     .await;
@@ -95,7 +95,7 @@ async fn a_redirect_loop_ends() {
         let origin = Origin::plain(|_| redirect(302, "/")).await;
         let error = failure(&client(), get(origin.url("/"))).await;
         assert_eq!(error.stage(), Stage::Redirect);
-        assert_eq!(origin.asked.borrow().len(), 21);
+        assert_eq!(origin.requests.borrow().len(), 21);
     })
     .await;
 }
@@ -135,7 +135,7 @@ async fn each_redirect_counts_as_a_request() {
     on_a_shard(async {
         let origin =
             Origin::plain(
-                |asked| if asked.uri().path() == "/" { redirect(302, "/x") } else { text("") },
+                |request| if request.uri().path() == "/" { redirect(302, "/x") } else { text("") },
             )
             .await;
         let (client, account) = (client(), account("shop"));

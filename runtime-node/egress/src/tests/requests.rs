@@ -16,12 +16,12 @@ async fn a_request_is_sent_unchanged_with_default_headers_added() {
             &[("x-own", "1"), ("x-own", "2")],
         );
         assert_eq!(fetch_text(&client(), request).await, "hello");
-        let asked = origin.asked.borrow().concat_of_one();
-        assert_eq!(asked.method(), Method::POST);
-        assert_eq!(asked.uri().to_string(), "/a%20b?c=[d]|e");
-        assert_eq!(asked.body(), "body");
+        let request = origin.requests.borrow().concat_of_one();
+        assert_eq!(request.method(), Method::POST);
+        assert_eq!(request.uri().to_string(), "/a%20b?c=[d]|e");
+        assert_eq!(request.body(), "body");
         let header = |name: &str| {
-            asked.headers().get_all(name).iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>()
+            request.headers().get_all(name).iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(header("host"), [format!("127.0.0.1:{}", origin.port)]);
         assert_eq!(header("content-length"), ["4"]);
@@ -50,7 +50,7 @@ async fn headers_reserved_for_the_client_are_dropped() {
             ("range", "bytes=0-1"),
         ];
         fetch_text(&client(), with(get(origin.url("/")), &own)).await;
-        let asked = origin.asked.borrow().concat_of_one();
+        let request = origin.requests.borrow().concat_of_one();
         for gone in [
             "connection",
             "content-length",
@@ -60,11 +60,11 @@ async fn headers_reserved_for_the_client_are_dropped() {
             "transfer-encoding",
             "upgrade",
         ] {
-            assert_eq!(asked.headers().get(gone), None, "{gone}");
+            assert_eq!(request.headers().get(gone), None, "{gone}");
         }
-        assert_eq!(asked.headers()["host"], format!("127.0.0.1:{}", origin.port));
-        assert_eq!(asked.headers()["user-agent"], "mine");
-        assert_eq!(asked.headers()["accept-encoding"], "identity");
+        assert_eq!(request.headers()["host"], format!("127.0.0.1:{}", origin.port));
+        assert_eq!(request.headers()["user-agent"], "mine");
+        assert_eq!(request.headers()["accept-encoding"], "identity");
     })
     .await;
 }

@@ -29,7 +29,7 @@ fetching![
 
 /// The requests that an origin received, and the Close frames it has read.
 #[derive(Default)]
-struct Heard {
+struct EchoLog {
     heads: RefCell<Vec<String>>,
     closes: RefCell<VecDeque<Option<(u16, String)>>>,
     open: Cell<usize>,
@@ -37,15 +37,15 @@ struct Heard {
 
 /// Starts an origin that echoes messages and adds `headers` to its handshake; the text `close`
 /// makes it close.
-async fn echo(headers: &'static str) -> (Origin, Rc<Heard>) {
-    let heard = Rc::<Heard>::default();
-    let log = Rc::clone(&heard);
+async fn echo(headers: &'static str) -> (Origin, Rc<EchoLog>) {
+    let log = Rc::<EchoLog>::default();
+    let shared = Rc::clone(&log);
     let origin = Origin::serve_connections(move |stream| {
-        let heard = Rc::clone(&log);
-        async move { serve_echo(stream, headers, &heard).await }
+        let log = Rc::clone(&shared);
+        async move { serve_echo(stream, headers, &log).await }
     })
     .await;
-    (origin, heard)
+    (origin, log)
 }
 
 /// Accepts the opening handshake without a subprotocol or extension. Returns whether there was one.
@@ -71,21 +71,21 @@ fn agreement(key: &Key, headers: &str) -> String {
     )
 }
 
-async fn serve_echo(mut stream: TcpStream, headers: &str, heard: &Heard) {
+async fn serve_echo(mut stream: TcpStream, headers: &str, log: &EchoLog) {
     let Some(head) = read_head(&mut stream).await else { return };
     let key = head
         .lines()
         .find_map(|line| line.strip_prefix("sec-websocket-key: "))
         .unwrap_or_default()
         .to_owned();
-    heard.heads.borrow_mut().push(head);
+    log.heads.borrow_mut().push(head);
     let Some(key) = Key::read(key.as_bytes()) else {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
         return;
     };
     stream.write_all(agreement(&key, headers).as_bytes()).await.unwrap();
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
-    heard.open.set(heard.open.get() + 1);
+    log.open.set(log.open.get() + 1);
     while let Some(Ok(message)) = socket.next().await {
         match message {
             Message::Text(text) if text.as_str() == "close" => {
@@ -96,13 +96,13 @@ async fn serve_echo(mut stream: TcpStream, headers: &str, heard: &Heard) {
                 Ok(()) | Err(Error::ConnectionClosed) => {}
                 Err(_) => break,
             },
-            Message::Close(frame) => heard.closes.borrow_mut().push_back(
+            Message::Close(frame) => log.closes.borrow_mut().push_back(
                 frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned())),
             ),
             _ => {}
         }
     }
-    heard.open.set(heard.open.get() - 1);
+    log.open.set(log.open.get() - 1);
 }
 
 async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
@@ -116,7 +116,7 @@ async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
 }
 
 async fn a_fetched_socket_exchanges_messages_with_its_origin(shard: Rc<Shard>) {
-    let (origin, heard) = echo("Sec-WebSocket-Protocol: chat\r\n").await;
+    let (origin, log) = echo("Sec-WebSocket-Protocol: chat\r\n").await;
     let body = "const response = await fetch(`http${origin}`, {
           headers: { Upgrade: 'websocket', 'Sec-WebSocket-Protocol': 'talk, chat', 'X-Mine': 'yes' },
         });
@@ -139,8 +139,8 @@ async fn a_fetched_socket_exchanges_messages_with_its_origin(shard: Rc<Shard>) {
     let expected =
         r#"[101,null,"chat",1,"TypeError","TypeError","text",[2,0],4000,"done",true,"plain",null]"#;
     assert_eq!(answer(&shard, &origin, body).await, expected);
-    assert_eq!(heard.closes.borrow()[0], Some((4000, "done".to_owned())));
-    let head = heard.heads.borrow()[0].to_ascii_lowercase();
+    assert_eq!(log.closes.borrow()[0], Some((4000, "done".to_owned())));
+    let head = log.heads.borrow()[0].to_ascii_lowercase();
     for line in [
         "get / http/1.1",
         "connection: upgrade",
@@ -150,11 +150,11 @@ async fn a_fetched_socket_exchanges_messages_with_its_origin(shard: Rc<Shard>) {
     ] {
         assert!(head.contains(line), "{line}: {head}");
     }
-    await_condition("the end of the connection", || heard.open.get() == 0).await;
+    await_condition("the end of the connection", || log.open.get() == 0).await;
 }
 
 async fn a_web_socket_opens_with_the_protocol_that_the_origin_chose(shard: Rc<Shard>) {
-    let (origin, _heard) = echo("sec-websocket-protocol: b\r\n").await;
+    let (origin, _log) = echo("sec-websocket-protocol: b\r\n").await;
     let body = "const socket = new WebSocket(`ws${origin}`, ['a', 'b']);
         const states = [socket.readyState, socket.protocol, socket.binaryType, socket.bufferedAmount];
         const early = (() => { try { socket.send('x') } catch (e) { return e.name } })();
@@ -186,13 +186,13 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
     let each = |url: &str, more: &str| {
         format!("{events} return Response.json(await events(new WebSocket({url}{more})))")
     };
-    let (origin, _heard) = echo("").await;
+    let (origin, _log) = echo("").await;
     // The origin selects none of the offered subprotocols.
     assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await, failed);
     for headers in
         ["sec-websocket-protocol: other\r\n", "sec-websocket-extensions: permessage-deflate\r\n"]
     {
-        let (origin, _heard) = echo(headers).await;
+        let (origin, _log) = echo(headers).await;
         assert_eq!(
             answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await,
             failed,
@@ -221,7 +221,7 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
 }
 
 async fn a_web_socket_keeps_its_invocation(shard: Rc<Shard>) {
-    let (origin, heard) = echo("").await;
+    let (origin, log) = echo("").await;
     let body = format!(
         "const socket = new WebSocket('ws{}');
          socket.onopen = () => socket.send('after the response');
@@ -234,11 +234,11 @@ async fn a_web_socket_keeps_its_invocation(shard: Rc<Shard>) {
     assert_eq!(worker.0.in_flight(), 1);
     worker.0.idle().await;
     assert!(shard.logged("heard after the response"));
-    assert_eq!(heard.closes.borrow()[0], None);
+    assert_eq!(log.closes.borrow()[0], None);
 }
 
 async fn a_socket_is_passed_on_in_native_code(shard: Rc<Shard>) {
-    let (origin, heard) = echo("sec-websocket-protocol: chat\r\n").await;
+    let (origin, log) = echo("sec-websocket-protocol: chat\r\n").await;
     let body = format!("return await fetch('{}', request)", origin.url("/"));
     let worker = shard.handler(&body).start().await.unwrap();
     let (request, sent) = opening(&[KEY, VERSION, ("sec-websocket-protocol", "chat")]);
@@ -260,5 +260,5 @@ async fn a_socket_is_passed_on_in_native_code(shard: Rc<Shard>) {
         .unwrap();
     assert_eq!(receive_close(&mut client).await, Some((1000, "enough".to_owned())));
     worker.0.idle().await;
-    assert_eq!(heard.closes.borrow()[0], Some((1000, "enough".to_owned())));
+    assert_eq!(log.closes.borrow()[0], Some((1000, "enough".to_owned())));
 }

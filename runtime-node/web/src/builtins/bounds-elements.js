@@ -12,31 +12,31 @@
   const { MANY, disguise, isBounded, lengthOf, visit } = internal.bounds.places;
   const { concat, flat, flatMap, includes, indexOf, lastIndexOf, sort, toSorted } = ArrayPrototype;
 
-  // ---- Searches. Strings of equal length are compared from the start and may differ at the end
-  // only.
+  // ---- Searches. Strings of equal length are compared from the start and may differ only at
+  // the end.
 
   // Native code compares this many characters in tens of milliseconds.
-  const CHARACTERS = 2 ** 26;
+  const MAX_COMPARED = 2 ** 26;
 
   const isComparable = (list, element) =>
-    isBounded(list) && (typeof element !== "string" || element.length * list.length <= CHARACTERS);
+    isBounded(list) && (typeof element !== "string" || element.length * list.length <= MAX_COMPARED);
 
   // Converts a relative index argument to an index of a list of this length.
-  function place(argument, length) {
+  function toIndex(argument, length) {
     const from = MathTrunc(+argument) || 0;
     return from < 0 ? from + length : from;
   }
   // Returns the index of a string in a list. A termination takes effect between any two
   // comparisons.
   function seek(list, text, from) {
-    for (let i = MathMax(place(from, list.length), 0); i < list.length; i++) {
+    for (let i = MathMax(toIndex(from, list.length), 0); i < list.length; i++) {
       if (list[i] === text) return i;
     }
     return -1;
   }
   function seekBack(list, text, args) {
     const last = list.length - 1;
-    for (let i = args.length > 1 ? MathMin(place(args[1], list.length), last) : last; i >= 0; i--) {
+    for (let i = args.length > 1 ? MathMin(toIndex(args[1], list.length), last) : last; i >= 0; i--) {
       if (list[i] === text) return i;
     }
     return -1;
@@ -45,18 +45,18 @@
   // ---- Sorting by the string values of the elements
 
   // The limits, in characters and elements, for lists that are sorted natively.
-  const TEXT = 2 ** 22;
-  const CROWD = 2 ** 16;
+  const MAX_CHARACTERS = 2 ** 22;
+  const MAX_ELEMENTS = 2 ** 16;
 
   function isLight(list) {
-    if (!ArrayIsArray(list) || list.length > CROWD) return false;
+    if (!ArrayIsArray(list) || list.length > MAX_ELEMENTS) return false;
     let characters = 0;
     for (let i = 0; i < list.length; i++) {
       const element = list[i];
       if (typeof element === "string") characters += element.length;
       else if (typeof element === "object" && element !== null) return false;
     }
-    return characters <= TEXT;
+    return characters <= MAX_CHARACTERS;
   }
   // Compares in the native order. Each comparison is a call, where a termination takes effect.
   function byText(a, b) {
@@ -69,26 +69,26 @@
   // ---- Nested arrays
 
   // Returns how many elements are visited to flatten a list, or some number above `most`.
-  function countPlaces(list, depth, most) {
+  function countElements(list, depth, most) {
     let count = list.length;
     for (let i = 0; i < list.length && count <= most; i++) {
       const element = list[i];
       if (!ArrayIsArray(element)) continue;
       if (isProxy(element)) return most + 1;
-      count += depth > 1 ? countPlaces(element, depth - 1, most - count) : element.length;
+      count += depth > 1 ? countElements(element, depth - 1, most - count) : element.length;
     }
     return count;
   }
   // Flattens as the native function does, in a loop of JavaScript.
-  function flatten(made, list, depth) {
+  function flatten(result, list, depth) {
     const length = lengthOf(list);
     for (let i = 0; i < length; i++) {
       if (!(i in list)) continue;
       const element = list[i];
-      if (depth > 0 && ArrayIsArray(element)) flatten(made, element, depth - 1);
-      else append(made, made.length, element);
+      if (depth > 0 && ArrayIsArray(element)) flatten(result, element, depth - 1);
+      else append(result, result.length, element);
     }
-    return made;
+    return result;
   }
   // Creates the empty result of `native` for `list` (ArraySpeciesCreate), which depends on the
   // list's constructor.
@@ -98,22 +98,22 @@
     return ReflectApply(native, like, []);
   }
   // Assigns elements of a plain array. Defines those of a subclass, whose setters must not run.
-  function append(made, at, element) {
-    if (ObjectGetPrototypeOf(made) === ArrayPrototype) made[at] = element;
-    else define(made, at, element);
+  function append(result, at, element) {
+    if (ObjectGetPrototypeOf(result) === ArrayPrototype) result[at] = element;
+    else define(result, at, element);
   }
   function define(object, key, value) {
     ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
   }
   // Wraps the callback of `flatMap`, whose results are flattened by one level.
   const mapped = (callback, self) => (element, index, list) => {
-    const made = FunctionPrototypeCall(callback, self, element, index, list);
-    return ArrayIsArray(made) && !isBounded(made) ? disguise(made) : made;
+    const result = FunctionPrototypeCall(callback, self, element, index, list);
+    return ArrayIsArray(result) && !isBounded(result) ? disguise(result) : result;
   };
 
-  // The limit for native `concat`: an element of an array with holes takes some hundredths of a
-  // microsecond.
-  const APPENDED = 2 ** 22;
+  // The limit for native `concat`: an element of an array with holes takes tens of
+  // nanoseconds.
+  const MAX_APPENDED = 2 ** 22;
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
   // Returns whether `concat` spreads an argument (IsConcatSpreadable).
@@ -128,14 +128,14 @@
     if (!spreads(item)) return 1;
     return (ArrayIsArray(item) && !isProxy(item)) || isBounded(item) ? item.length : Infinity;
   }
-  function appendTo(made, at, item) {
+  function appendTo(result, at, item) {
     if (!spreads(item)) {
-      append(made, at, item);
+      append(result, at, item);
       return at + 1;
     }
     const length = lengthOf(item);
     for (let i = 0; i < length; i++) {
-      if (i in item) append(made, at + i, item[i]);
+      if (i in item) append(result, at + i, item[i]);
     }
     return at + length;
   }
@@ -144,17 +144,17 @@
     concat(item) {
       let count = appended(this);
       for (let i = 0; i < arguments.length; i++) count += appended(arguments[i]);
-      if (count <= APPENDED || this === undefined || this === null) return ReflectApply(concat, this, arguments);
-      const made = species(this, concat);
-      let length = appendTo(made, 0, this);
-      for (let i = 0; i < arguments.length; i++) length = appendTo(made, length, arguments[i]);
-      made.length = length;
-      return made;
+      if (count <= MAX_APPENDED || this === undefined || this === null) return ReflectApply(concat, this, arguments);
+      const result = species(this, concat);
+      let length = appendTo(result, 0, this);
+      for (let i = 0; i < arguments.length; i++) length = appendTo(result, length, arguments[i]);
+      result.length = length;
+      return result;
     },
     flat() {
       const depth = arguments[0] === undefined ? 1 : MathTrunc(+arguments[0]) || 0;
       if (this === undefined || this === null) return ReflectApply(flat, this, [depth]);
-      if (isBounded(this) && countPlaces(this, depth, MANY) <= MANY) return ReflectApply(flat, this, [depth]);
+      if (isBounded(this) && countElements(this, depth, MANY) <= MANY) return ReflectApply(flat, this, [depth]);
       const list = Object(this);
       return flatten(species(list, flat), list, depth);
     },

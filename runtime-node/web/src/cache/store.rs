@@ -59,13 +59,13 @@ pub struct Key {
 
 /// The request to look up, or the one that a response answered.
 #[derive(Debug)]
-pub struct Asked {
+pub struct CacheRequest {
     pub headers: HeaderMap,
 }
 
 /// A response to be cached, without its body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CacheResponse {
     pub status: StatusCode,
     pub reason: Bytes,
     pub headers: HeaderMap,
@@ -131,8 +131,14 @@ impl ResponseCache {
 
     /// Stores a response, unless HTTP's rules forbid it or there is no room. Returns whether it is
     /// stored.
-    pub fn put(&self, key: Key, asked: &Asked, answer: Answer, body: Bytes) -> bool {
-        let Answer { status, reason, mut headers } = answer;
+    pub fn put(
+        &self,
+        key: Key,
+        request: &CacheRequest,
+        response: CacheResponse,
+        body: Bytes,
+    ) -> bool {
+        let CacheResponse { status, reason, mut headers } = response;
         // The header described the transfer of the message, not the response.
         headers.remove(TRANSFER_ENCODING);
         let length =
@@ -140,8 +146,12 @@ impl ResponseCache {
         let size = body.len() + length + key.url.len() + ENTRY;
         let has_cookies = headers.contains_key(SET_COOKIE);
         let response = Head { status, headers: &headers };
-        let policy =
-            CachePolicy::new_options(asked, &response, SystemTime::now(), CacheOptions::default());
+        let policy = CachePolicy::new_options(
+            request,
+            &response,
+            SystemTime::now(),
+            CacheOptions::default(),
+        );
         if body.len() > LARGEST
             || has_cookies
             || !policy.is_storable()
@@ -155,7 +165,7 @@ impl ResponseCache {
             let before = kept.map(moka::Entry::into_value).unwrap_or_default();
             let others = before
                 .iter()
-                .filter(|other| !other.policy.is_stale(SystemTime::now()) && !other.meets(asked));
+                .filter(|other| !other.policy.is_stale(SystemTime::now()) && !other.meets(request));
             let mut variants: Vec<_> = others.cloned().collect();
             variants.drain(..variants.len().saturating_sub(VARIANTS - 1));
             variants.push(entry);
@@ -170,26 +180,28 @@ impl ResponseCache {
 
     /// Returns the stored response for the request if it is fresh, or 304 if the request's
     /// validators match it.
-    pub fn look_up(&self, key: &Key, asked: &Asked) -> Option<(Answer, Bytes)> {
+    pub fn look_up(&self, key: &Key, request: &CacheRequest) -> Option<(CacheResponse, Bytes)> {
         let kept = self.entries.get(key)?;
         let (entry, head) = kept.iter().rev().find_map(|entry| {
-            let BeforeRequest::Fresh(head) = entry.policy.before_request(asked, SystemTime::now())
+            let BeforeRequest::Fresh(head) =
+                entry.policy.before_request(request, SystemTime::now())
             else {
                 return None;
             };
             Some((entry, head))
         })?;
         let mut headers = head.headers;
-        if has_it(&asked.headers, &headers) {
+        if matches_validators(&request.headers, &headers) {
             headers.remove(CONTENT_LENGTH);
             let reason = Bytes::from_static(b"Not Modified");
             return Some((
-                Answer { status: StatusCode::NOT_MODIFIED, reason, headers },
+                CacheResponse { status: StatusCode::NOT_MODIFIED, reason, headers },
                 Bytes::new(),
             ));
         }
-        let answer = Answer { status: entry.status, reason: entry.reason.clone(), headers };
-        Some((answer, entry.body.clone()))
+        let response =
+            CacheResponse { status: entry.status, reason: entry.reason.clone(), headers };
+        Some((response, entry.body.clone()))
     }
 
     /// Removes the response. Returns whether there was one.
@@ -200,8 +212,8 @@ impl ResponseCache {
 
 impl Entry {
     /// Returns whether the entry answers the request, fresh or not.
-    fn meets(&self, asked: &Asked) -> bool {
-        match self.policy.before_request(asked, SystemTime::now()) {
+    fn meets(&self, request: &CacheRequest) -> bool {
+        match self.policy.before_request(request, SystemTime::now()) {
             BeforeRequest::Fresh(_) => true,
             BeforeRequest::Stale { matches, .. } => matches,
         }
@@ -209,20 +221,20 @@ impl Entry {
 }
 
 /// Returns whether the requester already has the response (RFC 9110 §13.1).
-fn has_it(asked: &HeaderMap, answer: &HeaderMap) -> bool {
+fn matches_validators(request: &HeaderMap, response: &HeaderMap) -> bool {
     fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
         headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok())
     }
-    if let Some(tags) = text(asked, &IF_NONE_MATCH) {
+    if let Some(tags) = text(request, &IF_NONE_MATCH) {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-        let tag = text(answer, &ETAG).map(opaque);
+        let tag = text(response, &ETAG).map(opaque);
         return tags.trim() == "*"
             || tags.split(',').any(|candidate| Some(opaque(candidate)) == tag);
     }
     let date =
         |headers, name| text(headers, name).and_then(|date| httpdate::parse_http_date(date).ok());
-    date(asked, &IF_MODIFIED_SINCE)
-        .zip(date(answer, &LAST_MODIFIED))
+    date(request, &IF_MODIFIED_SINCE)
+        .zip(date(response, &LAST_MODIFIED))
         .is_some_and(|(since, last)| last <= since)
 }
 
@@ -274,7 +286,7 @@ impl Expiry<Key, Variants> for Freshness {
     }
 }
 
-impl RequestLike for Asked {
+impl RequestLike for CacheRequest {
     fn uri(&self) -> Uri {
         // The key already identifies the URL, and not every URL of the Web fits this type.
         Uri::default()

@@ -8,9 +8,9 @@ use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 
-use super::answer::failed;
 use super::hash::Hash;
 use super::keys::{self, Handle, KeyRef};
+use super::operation::failed;
 use crate::ops::{Argument, Arguments, View};
 
 /// The largest copy, in bytes, that is not charged, because it is dropped soon.

@@ -20,11 +20,11 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use zeroize::Zeroizing;
 
-use super::answer::{Effort, Output, answer, failed};
 use super::arguments::Data;
 use super::hash::Hash;
 use super::keys::{Key, KeyRef, Secret};
 use super::lc;
+use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
 const BLOCK: usize = 16;
@@ -70,14 +70,14 @@ pub(crate) fn crypto_crypt<'s>(
             Cipher::Oaep { hash: hash.ok_or_else(failed)?, label: first }
         }
     };
-    let effort = match (&*key, &cipher) {
+    let cost = match (&*key, &cipher) {
         (Key::Rsa(rsa), _) if rsa.is_private => {
-            Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO }
+            Cost::Large { lane: Lane::Parts, at_least: Duration::ZERO }
         }
-        (_, Cipher::Gcm { more, .. }) => Effort::of_bytes(data.len() + more.len()),
-        _ => Effort::of_bytes(data.len()),
+        (_, Cipher::Gcm { more, .. }) => Cost::of_bytes(data.len() + more.len()),
+        _ => Cost::of_bytes(data.len()),
     };
-    answer(scope, effort, move |_| {
+    perform(scope, cost, move |_| {
         let done = cipher.run(encrypt, &key, &mut data);
         let output = |bytes| {
             if secret {

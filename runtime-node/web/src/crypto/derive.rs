@@ -10,11 +10,11 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 use zeroize::Zeroizing;
 
-use super::answer::{Effort, Output, answer, failed};
 use super::arguments::Data;
 use super::hash::Hash;
 use super::keys::{Key, KeyRef, Secret, Ticket};
 use super::lc::Mac;
+use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
 /// Derives so many bits by HKDF.
@@ -35,10 +35,10 @@ pub(crate) fn crypto_hkdf<'s>(
         let limit = format!("HKDF with this hash derives at most {most} bits, not {}", len * 8);
         return Err(Thrown::dom("OperationError", limit));
     }
-    let effort = Effort::of_bytes(
+    let cost = Cost::of_bytes(
         salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len),
     );
-    answer(scope, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)))
+    perform(scope, cost, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)))
 }
 
 fn expand(
@@ -89,10 +89,10 @@ pub(crate) fn crypto_pbkdf2<'s>(
     let room = room.ok_or_else(out_of_memory)?;
     let at_least = Pbkdf2::at_least(hash, iterations, len);
     let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
-    let effort = if little { Effort::Little } else { Effort::Much { lane: Lane::Parts, at_least } };
+    let cost = if little { Cost::Small } else { Cost::Large { lane: Lane::Parts, at_least } };
     let mac = Mac::new(hash, password).ok_or_else(failed)?;
     let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
-    answer(scope, effort, move |slice| {
+    perform(scope, cost, move |slice| {
         let _charged = &room;
         match work.go_on(slice) {
             Some(true) => {
@@ -192,7 +192,7 @@ pub(crate) fn crypto_agree<'s>(
     public: KeyRef,
     bits: Option<usize>,
 ) -> Result<MaybePromise<'s, Ticket>, Thrown> {
-    answer(scope, Effort::Little, move |_| Some(shared(&private, &public, bits)))
+    perform(scope, Cost::Small, move |_| Some(shared(&private, &public, bits)))
 }
 
 fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Thrown> {

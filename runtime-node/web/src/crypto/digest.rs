@@ -5,9 +5,9 @@ use tenon_engine::offload::Slice;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
-use super::answer::{Effort, Output, answer};
 use super::arguments::Data;
 use super::hash::Hash;
+use super::operation::{Cost, Output, perform};
 use crate::ops::MaybePromise;
 
 /// The amount of data hashed between two checks of the slice, in bytes: less than a millisecond of
@@ -21,9 +21,9 @@ pub(crate) fn crypto_digest<'s>(
     hash: Hash,
     data: Data,
 ) -> Result<MaybePromise<'s, v8::ArrayBuffer>, Thrown> {
-    let effort = Effort::of_bytes(data.len());
+    let cost = Cost::of_bytes(data.len());
     let (mut context, mut steps) = (Some(Context::new(hash.algorithm())), Steps::default());
-    answer(scope, effort, move |slice| {
+    perform(scope, cost, move |slice| {
         if !steps
             .go_on(&data, slice, |part| context.iter_mut().for_each(|context| context.update(part)))
         {

@@ -1,7 +1,7 @@
 //! Keys, and the handles by which JavaScript refers to them.
 //!
 //! ```text
-//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► HandleMemory { number } ─► table ─► Key
+//!  CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► HandleMemory { number } ─► table ─► Key
 //! ```
 //!
 //! A handle is an array buffer whose memory is the key's number in the isolate's table. The

@@ -4,11 +4,11 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use zeroize::Zeroizing;
 
-use super::answer::{buffer, failed};
 use super::arguments::Data;
 use super::curve::{Curve, CurveKey};
 use super::encoding::{self, data};
 use super::keys::{self, Handle, Key, KeyRef, LONGEST_SECRET, Secret, Ticket};
+use super::operation::{buffer, failed};
 use crate::ops::{Argument, Arguments};
 
 /// The name of a curve.

@@ -24,24 +24,24 @@ const AT_ONCE: usize = 64 << 10;
 
 /// The cost of an operation, which determines the thread that performs it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Effort {
+pub(crate) enum Cost {
     /// Less than a millisecond: at once, on the shard's thread.
-    Little,
+    Small,
     /// More: on another thread.
-    Much {
+    Large {
         lane: Lane,
         /// The least CPU time that it takes; an operation that cannot finish is refused beforehand.
         at_least: Duration,
     },
 }
 
-impl Effort {
-    /// Returns the effort of an operation that takes time in proportion to its bytes.
+impl Cost {
+    /// Returns the cost of an operation that takes time in proportion to its bytes.
     pub(crate) fn of_bytes(len: usize) -> Self {
         if len <= AT_ONCE {
-            Self::Little
+            Self::Small
         } else {
-            Self::Much { lane: Lane::Parts, at_least: Duration::ZERO }
+            Self::Large { lane: Lane::Parts, at_least: Duration::ZERO }
         }
     }
 }
@@ -64,18 +64,18 @@ pub(crate) enum Output {
 ///
 /// # Errors
 /// Returns the exception of work that is done at once, and of work that cannot begin.
-pub(crate) fn answer<'s, T>(
+pub(crate) fn perform<'s, T>(
     scope: &mut v8::PinScope<'s, '_>,
-    effort: Effort,
+    cost: Cost,
     mut work: impl FnMut(Option<&Slice<'_>>) -> Option<Result<Output, Thrown>> + Send + 'static,
 ) -> Result<MaybePromise<'s, T>, Thrown> {
-    match effort {
-        Effort::Little => {
+    match cost {
+        Cost::Small => {
             let outcome = work(None).unwrap_or_else(|| Err(failed()));
             outcome.and_then(|output| value(scope, output)).map(MaybePromise::ready)
         }
-        Effort::Much { lane, at_least } => {
-            elsewhere(scope, lane, at_least, move |slice| work(Some(slice)))
+        Cost::Large { lane, at_least } => {
+            offload(scope, lane, at_least, move |slice| work(Some(slice)))
                 .map(MaybePromise::pending)
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn failed() -> Thrown {
     Thrown::dom("OperationError", "The operation failed")
 }
 
-fn elsewhere<'s>(
+fn offload<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     lane: Lane,
     at_least: Duration,

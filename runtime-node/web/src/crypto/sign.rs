@@ -9,11 +9,11 @@ use tenon_engine::offload::Lane;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
-use super::answer::{Effort, Output, answer, failed};
 use super::arguments::Data;
 use super::digest::Steps;
 use super::hash::Hash;
 use super::keys::{Key, KeyRef};
+use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
 /// A signature scheme with its parameters.
@@ -56,15 +56,15 @@ impl Scheme {
         }
     }
 
-    /// Returns the effort of a signature. Any operation with a private RSA key takes half a
+    /// Returns the cost of a signature. Any operation with a private RSA key takes half a
     /// millisecond or more.
-    fn effort(self, key: &Key, data: &[u8]) -> Effort {
+    fn cost(self, key: &Key, data: &[u8]) -> Cost {
         match key {
             Key::Rsa(rsa) if rsa.is_private => {
-                Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO }
+                Cost::Large { lane: Lane::Parts, at_least: Duration::ZERO }
             }
-            Key::Rsa(_) | Key::Curve(_) => Effort::of_bytes(data.len()),
-            Key::Secret(secret) => Effort::of_bytes(data.len() + secret.bytes().len()),
+            Key::Rsa(_) | Key::Curve(_) => Cost::of_bytes(data.len()),
+            Key::Secret(secret) => Cost::of_bytes(data.len() + secret.bytes().len()),
         }
     }
 
@@ -162,7 +162,7 @@ fn with_digest<'s, T>(
     finish: impl FnOnce(Scheme, &Key, &[u8]) -> Result<Output, Thrown> + Send + 'static,
 ) -> Result<MaybePromise<'s, T>, Thrown> {
     let (mut hasher, mut steps, mut finish) = (None, Steps::default(), Some(finish));
-    answer(scope, scheme.effort(&key, &data), move |slice| {
+    perform(scope, scheme.cost(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
         if !matches!(hashing, Hasher::None)
             && !steps.go_on(&data, slice, |part| hashing.update(part))

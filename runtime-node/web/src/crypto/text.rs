@@ -6,8 +6,8 @@ use tenon_engine::string::{from_octets, to_octets};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
-use super::answer::buffer;
 use super::arguments::Data;
+use super::operation::buffer;
 use crate::ops::Maybe;
 
 /// The longest text that is accepted, in characters: longer than that of any key.

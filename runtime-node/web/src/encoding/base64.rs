@@ -24,12 +24,12 @@ pub(crate) fn base64_decode<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     text: String,
 ) -> Option<v8::Local<'s, v8::String>> {
-    from_octets(scope, &forgiving(text.into_bytes())?)
+    from_octets(scope, &forgiving_decode(text.into_bytes())?)
 }
 
 /// Implements forgiving-base64 decode (Infra §7): whitespace is allowed anywhere, padding is either
 /// complete or absent, and left-over bits are ignored.
-fn forgiving(mut text: Vec<u8>) -> Option<Vec<u8>> {
+fn forgiving_decode(mut text: Vec<u8>) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new()
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn decoded(text: &str) -> Option<Vec<u8>> {
-        forgiving(text.as_bytes().to_vec())
+        forgiving_decode(text.as_bytes().to_vec())
     }
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_padding_length_and_characters_are_not() {
+    fn wrong_padding_length_and_characters_are_refused() {
         for text in ["Y", "YQ=", "YQ===", "=", "====", "YW!j", "YWJj=", "Y=Q=", "é"] {
             assert_eq!(decoded(text), None, "{text:?}");
         }

@@ -150,14 +150,14 @@ pub(crate) fn breakable(body: ByteStream, abortee: Option<Abortee>) -> ByteStrea
         None => body,
         Some(abortee) => {
             let body = abortee.follow(body);
-            Receiving { body, told: false, _abortee: abortee }.boxed_local()
+            Receiving { body, was_reported: false, _abortee: abortee }.boxed_local()
         }
     }
 }
 
 struct Receiving {
     body: Abortable<ByteStream>,
-    told: bool,
+    was_reported: bool,
     _abortee: Abortee,
 }
 
@@ -166,8 +166,8 @@ impl Stream for Receiving {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = std::task::ready!(self.body.poll_next_unpin(cx));
-        if next.is_none() && self.body.is_aborted() && !self.told {
-            self.told = true;
+        if next.is_none() && self.body.is_aborted() && !self.was_reported {
+            self.was_reported = true;
             return Poll::Ready(Some(Err(Broken::Lost("the fetch was aborted".into()))));
         }
         Poll::Ready(next)

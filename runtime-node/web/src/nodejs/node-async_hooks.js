@@ -1,9 +1,9 @@
 // node:async_hooks: AsyncLocalStorage and AsyncResource.
 //
 // The storages' values are an immutable linked list. V8 carries the head of the list along with
-// promises, next to the number of the invocation (`engine::continuation`); to change a value is to
-// carry another list. While no storage holds a value, only the number is carried, and a Worker that
-// uses no storage pays nothing.
+// promises, next to the number of the invocation (`engine::continuation`); a changed value is
+// carried in another list. While no storage holds a value, only the number is carried, and a
+// Worker that uses no storage pays nothing.
 //
 // A list may be kept and entered while another invocation runs: the number is always that of the
 // running invocation.
@@ -19,7 +19,7 @@
   internal.define("asyncContext", () => {
     // One storage's entry in the list. Its fields are own properties, so that changes to
     // `Object.prototype` do not affect them.
-    class Held {
+    class Entry {
       key;
       value;
       next;
@@ -44,14 +44,14 @@
     };
 
     function find(list, key) {
-      for (let held = list; held !== null; held = held.next) if (held.key === key) return held;
+      for (let entry = list; entry !== null; entry = entry.next) if (entry.key === key) return entry;
       return null;
     }
 
     // Returns the list without this key.
     function without(list, key) {
       if (find(list, key) === null) return list;
-      return list.key === key ? list.next : new Held(list.key, list.value, without(list.next, key));
+      return list.key === key ? list.next : new Entry(list.key, list.value, without(list.next, key));
     }
 
     // Calls `callback` with `list` as the current list.
@@ -65,12 +65,12 @@
       }
     }
 
-    const holding = (key, value) => new Held(key, value, without(stores(), key));
-    return { enter, find, holding, stores, within, without };
+    const withValue = (key, value) => new Entry(key, value, without(stores(), key));
+    return { enter, find, withValue, stores, within, without };
   });
 
   internal.define("async_hooks", () => {
-    const { enter, find, holding, stores, within, without } = internal.use("asyncContext");
+    const { enter, find, withValue, stores, within, without } = internal.use("asyncContext");
     const { hidden, needFunction, needObject, needString } = internal.node;
 
     class AsyncLocalStorage {
@@ -99,7 +99,7 @@
       }
 
       run(store, callback, ...args) {
-        const list = holding(this.#key, store);
+        const list = withValue(this.#key, store);
         return within(list, callback, undefined, args);
       }
 
@@ -108,12 +108,12 @@
       }
 
       enterWith(store) {
-        enter(holding(this.#key, store));
+        enter(withValue(this.#key, store));
       }
 
       getStore() {
-        const held = find(stores(), this.#key);
-        return held === null ? this.#default : held.value;
+        const entry = find(stores(), this.#key);
+        return entry === null ? this.#default : entry.value;
       }
 
       disable() {

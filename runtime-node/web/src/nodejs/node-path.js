@@ -66,7 +66,7 @@
       return ArrayPrototypeJoin(steps, "/");
     }
 
-    // Returns the end of the path without trailing slashes.
+    // Returns the index at which the path ends without its trailing slashes.
     function lastEnd(path) {
       let end = path.length;
       while (end > 1 && path[end - 1] === "/") end--;

@@ -16,15 +16,15 @@
     // The members in the order in which Web IDL reads them.
     const MEMBERS = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"];
 
-    // The longest input.
-    const LONGEST = 2 ** 21;
+    // The maximum length of an input, in UTF-16 code units.
+    const MAX_LENGTH = 2 ** 21;
 
     // Converts an argument to {shown, parts}: the string itself, or an init's copy for the Worker
     // and its list for native code.
     function input(value, what) {
       if (!isObject(value) && value !== undefined && value !== null) {
         const text = USVString(value);
-        if (text.length > LONGEST) throw new TypeError(`${what}: the input is too long`);
+        if (text.length > MAX_LENGTH) throw new TypeError(`${what}: the input is too long`);
         return { __proto__: null, shown: text, parts: text };
       }
       const given = dictionary(value, what);
@@ -34,7 +34,7 @@
         const member = given[MEMBERS[i]];
         if (member === undefined) continue;
         read[MEMBERS[i]] = USVString(member);
-        if (read[MEMBERS[i]].length > LONGEST) throw new TypeError(`${what}: the input is too long`);
+        if (read[MEMBERS[i]].length > MAX_LENGTH) throw new TypeError(`${what}: the input is too long`);
         define(shown, MEMBERS[i], read[MEMBERS[i]]);
       }
       const parts = [];

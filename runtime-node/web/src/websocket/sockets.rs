@@ -18,12 +18,12 @@
 //!
 //! - [`send_queue`]: messages queued for sending; [`pump`]: the protocol's states; [`keepalive`]:
 //!   liveness of the peer; [`link`] and [`split`]: the bytes beneath.
-//! - [`attend`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
+//! - [`reader`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
 
-pub(crate) mod attend;
 mod keepalive;
 pub(crate) mod link;
 pub(crate) mod pump;
+pub(crate) mod reader;
 pub(crate) mod send_queue;
 pub(crate) mod splice;
 mod split;

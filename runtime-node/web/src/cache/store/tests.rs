@@ -11,12 +11,12 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         .collect()
 }
 
-fn asked(pairs: &[(&str, &str)]) -> Asked {
-    Asked { headers: headers(pairs) }
+fn request(pairs: &[(&str, &str)]) -> CacheRequest {
+    CacheRequest { headers: headers(pairs) }
 }
 
-fn answer(pairs: &[(&str, &str)]) -> Answer {
-    Answer { status: StatusCode::OK, reason: Bytes::new(), headers: headers(pairs) }
+fn answer(pairs: &[(&str, &str)]) -> CacheResponse {
+    CacheResponse { status: StatusCode::OK, reason: Bytes::new(), headers: headers(pairs) }
 }
 
 fn key(worker: &str) -> Key {
@@ -24,11 +24,11 @@ fn key(worker: &str) -> Key {
 }
 
 fn puts(cache: &ResponseCache, pairs: &[(&str, &str)]) -> bool {
-    cache.put(key("a"), &asked(&[]), answer(pairs), Bytes::from_static(b"body"))
+    cache.put(key("a"), &request(&[]), answer(pairs), Bytes::from_static(b"body"))
 }
 
 fn finds(cache: &ResponseCache, key: &Key, pairs: &[(&str, &str)]) -> Option<(StatusCode, Bytes)> {
-    cache.look_up(key, &asked(pairs)).map(|(answer, body)| (answer.status, body))
+    cache.look_up(key, &request(pairs)).map(|(answer, body)| (answer.status, body))
 }
 
 const KEPT: (&str, &str) = ("cache-control", "max-age=60");
@@ -70,7 +70,7 @@ fn a_response_that_http_forbids_to_cache_is_not_kept() {
 #[test]
 fn a_request_that_differs_in_a_vary_header_misses() {
     let cache = ResponseCache::new(1 << 20);
-    let language = |value| asked(&[("accept-language", value)]);
+    let language = |value| request(&[("accept-language", value)]);
     let varies = answer(&[KEPT, ("vary", "accept-language")]);
     assert!(cache.put(key("a"), &language("de"), varies, Bytes::from_static(b"Guten Tag")));
     assert!(cache.look_up(&key("a"), &language("de")).is_some());
@@ -80,7 +80,7 @@ fn a_request_that_differs_in_a_vary_header_misses() {
 #[test]
 fn variants_are_kept_side_by_side_and_replaced_individually() {
     let cache = ResponseCache::new(1 << 20);
-    let language = |value: &str| asked(&[("accept-language", value)]);
+    let language = |value: &str| request(&[("accept-language", value)]);
     let put = |value, text: &'static str| {
         let varies = answer(&[KEPT, ("vary", "accept-language")]);
         assert!(cache.put(key("a"), &language(value), varies, Bytes::from_static(text.as_bytes())));
@@ -103,14 +103,14 @@ fn the_number_of_variants_is_bounded_and_the_latest_are_kept() {
         let varies = answer(&[KEPT, ("vary", "x")]);
         assert!(cache.put(
             key("a"),
-            &asked(&[("x", &number.to_string())]),
+            &request(&[("x", &number.to_string())]),
             varies,
             Bytes::from(vec![0; 60 << 10])
         ));
         cache.entries.run_pending_tasks();
     }
     let found =
-        |number: u32| cache.look_up(&key("a"), &asked(&[("x", &number.to_string())])).is_some();
+        |number: u32| cache.look_up(&key("a"), &request(&[("x", &number.to_string())])).is_some();
     assert_eq!(
         (0..40).filter(|number| found(*number)).collect::<Vec<_>>(),
         (24..40).collect::<Vec<_>>()
@@ -149,7 +149,7 @@ fn a_tenant_gets_half_of_the_cache_and_reuses_freed_space() {
     let cache = ResponseCache::new(256 << 10);
     let put = |name: &str| {
         let key = Key::new(&WorkerId::new("greedy", "a"), name, URL);
-        cache.put(key, &asked(&[]), answer(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
+        cache.put(key, &request(&[]), answer(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
     };
     assert_eq!(["1", "2", "3"].map(put), [true, true, false]);
     assert!(puts(&cache, &[KEPT]), "another tenant still has room");
@@ -163,7 +163,7 @@ fn a_replaced_response_counts_once() {
     let cache = ResponseCache::new(256 << 10);
     for _ in 0..100 {
         let body = Bytes::from(vec![0; 60 << 10]);
-        assert!(cache.put(key("a"), &asked(&[]), answer(&[KEPT]), body));
+        assert!(cache.put(key("a"), &request(&[]), answer(&[KEPT]), body));
         cache.entries.run_pending_tasks();
     }
 }

@@ -9,10 +9,10 @@ use tenon_op::op;
 use zeroize::Zeroizing;
 
 use super::RsaKey;
-use crate::crypto::answer::{Effort, Output, answer};
 use crate::crypto::arguments::Data;
 use crate::crypto::keys::{self, Handle, Key, Ticket};
 use crate::crypto::lc::{Rsa, RsaPrivate};
+use crate::crypto::operation::{Cost, Output, perform};
 use crate::ops::MaybePromise;
 
 /// Lengths of generated moduli, in bits, in steps of [`STEP`]. The time grows with about the fourth
@@ -37,8 +37,8 @@ pub(crate) fn rsa_generate<'s>(
     exponent: Data,
 ) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let exponent = check(bits, &exponent)?;
-    let effort = Effort::Much { lane: Lane::Whole, at_least: QUICKEST };
-    answer(scope, effort, move |slice| {
+    let cost = Cost::Large { lane: Lane::Whole, at_least: QUICKEST };
+    perform(scope, cost, move |slice| {
         let mut go_on = || slice.is_none_or(|slice| slice.is_worth_it());
         let rsa = Rsa::generate(bits, exponent, &mut go_on)?;
         Some(Ok(Output::Secret(Key::Rsa(RsaKey { rsa, is_private: true }))))

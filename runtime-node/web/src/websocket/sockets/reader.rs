@@ -29,7 +29,7 @@ const BINARY: i32 = 1;
 const CLOSING: i32 = 2;
 const CLOSED: i32 = 3;
 
-struct Attendance {
+struct Reader {
     owner: InvocationId,
     number: SocketId,
     pump: Pump,
@@ -61,21 +61,21 @@ pub(crate) fn accept(
     let pump = Pump::new(raw.wire, raw.role, queue, leaving, (owner, &state));
     let callback = v8::Global::new(scope, callback);
     state.operate(scope, owner, |operation, charge| {
-        attend(operation, Attendance { owner, number, pump, callback, _charges: [buffers, charge] })
+        read_next(operation, Reader { owner, number, pump, callback, _charges: [buffers, charge] })
     })?;
     state.invocations.borrow_mut().wait_until(owner).then_some(())
 }
 
-fn attend(operation: OperationId, mut attendance: Attendance) -> LocalBoxFuture<'static, Settle> {
+fn read_next(operation: OperationId, mut reader: Reader) -> LocalBoxFuture<'static, Settle> {
     async move {
-        let event = poll_fn(|cx| attendance.pump.poll(cx)).await;
-        let settle: Settle = Box::new(move |scope| attendance.deliver(scope, operation, event));
+        let event = poll_fn(|cx| reader.pump.poll(cx)).await;
+        let settle: Settle = Box::new(move |scope| reader.deliver(scope, operation, event));
         settle
     }
     .boxed_local()
 }
 
-impl Attendance {
+impl Reader {
     fn deliver(
         mut self,
         scope: &mut v8::PinScope<'_, '_>,
@@ -145,7 +145,7 @@ impl Attendance {
     /// Polls the pump again after this turn.
     fn go_on(self, scope: &v8::PinScope<'_, '_>, operation: OperationId) {
         let owner = self.owner;
-        let next = continuation::keep(scope, owner, attend(operation, self));
+        let next = continuation::keep(scope, owner, read_next(operation, self));
         State::of(scope).operate_as(owner, operation, next);
     }
 }

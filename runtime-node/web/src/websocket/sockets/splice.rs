@@ -54,7 +54,7 @@ pub(crate) enum Refused {
 }
 
 /// The accepted handshake of a request, and the bytes that the client sends after it.
-struct Asked {
+struct AcceptedHandshake {
     accept: Header,
     bytes: ByteStream,
     head: Charge,
@@ -72,7 +72,7 @@ pub(crate) fn serve(
     size: usize,
 ) -> Result<SocketId, Refused> {
     let state = State::of(scope);
-    let Asked { accept, bytes, head } = take_request(scope, &state, id, size)?;
+    let AcceptedHandshake { accept, bytes, head } = take_request(scope, &state, id, size)?;
     let (writer, reader) = pipe::pipe();
     let number = {
         let mut invocations = state.invocations.borrow_mut();
@@ -93,7 +93,7 @@ pub(crate) fn splice(
     (owner, number): (InvocationId, SocketId),
 ) -> Result<(), Refused> {
     let state = State::of(scope);
-    let Asked { accept, mut bytes, head } = take_request(scope, &state, id, size)?;
+    let AcceptedHandshake { accept, mut bytes, head } = take_request(scope, &state, id, size)?;
     let raw = state
         .invocations
         .borrow_mut()
@@ -159,7 +159,7 @@ fn take_request(
     state: &State,
     id: InvocationId,
     size: usize,
-) -> Result<Asked, Refused> {
+) -> Result<AcceptedHandshake, Refused> {
     let handshake = state
         .invocations
         .borrow_mut()
@@ -173,7 +173,7 @@ fn take_request(
     };
     let head =
         make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or(Refused::Memory)?;
-    Ok(Asked { accept, bytes, head })
+    Ok(AcceptedHandshake { accept, bytes, head })
 }
 
 fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header, sending: Sending) {
