@@ -26,7 +26,7 @@ use prometheus::{Registry, TextEncoder};
 use tenon_engine::page::Page;
 use tenon_lifecycle::vital;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
-use tenon_proto::node::notice::Notice as Said;
+use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::order::Order as Ordered;
 use tenon_proto::node::supervisor_client::SupervisorClient;
 use tenon_proto::node::{self, Notice, Order};
@@ -68,7 +68,7 @@ impl Inherited {
     ///
     /// # Errors
     /// Fails if the system has no more threads.
-    pub fn attend(self, registry: Registry) -> io::Result<(ChildProcess, oneshot::Receiver<()>)> {
+    pub fn connect(self, registry: Registry) -> io::Result<(ChildProcess, oneshot::Receiver<()>)> {
         let Self { id, control, page, listener } = self;
         let (notices_tx, notices_rx) = mpsc::unbounded_channel();
         let (commands_tx, commands_rx) = mpsc::unbounded_channel();
@@ -86,7 +86,7 @@ impl Inherited {
         let control_thread =
             ControlThread { registry, notices_tx, commands_tx, drain_tx: Some(drain_tx) };
         vital::spawn("control".to_owned(), move || {
-            runtime.block_on(control_thread.attend(client, notices_rx))
+            runtime.block_on(control_thread.run(client, notices_rx))
         })?;
         Ok((ChildProcess { id, page: Arc::new(page), listener, supervisor, commands_rx }, drain_rx))
     }
@@ -101,12 +101,12 @@ struct ControlThread {
 }
 
 impl ControlThread {
-    async fn attend(
+    async fn run(
         mut self,
         mut client: SupervisorClient<Channel>,
         notices_rx: mpsc::UnboundedReceiver<Notice>,
     ) {
-        let lost = match client.attend(UnboundedReceiverStream::new(notices_rx)).await {
+        let lost = match client.control(UnboundedReceiverStream::new(notices_rx)).await {
             Ok(orders) => self.follow(orders.into_inner()).await,
             Err(status) => status,
         };
@@ -138,7 +138,7 @@ impl ControlThread {
                 let page = TextEncoder::new()
                     .encode_to_string(&self.registry.gather())
                     .unwrap_or_default();
-                let _ = self.notices_tx.send(notice(Said::Metrics(page.into())));
+                let _ = self.notices_tx.send(notice(NoticeKind::Metrics(page.into())));
                 None
             }
             Ordered::Release(node::Release { digest: of, condemn }) => {
@@ -153,8 +153,8 @@ impl ControlThread {
     }
 }
 
-fn notice(said: Said) -> Notice {
-    Notice { notice: Some(said) }
+fn notice(kind: NoticeKind) -> Notice {
+    Notice { notice: Some(kind) }
 }
 
 /// A connector that hands out the inherited connection, once.

@@ -88,7 +88,7 @@ fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     let config = Config { tls, ..Config::try_from(args.node)? };
 
     let (signal, watch) = drain::channel();
-    let (child, drain_rx) = inherited.attend(registry.clone())?;
+    let (child, drain_rx) = inherited.connect(registry.clone())?;
     let node = Node::spawn_child(config, child, watch, &registry, &Readiness::new())?;
     runtime()?.block_on(async {
         // Signals sent to every process of a Pod are ignored here: the supervisor handles them and

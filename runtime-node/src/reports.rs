@@ -55,7 +55,7 @@ pub struct Reports {
 /// The destination of reports.
 #[derive(Clone)]
 enum Destination {
-    Thread(mpsc::UnboundedSender<(ShardId, Word)>),
+    Thread(mpsc::UnboundedSender<(ShardId, LedgerEvent)>),
     Supervisor(Supervisor),
 }
 
@@ -65,7 +65,7 @@ struct Operator {
     connector: Connector,
 }
 
-enum Word {
+enum LedgerEvent {
     Failing(Failing),
     Recovered(RevisionDigest),
     /// The shard's process has ended; what failed there is no longer known.
@@ -101,14 +101,14 @@ impl Reporter {
         tls: Option<Tls>,
         loops: IntGauge,
     ) -> io::Result<Self> {
-        let (words_tx, words_rx) = mpsc::unbounded_channel();
+        let (events_tx, events_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connector = Connector::new(tls, Role::Operator, CONNECT);
         let operator = Operator { endpoint: catalog.connect_timeout(CONNECT), connector };
         vital::spawn("reports".to_owned(), move || {
-            runtime.block_on(report(&node, &operator, words_rx, &loops));
+            runtime.block_on(report(&node, &operator, events_rx, &loops));
         })?;
-        Ok(Self(Destination::Thread(words_tx)))
+        Ok(Self(Destination::Thread(events_tx)))
     }
 
     /// Returns a reporter that sends reports through the supervisor, for a shard's process.
@@ -147,7 +147,7 @@ impl Reporter {
 
     /// Records that a shard's process has ended: failures there no longer count.
     pub(crate) fn gone(&self, shard: ShardId) {
-        self.of(shard).say(Word::Gone);
+        self.of(shard).send(LedgerEvent::Gone);
     }
 
     /// Reports that a revision is refused because it ended a process.
@@ -170,7 +170,7 @@ impl Reporter {
         let state = State::Quarantined(Quarantined { cause: cause.into(), duration_ms, times });
         let digest = digest.as_bytes().to_vec();
         let report = WorkerReport { worker: worker.to_string(), digest, state: Some(state) };
-        self.of(ShardId(0)).say(Word::Quarantined(report));
+        self.of(ShardId(0)).send(LedgerEvent::Quarantined(report));
     }
 }
 
@@ -188,28 +188,34 @@ impl Reports {
         failures: u32,
         place: Option<Place>,
     ) {
-        self.say(Word::Failing(Failing { worker: worker.clone(), digest, code, failures, place }));
+        self.send(LedgerEvent::Failing(Failing {
+            worker: worker.clone(),
+            digest,
+            code,
+            failures,
+            place,
+        }));
     }
 
     /// Reports that the revision runs again on this shard. Does nothing for a revision that was not
     /// failing.
     pub fn recovered(&self, digest: RevisionDigest) {
-        self.say(Word::Recovered(digest));
+        self.send(LedgerEvent::Recovered(digest));
     }
 
-    fn say(&self, word: Word) {
+    fn send(&self, event: LedgerEvent) {
         match &self.destination {
             // If the receiver is gone, the node is shutting down.
-            Destination::Thread(words_tx) => _ = words_tx.send((self.shard, word)),
+            Destination::Thread(events_tx) => _ = events_tx.send((self.shard, event)),
             Destination::Supervisor(supervisor) => {
-                word.into_report().into_iter().for_each(|said| supervisor.report(said))
+                event.into_report().into_iter().for_each(|report| supervisor.report(report))
             }
         }
     }
 }
 
-impl Word {
-    /// Converts the word to the report that a shard's process sends to its supervisor.
+impl LedgerEvent {
+    /// Converts the event to the report that a shard's process sends to its supervisor.
     fn into_report(self) -> Option<WorkerReport> {
         let (worker, digest, state) = match self {
             Self::Failing(Failing { worker, digest, code, failures, place }) => {
@@ -230,7 +236,7 @@ impl Word {
 async fn report(
     node: &str,
     operator: &Operator,
-    mut words_rx: mpsc::UnboundedReceiver<(ShardId, Word)>,
+    mut events_rx: mpsc::UnboundedReceiver<(ShardId, LedgerEvent)>,
     loops: &IntGauge,
 ) {
     let mut ledger = Ledger::default();
@@ -247,11 +253,11 @@ async fn report(
         tokio::select! {
             // Words first: a state that has changed since need not be reported.
             biased;
-            word = words_rx.recv() => match word {
-                Some((shard, Word::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
-                Some((shard, Word::Recovered(digest))) => ledger.recovered(shard, digest, Instant::now()),
-                Some((shard, Word::Gone)) => ledger.gone(shard, Instant::now()),
-                Some((_, Word::Quarantined(report))) => ledger.quarantined(report, Instant::now()),
+            event = events_rx.recv() => match event {
+                Some((shard, LedgerEvent::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
+                Some((shard, LedgerEvent::Recovered(digest))) => ledger.recovered(shard, digest, Instant::now()),
+                Some((shard, LedgerEvent::Gone)) => ledger.gone(shard, Instant::now()),
+                Some((_, LedgerEvent::Quarantined(report))) => ledger.quarantined(report, Instant::now()),
                 None => return,
             },
             () = comes_due => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  env.OTHER.fetch ─► depth? ─┬─ serving revision is warm on this shard ─► admit ─► its isolate
-//!                             └─ otherwise ─► a router's internal listener ─► the shard that it picks
+//!                             └─ otherwise ─► a router's internal listener ─► the shard it picks
 //! ```
 //!
 //! Only routers know which revision serves a Worker: they are the first to hear of new revisions

@@ -46,8 +46,8 @@ use crate::spares::Demand;
 use crate::tenants::Tenants;
 use crate::upkeep;
 use admitted::InFlight;
+use admitted::{AdmissionRequest, Counted};
 pub use admitted::{Admitted, Permits};
-use admitted::{Ask, Counted};
 use placing::Placing;
 use quarantine_cache::QuarantineCache;
 use resident::{Resident, Start};
@@ -163,8 +163,8 @@ impl Shard {
     /// for permits; dropping the future leaves the queue.
     ///
     /// # Arguments
-    /// * `worker` - the Worker that the revision must belong to: a router that mixes them up must
-    ///   not be believed.
+    /// * `worker` - the Worker that the revision must belong to: the router is not trusted
+    ///   to pair them correctly.
     /// * `deadline` - the caller's deadline; earlier deadlines are served first.
     /// * `stay` - set if the request can no longer be sent elsewhere on this node.
     ///
@@ -178,13 +178,13 @@ impl Shard {
         deadline: tokio::time::Instant,
         stay: bool,
     ) -> Result<Admitted, Failure> {
-        let mixed_up = || {
+        let mismatch = || {
             let why = format!("the revision does not belong to {worker}");
             Failure::new(FailureCode::BadRequest, Phase::Admission, why)
         };
-        let (namespace, _) = worker.split_once('/').ok_or_else(mixed_up)?;
+        let (namespace, _) = worker.split_once('/').ok_or_else(mismatch)?;
         let tenant = self.tenants.borrow_mut().arrive(namespace, Instant::now());
-        let ask = Ask { tenant, worker: worker.into(), digest, stay, deadline };
+        let request = AdmissionRequest { tenant, worker: worker.into(), digest, stay, deadline };
         loop {
             if self.draining.get() {
                 return Err(self.shed(Refusal::Draining));
@@ -192,14 +192,16 @@ impl Shard {
             if !self.semaphore.has_room() {
                 return Err(self.shed(Refusal::ShardFull));
             }
-            let (resident, of_worker) = self.resident(&ask).await?;
+            let (resident, of_worker) = self.resident(&request).await?;
             if resident.worker.as_str() != worker {
-                return Err(mixed_up());
+                return Err(mismatch());
             }
-            let of_tenant =
-                self.acquire_or_shed(ask.tenant.semaphore(), &ask, Refusal::TenantFull).await?;
-            let of_shard = self.acquire_or_shed(&self.semaphore, &ask, Refusal::ShardFull).await?;
-            // A request ahead of this one may have had the isolate condemned. Its successor has its
+            let of_tenant = self
+                .acquire_or_shed(request.tenant.semaphore(), &request, Refusal::TenantFull)
+                .await?;
+            let of_shard =
+                self.acquire_or_shed(&self.semaphore, &request, Refusal::ShardFull).await?;
+            // An earlier request may have caused the isolate to be condemned. Its successor has its
             // own queue.
             if resident.spent().is_none() {
                 let counted = Counted::among(&self.metrics.admission.in_flight);
@@ -211,7 +213,7 @@ impl Shard {
                 };
                 return Ok(Admitted {
                     shard: Rc::clone(self),
-                    ask,
+                    admission: request,
                     resident,
                     permits,
                     tunnel: None,
@@ -222,30 +224,34 @@ impl Shard {
 
     /// Returns the isolate that runs the requested revision, with the Worker's permit. If the
     /// isolate has been condemned while this request waited, its successor is used.
-    async fn resident(self: &Rc<Self>, ask: &Ask) -> Result<(Resident, Permit), Failure> {
+    async fn resident(
+        self: &Rc<Self>,
+        request: &AdmissionRequest,
+    ) -> Result<(Resident, Permit), Failure> {
         loop {
-            let is_live = self.pool.borrow().is_live(&ask.digest);
+            let is_live = self.pool.borrow().is_live(&request.digest);
             let delivery = match &self.supervisor {
-                Some(supervisor) if !is_live => self.place(supervisor, ask).await?,
-                Some(supervisor) if ask.stay => {
-                    self.place_live(supervisor, ask).await?;
+                Some(supervisor) if !is_live => self.place(supervisor, request).await?,
+                Some(supervisor) if request.stay => {
+                    self.place_live(supervisor, request).await?;
                     None
                 }
                 _ => None,
             };
-            let (resident, permit) = match self.look_up(ask, delivery)? {
+            let (resident, permit) = match self.look_up(request, delivery)? {
                 Found::Warm(resident) if resident.is_taken_up() => {
                     return Err(self.shed(Refusal::WorkerFull));
                 }
                 Found::Warm(resident) => {
-                    let permit =
-                        self.acquire_or_shed(&resident.semaphore, ask, Refusal::WorkerFull).await?;
+                    let permit = self
+                        .acquire_or_shed(&resident.semaphore, request, Refusal::WorkerFull)
+                        .await?;
                     (resident, permit)
                 }
                 Found::Cold(start) => {
-                    let permit = self.acquire(&start.semaphore, ask).await?;
-                    // Requests that were let in, or turned away from the queue, see how the start
-                    // ended. A request that found the queue full does not.
+                    let permit = self.acquire(&start.semaphore, request).await?;
+                    // Requests that were admitted, or were waiting in the queue, see the outcome of
+                    // the start. A request that found the queue full does not.
                     let resident = start.outcome().transpose()?;
                     resident.zip(permit).ok_or_else(|| self.shed(Refusal::WaitingRoomFull))?
                 }
@@ -265,10 +271,10 @@ impl Shard {
     async fn acquire_or_shed(
         &self,
         semaphore: &DeadlineSemaphore,
-        ask: &Ask,
+        request: &AdmissionRequest,
         refusal: Refusal,
     ) -> Result<Permit, Failure> {
-        self.acquire(semaphore, ask).await?.ok_or_else(|| self.shed(refusal))
+        self.acquire(semaphore, request).await?.ok_or_else(|| self.shed(refusal))
     }
 
     /// Waits for a permit. Returns `None` if the semaphore is closed or its queue is full.
@@ -278,15 +284,15 @@ impl Shard {
     async fn acquire(
         &self,
         semaphore: &DeadlineSemaphore,
-        ask: &Ask,
+        request: &AdmissionRequest,
     ) -> Result<Option<Permit>, Failure> {
         if let Some(permit) = semaphore.try_acquire() {
             return Ok(Some(permit));
         }
-        let place = self.tenants.borrow().place(&ask.tenant);
+        let place = self.tenants.borrow().place(&request.tenant);
         let _place = place.map_err(|refusal| self.shed(refusal))?;
         let _waiting = Counted::among(&self.metrics.admission.waiting);
-        Ok(semaphore.acquire(ask.deadline).await)
+        Ok(semaphore.acquire(request.deadline).await)
     }
 
     fn shed(&self, refusal: Refusal) -> Failure {
@@ -298,10 +304,14 @@ impl Shard {
     ///
     /// # Arguments
     /// * `delivery` - the revision's code, if the supervisor has sent it.
-    fn look_up(self: &Rc<Self>, ask: &Ask, delivery: Option<Delivery>) -> Result<Found, Failure> {
+    fn look_up(
+        self: &Rc<Self>,
+        request: &AdmissionRequest,
+        delivery: Option<Delivery>,
+    ) -> Result<Found, Failure> {
         let mut pool = self.pool.borrow_mut();
-        let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
-        let found = match pool.look_up(&ask.digest, namespace, share, Instant::now()) {
+        let (namespace, share) = (request.tenant.namespace(), request.tenant.share());
+        let found = match pool.look_up(&request.digest, namespace, share, Instant::now()) {
             Lookup::Warm(resident) => return Ok(Found::Warm(resident)),
             Lookup::Join(start) => return Ok(Found::Cold(start)),
             Lookup::Refused(Obstacle::Failed(failure)) => Err(failure),

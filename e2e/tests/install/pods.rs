@@ -90,7 +90,7 @@ impl Component {
 }
 
 /// Sends a GET request to a port of a Pod.
-pub async fn ask(
+pub async fn get(
     stage: &Stage,
     pod: &str,
     port: u16,
@@ -103,7 +103,7 @@ pub async fn ask(
 
 /// Returns the response of a Pod's `/metrics`.
 pub async fn metrics(stage: &Stage, pod: &str) -> anyhow::Result<String> {
-    let answer = ask(stage, pod, ADMIN_PORT, "admin", "/metrics")
+    let answer = get(stage, pod, ADMIN_PORT, "admin", "/metrics")
         .await
         .with_context(|| format!("metrics of {pod}"))?;
     ensure!(answer.status == 200, "/metrics of {pod}: {} {}", answer.status, answer.body);

@@ -1,5 +1,5 @@
-//! Encodes the part of a message before a response's body, so that the body is sent from where it
-//! lies.
+//! Encodes the part of a message before a response's body, so that the body is sent without
+//! being copied.
 //!
 //! ```text
 //!  gRPC: flags, length │ part: key, length │ status, headers, more_body │ body: key, length │ body

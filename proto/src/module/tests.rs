@@ -52,7 +52,7 @@ fn the_form_of_an_import_depends_on_the_kind_and_the_attribute() {
 }
 
 #[test]
-fn an_attribute_that_is_not_known_is_named() {
+fn the_error_names_an_unknown_attribute() {
     assert_eq!(type_attribute([("type", "json")]), Ok(Some("json")));
     assert_eq!(type_attribute::<&str>([]), Ok(None));
     let refused = type_attribute([("type", "json"), ("integrity", "sha256-…")]).unwrap_err();

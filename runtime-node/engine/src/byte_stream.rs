@@ -12,8 +12,8 @@ pub type ByteStream = LocalBoxStream<'static, Result<Bytes, Broken>>;
 /// The reason why a stream broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The caller must be told of this failure, however the Worker handles it, because its request
-    /// is at fault.
+    /// The caller gets this failure, however the Worker handles it, because its own request is at
+    /// fault.
     #[error("{}", .0.message)]
     Failed(Failure),
     /// The source of the bytes was lost.

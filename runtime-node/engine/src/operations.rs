@@ -2,7 +2,7 @@
 //! invocation.
 //!
 //! ```text
-//!  State::operate ─► Operations ─► the isolate's event loop polls it ─► Completed ─► Settle, in a turn
+//!  State::operate ─► Operations ─► event loop of the isolate ─► Completed ─► Settle, in a turn
 //!                                    └─ aborted with its invocation
 //! ```
 

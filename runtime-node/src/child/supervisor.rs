@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{Stream, TryStreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, ShardId};
-use tenon_proto::node::notice::Notice as Said;
+use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::place_response::Part;
 use tenon_proto::node::placed::Verdict;
 use tenon_proto::node::supervisor_client::SupervisorClient;
@@ -130,17 +130,17 @@ impl Supervisor {
 
     /// Reports that the process serves.
     pub(crate) fn report_ready(&self) {
-        self.notify(Said::Ready(node::Ready {}));
+        self.notify(NoticeKind::Ready(node::Ready {}));
     }
 
     /// Reports that a turn or a collection of the revision took long.
     pub(crate) fn report_heavy(&self, digest: &RevisionDigest) {
-        self.notify(Said::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
+        self.notify(NoticeKind::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
     }
 
     /// Reports this many more requests of the revision without a long turn or collection.
     pub(crate) fn report_light(&self, digest: &RevisionDigest, requests: u32) {
-        self.notify(Said::Light(node::Light {
+        self.notify(NoticeKind::Light(node::Light {
             digest: digest.as_bytes().to_vec().into(),
             requests,
         }));
@@ -148,21 +148,21 @@ impl Supervisor {
 
     /// Reports that the start of a revision which was to be prestarted has ended, well or not.
     pub(crate) fn report_warm(&self, digest: &RevisionDigest) {
-        self.notify(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
+        self.notify(NoticeKind::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
 
     /// Reports that a resource which the process cannot recover is nearly used up.
     pub(crate) fn report_worn(&self) {
-        self.notify(Said::Worn(node::Worn {}));
+        self.notify(NoticeKind::Worn(node::Worn {}));
     }
 
     /// Reports that a revision fails again and again, or has recovered.
     pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
-        self.notify(Said::Report(report));
+        self.notify(NoticeKind::Report(report));
     }
 
-    fn notify(&self, said: Said) {
+    fn notify(&self, kind: NoticeKind) {
         // If the control thread is gone, the process is about to end.
-        let _ = self.notices_tx.send(notice(said));
+        let _ = self.notices_tx.send(notice(kind));
     }
 }

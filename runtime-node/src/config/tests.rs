@@ -111,8 +111,8 @@ fn passwords_do_not_appear_in_errors_or_debug_output() {
         Command::try_parse_from(["node", "--catalog", "http://operator:7070"].iter().chain(&line))
             .unwrap()
             .args;
-    let said = format!("{args:?} {}", Config::try_from(args.clone()).unwrap_err());
-    assert!(said.contains("--egress-proxy") && !said.contains("geheim"), "{said}");
+    let output = format!("{args:?} {}", Config::try_from(args.clone()).unwrap_err());
+    assert!(output.contains("--egress-proxy") && !output.contains("geheim"), "{output}");
     let config = config(&["--egress-proxy", "http://alice:geheim@proxy.test:3128"]).unwrap();
     assert!(!format!("{config:?}").contains("geheim"));
 }

@@ -67,7 +67,7 @@ struct Streak {
     weight: f64,
     as_of: Instant,
     /// Set once a `Failing` notice has been issued.
-    told: bool,
+    was_reported: bool,
 }
 
 impl Streak {
@@ -129,14 +129,14 @@ impl CrashBackoff {
             times: 0,
             weight: 0.0,
             as_of: now,
-            told: false,
+            was_reported: false,
         });
         streak.times = streak.times.saturating_add(1);
         (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MOST), now);
         // Rounded, because a strike of a few milliseconds ago counts for a little less than one.
         let Some(over) = (streak.weight.round() as u32).checked_sub(TOLERATED + 1) else { return };
         let pause = (FIRST_REST * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
-        (streak.as_of, streak.told) = (now + pause, true);
+        (streak.as_of, streak.was_reported) = (now + pause, true);
         let times = streak.times;
         let what =
             format!("the Worker was stopped {times} times in a short time and is in back-off");
@@ -148,15 +148,15 @@ impl CrashBackoff {
 
     /// Returns whether the revision was reported as failing and has not been reported as recovered.
     pub(super) fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
-        self.streaks.get(digest).is_some_and(|streak| streak.told)
+        self.streaks.get(digest).is_some_and(|streak| streak.was_reported)
     }
 
     /// Notices which revisions have recovered.
     pub(super) fn review(&mut self, now: Instant) {
         self.streaks.retain(|digest, streak| {
             let weight = streak.weight(now);
-            if streak.told && weight < WELL {
-                streak.told = false;
+            if streak.was_reported && weight < WELL {
+                streak.was_reported = false;
                 self.notices.push(Notice::Recovered(*digest));
             }
             weight >= FORGOTTEN

@@ -37,13 +37,13 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         let by_tenant = self.by_tenant();
         let is_over = by_tenant.get(tenant).is_some_and(|own| *own >= share.of(self.capacity));
         let is_full = self.slots.len() >= self.capacity;
-        let victim = self.first_to_go(&by_tenant, |_, _| true);
+        let victim = self.select_victim(&by_tenant, |_, _| true);
         if is_full && victim.is_none() {
             return Err(Obstacle::Full);
         }
         if is_over {
             let of_tenant = |warm: &Warm<O>, rank| rank != Rank::Spent && warm.is_of(tenant);
-            return self.first_to_go(&by_tenant, of_tenant).map(Some).ok_or(Obstacle::OverShare);
+            return self.select_victim(&by_tenant, of_tenant).map(Some).ok_or(Obstacle::OverShare);
         }
         Ok(victim.filter(|_| is_full))
     }
@@ -76,7 +76,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 
     /// Evicts one isolate that is spent or idle. Returns whether there was one.
     pub fn evict_one(&mut self, why: Eviction, now: Instant) -> bool {
-        let victim = self.first_to_go(&self.by_tenant(), |_, _| true);
+        let victim = self.select_victim(&self.by_tenant(), |_, _| true);
         victim.into_iter().for_each(|digest| self.evict(digest, why, now));
         victim.is_some()
     }
@@ -97,12 +97,12 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         by_tenant
     }
 
-    /// Returns the isolate to evict first among those that `may_go` accepts: by rank, then least
-    /// recently used. Scanning all slots costs less than starting or ending an isolate.
-    fn first_to_go(
+    /// Returns the isolate to evict first among those that `is_eligible` accepts: by rank, then
+    /// least recently used. Scanning all slots costs less than starting or ending an isolate.
+    fn select_victim(
         &self,
         by_tenant: &FxHashMap<&str, usize>,
-        may_go: impl Fn(&Warm<O>, Rank) -> bool,
+        is_eligible: impl Fn(&Warm<O>, Rank) -> bool,
     ) -> Option<RevisionDigest> {
         let half = Share::Half.of(self.capacity);
         let candidates = self.warm().filter_map(|(digest, warm)| {
@@ -114,7 +114,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
                 }
                 Condition::Idle => Rank::Idle,
             };
-            may_go(warm, rank).then_some(((rank, warm.last_use), digest))
+            is_eligible(warm, rank).then_some(((rank, warm.last_use), digest))
         });
         candidates.min_by_key(|(order, _)| *order).map(|(_, digest)| digest)
     }

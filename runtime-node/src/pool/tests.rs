@@ -270,7 +270,7 @@ fn a_revision_that_keeps_failing_is_tried_at_longer_intervals() {
     for _ in 0..10 {
         shard.fail(1, Retry::BackOff);
         assert!(
-            matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(told)) if told == failure())
+            matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(reported)) if reported == failure())
         );
         shard.wait(pause - Duration::from_millis(1));
         assert!(

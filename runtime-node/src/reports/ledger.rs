@@ -58,7 +58,7 @@ struct Entry {
     /// Time at which it is to be reported.
     due: Instant,
     /// Set once the operator may know of it.
-    told: bool,
+    was_reported: bool,
 }
 
 /// The reports that are due now, and the revisions that they concern.
@@ -96,7 +96,7 @@ impl Ledger {
             shards: FxHashMap::default(),
             changed: now,
             due: now,
-            told: false,
+            was_reported: false,
         });
         if entry.shards.is_empty() {
             (entry.changed, entry.due) = (now, now);
@@ -111,7 +111,7 @@ impl Ledger {
             return;
         }
         (entry.changed, entry.due) = (now, now);
-        if !entry.told {
+        if !entry.was_reported {
             self.entries.remove(&digest);
         }
     }
@@ -159,12 +159,12 @@ impl Ledger {
         let quarantines = self.quarantines.len().min(BATCH);
         due.truncate(BATCH - quarantines);
         let crash_loops = due.iter_mut().map(|(digest, entry)| {
-            entry.told = true;
+            entry.was_reported = true;
             entry.report(digest, now)
         });
-        let told = self.quarantines.iter().take(quarantines);
-        let told = told.filter_map(|(since, report)| lasts(report, *since, now));
-        let workers = told.chain(crash_loops).collect();
+        let quarantined = self.quarantines.iter().take(quarantines);
+        let quarantined = quarantined.filter_map(|(since, report)| lasts(report, *since, now));
+        let workers = quarantined.chain(crash_loops).collect();
         let revisions = due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect();
         Batch { workers, revisions, quarantines }
     }

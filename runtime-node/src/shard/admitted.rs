@@ -15,7 +15,7 @@ use tenon_engine::Isolate;
 use tenon_engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 
 /// A request's identity, as admission needs it.
-pub(super) struct Ask {
+pub(super) struct AdmissionRequest {
     pub(super) tenant: Rc<Tenant>,
     /// Worker id, `namespace/name`.
     pub(super) worker: Box<str>,
@@ -29,7 +29,7 @@ pub(super) struct Ask {
 /// Admission to a Worker's isolate. The permits are held until the response has been sent.
 pub struct Admitted {
     pub(super) shard: Rc<Shard>,
-    pub(super) ask: Ask,
+    pub(super) admission: AdmissionRequest,
     pub(super) resident: Resident,
     pub(super) permits: InFlight,
     pub(super) tunnel: Option<Place>,
@@ -86,7 +86,7 @@ impl Admitted {
     /// Fails if the tenant or the shard has as many tunnels as it may. Nothing of the request has
     /// run.
     pub fn with_tunnel(self) -> Result<Self, Failure> {
-        let place = self.shard.tenants.borrow().tunnel(&self.ask.tenant);
+        let place = self.shard.tenants.borrow().tunnel(&self.admission.tenant);
         let place = place.map_err(|refusal| self.shard.shed(refusal))?;
         Ok(Self { tunnel: Some(place), ..self })
     }
@@ -136,7 +136,7 @@ impl Admitted {
         // begun.
         while self.resident.spent().is_some() {
             drop(pass);
-            (self.resident, self.permits.worker) = self.shard.resident(&self.ask).await?;
+            (self.resident, self.permits.worker) = self.shard.resident(&self.admission).await?;
             pass = self.resident.isolate.queue().await;
         }
         Ok(pass)

@@ -10,7 +10,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tokio::task::spawn_local;
 
-use super::admitted::Ask;
+use super::admitted::AdmissionRequest;
 use super::{Shard, panicked};
 use crate::child::{Delivery, Place, Supervisor};
 
@@ -30,14 +30,14 @@ impl Shard {
     pub(super) async fn place(
         self: &Rc<Self>,
         supervisor: &Supervisor,
-        ask: &Ask,
+        request: &AdmissionRequest,
     ) -> Result<Option<Delivery>, Failure> {
-        self.ensure_not_refused(&ask.digest)?;
-        let key = (ask.digest, ask.stay);
+        self.ensure_not_refused(&request.digest)?;
+        let key = (request.digest, request.stay);
         let begin = || {
             let (shard, supervisor, worker) =
-                (Rc::clone(self), supervisor.clone(), ask.worker.clone());
-            let send = self.has_room(ask);
+                (Rc::clone(self), supervisor.clone(), request.worker.clone());
+            let send = self.has_room(request);
             // Runs as its own task, so that the entry is removed even if every waiting request is
             // cancelled.
             let placing = spawn_local(async move {
@@ -62,11 +62,11 @@ impl Shard {
     pub(super) async fn place_live(
         &self,
         supervisor: &Supervisor,
-        ask: &Ask,
+        request: &AdmissionRequest,
     ) -> Result<(), Failure> {
-        self.ensure_not_refused(&ask.digest)?;
-        let place = supervisor.place(&ask.worker, &ask.digest, true, false).await?;
-        self.follow(ask.digest, place).map(drop)
+        self.ensure_not_refused(&request.digest)?;
+        let place = supervisor.place(&request.worker, &request.digest, true, false).await?;
+        self.follow(request.digest, place).map(drop)
     }
 
     fn ensure_not_refused(&self, digest: &RevisionDigest) -> Result<(), Failure> {
@@ -79,10 +79,10 @@ impl Shard {
 
     /// Returns whether neither the pool nor memory pressure would refuse a start of the requested
     /// revision.
-    fn has_room(&self, ask: &Ask) -> bool {
-        let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
+    fn has_room(&self, request: &AdmissionRequest) -> bool {
+        let (namespace, share) = (request.tenant.namespace(), request.tenant.share());
         self.has_memory()
-            && self.pool.borrow().has_room(&ask.digest, namespace, share, Instant::now())
+            && self.pool.borrow().has_room(&request.digest, namespace, share, Instant::now())
     }
 
     /// Turns the supervisor's answer into the code, if it was requested, or into the reason for

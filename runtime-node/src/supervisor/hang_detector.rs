@@ -1,9 +1,9 @@
-//! Detects a process that is stuck, from what its page says at each check. This module is pure.
+//! Detects a stuck process from the readings of its page at each check. This module is pure.
 //!
 //! ```text
 //!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck
 //!                        └─ 1 s by the clock later, and 100 ms of CPU time ─────────┤
-//!  event loop stands still, with no code running, for 30 s ─────────────────────────┘
+//!  event loop is stalled, with no code running, for 30 s ───────────────────────────┘
 //! ```
 //!
 //! V8 ends a turn within microseconds of being told, unless the turn is in a built-in function that
@@ -23,8 +23,8 @@ const OVERRUN: Duration = Duration::from_secs(1);
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_CPU: Duration = Duration::from_millis(100);
 
-/// An event loop that stands still for this long, with no code running, does not recover.
-const STILL: Duration = Duration::from_secs(30);
+/// An event loop that makes no progress for this long, with no code running, does not recover.
+const STALL: Duration = Duration::from_secs(30);
 
 pub(super) struct HangDetector {
     beats: u64,
@@ -40,7 +40,7 @@ impl HangDetector {
         Self { beats: 0, changed: now, overruns_since: None, overrun: Duration::ZERO }
     }
 
-    /// Returns whether the process is to be killed, by what its page says now.
+    /// Returns whether the process is to be killed, according to the current reading of its page.
     pub(super) fn is_stuck(&mut self, reading: &Reading, now: Instant) -> bool {
         // A turn may take as long as its Worker's limit allows; the watchdog tells it to end.
         if reading.beats != self.beats || reading.running.is_some() {
@@ -54,7 +54,7 @@ impl HangDetector {
             self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
         reading.overrun >= OVERRUN
             || lingers && reading.overrun >= LINGER_CPU
-            || now.saturating_duration_since(self.changed) >= STILL
+            || now.saturating_duration_since(self.changed) >= STALL
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
 
     const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-    /// Returns for how long by the clock a turn goes on after it was told to end, if it gets this
-    /// percentage of a CPU.
-    fn goes_on(percent: u32) -> Option<Duration> {
+    /// Returns the wall-clock time from the order to end until a turn with this percentage of a
+    /// CPU counts as stuck.
+    fn time_until_stuck(percent: u32) -> Option<Duration> {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn a_hung_turn_is_ended_after_a_second_or_later_with_little_cpu() {
-        assert_eq!(goes_on(100), Some(OVERRUN));
-        assert!(goes_on(20) <= Some(LINGER + CHECK_INTERVAL));
-        assert!(goes_on(5) <= Some(2 * LINGER), "{:?}", goes_on(5));
-        assert_eq!(goes_on(0), None, "a turn without CPU time could not end");
+        assert_eq!(time_until_stuck(100), Some(OVERRUN));
+        assert!(time_until_stuck(20) <= Some(LINGER + CHECK_INTERVAL));
+        assert!(time_until_stuck(5) <= Some(2 * LINGER), "{:?}", time_until_stuck(5));
+        assert_eq!(time_until_stuck(0), None, "a turn without CPU time could not end");
     }
 
     #[test]
@@ -110,9 +110,9 @@ mod tests {
             detector
                 .is_stuck(&Reading { running: None, overrun: Duration::ZERO, beats }, began + after)
         };
-        assert!(!is_stuck(1, STILL / 2));
-        assert!(!is_stuck(2, STILL));
-        assert!(!is_stuck(2, STILL * 2 - CHECK_INTERVAL));
-        assert!(is_stuck(2, STILL * 2));
+        assert!(!is_stuck(1, STALL / 2));
+        assert!(!is_stuck(2, STALL));
+        assert!(!is_stuck(2, STALL * 2 - CHECK_INTERVAL));
+        assert!(is_stuck(2, STALL * 2));
     }
 }

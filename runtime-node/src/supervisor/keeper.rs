@@ -50,7 +50,7 @@ impl Keeper {
                 tracing::error!(process = process_name(id), %error, "cannot resume listening");
             }
             let blames = match Process::start(&self.program, id, &listener) {
-                Ok((process, control)) => self.attend(id, process, control).await,
+                Ok((process, control)) => self.supervise(id, process, control).await,
                 Err(error) => {
                     tracing::error!(process = process_name(id), %error, "cannot start a process");
                     false
@@ -72,7 +72,7 @@ impl Keeper {
     ///
     /// Returns whether a revision is to blame: with that revision refused, the process does not end
     /// again soon.
-    async fn attend(
+    async fn supervise(
         &self,
         id: ShardId,
         mut process: Process,

@@ -92,7 +92,7 @@ pub(super) struct Term {
 }
 
 /// A quarantine announced by the operator.
-pub(super) struct Told {
+pub(super) struct AnnouncedQuarantine {
     pub(super) digest: RevisionDigest,
     pub(super) remaining: Duration,
     pub(super) times: u32,
@@ -135,10 +135,14 @@ impl Quarantines {
 
     /// Merges the quarantines that the operator knows of all nodes. Returns the revisions that are
     /// newly refused.
-    pub(super) fn told(&mut self, quarantines: Vec<Told>, now: Instant) -> Vec<RevisionDigest> {
+    pub(super) fn merge(
+        &mut self,
+        announced: Vec<AnnouncedQuarantine>,
+        now: Instant,
+    ) -> Vec<RevisionDigest> {
         self.forget(now);
         let mut fresh = Vec::new();
-        for Told { digest, remaining, times } in quarantines {
+        for AnnouncedQuarantine { digest, remaining, times } in announced {
             let until = now + remaining.min(LONGEST_QUARANTINE);
             if self.remaining(&digest, now).is_none() {
                 fresh.push(digest);
@@ -236,10 +240,11 @@ mod tests {
     #[test]
     fn a_quarantine_sent_by_the_operator_applies() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        let told = |remaining| vec![Told { digest: DIGEST, remaining, times: 2 }];
-        assert_eq!(quarantines.told(told(Duration::from_secs(5)), now), [DIGEST]);
+        let announced =
+            |remaining| vec![AnnouncedQuarantine { digest: DIGEST, remaining, times: 2 }];
+        assert_eq!(quarantines.merge(announced(Duration::from_secs(5)), now), [DIGEST]);
         assert_eq!(
-            quarantines.told(told(Duration::from_secs(3)), now),
+            quarantines.merge(announced(Duration::from_secs(3)), now),
             [],
             "the quarantine is known already"
         );

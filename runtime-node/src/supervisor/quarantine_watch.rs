@@ -8,7 +8,7 @@ use tenon_proto::catalog::{QuarantinedRevision, WatchQuarantineRequest};
 use tenon_proto::id::RevisionDigest;
 use tonic::{Code, Status};
 
-use super::quarantine::Told;
+use super::quarantine::AnnouncedQuarantine;
 use super::{Shared, lock};
 use crate::config::Config;
 use crate::source;
@@ -49,14 +49,14 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
 }
 
 fn handle_list(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
-    let told = revisions.into_iter().filter_map(|revision| {
+    let announced = revisions.into_iter().filter_map(|revision| {
         let digest = RevisionDigest::try_from(&revision.digest[..]).ok()?;
-        Some(Told {
+        Some(AnnouncedQuarantine {
             digest,
             remaining: Duration::from_millis(revision.remaining_ms),
             times: revision.times,
         })
     });
-    let fresh = lock(&shared.placement).quarantines.told(told.collect(), Instant::now());
+    let fresh = lock(&shared.placement).quarantines.merge(announced.collect(), Instant::now());
     fresh.iter().for_each(|digest| shared.send_release(digest, true, |_| true));
 }

@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt as _, TryFutureExt as _, stream};
 use tenon_proto::catalog::{GetRevisionRequest, WorkerReport};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::get_revision_response::Part;
-use tenon_proto::node::notice::Notice as Said;
+use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::place_response;
 use tenon_proto::node::placed::Verdict as Answer;
 use tenon_proto::node::supervisor_server::{self, SupervisorServer};
@@ -65,7 +65,7 @@ struct Service {
     id: ShardId,
     /// False once the process has ended.
     alive: Arc<AtomicBool>,
-    /// Taken when the process begins to attend.
+    /// Taken when the process calls `Control`.
     orders: Mutex<Option<Orders>>,
 }
 
@@ -73,14 +73,14 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl supervisor_server::Supervisor for Service {
-    type AttendStream = Answers<Order>;
+    type ControlStream = Answers<Order>;
     type PlaceStream = Answers<PlaceResponse>;
     type GetRevisionStream = Answers<GetRevisionResponse>;
 
-    async fn attend(
+    async fn control(
         &self,
         request: Request<Streaming<Notice>>,
-    ) -> Result<Response<Self::AttendStream>, Status> {
+    ) -> Result<Response<Self::ControlStream>, Status> {
         let orders = lock(&self.orders).take();
         let orders = orders
             .ok_or_else(|| Status::failed_precondition("the process receives orders already"))?;
@@ -192,25 +192,25 @@ fn code(
 fn handle_notice(shared: &Shared, id: ShardId, notice: Notice) {
     let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
     match notice.notice {
-        Some(Said::Ready(_)) => shared.on_ready(id),
-        Some(Said::Report(WorkerReport { worker, digest: of, state })) => {
+        Some(NoticeKind::Ready(_)) => shared.on_ready(id),
+        Some(NoticeKind::Report(WorkerReport { worker, digest: of, state })) => {
             if let (Some(digest), Some(state)) = (digest(&of), state) {
                 shared.reporter.relay(id, worker.parse().ok(), digest, state);
             }
         }
-        Some(Said::Heavy(heavy)) => {
+        Some(NoticeKind::Heavy(heavy)) => {
             digest(&heavy.digest).into_iter().for_each(|digest| shared.on_heavy(id, &digest))
         }
-        Some(Said::Light(light)) => {
+        Some(NoticeKind::Light(light)) => {
             digest(&light.digest)
                 .into_iter()
                 .for_each(|digest| shared.on_light(&digest, light.requests));
         }
-        Some(Said::Warm(warm)) => {
+        Some(NoticeKind::Warm(warm)) => {
             digest(&warm.digest).into_iter().for_each(|digest| shared.on_warm(&digest))
         }
-        Some(Said::Metrics(page)) => shared.on_metrics(id, page),
-        Some(Said::Worn(_)) => shared.child(id).worn.notify_one(),
+        Some(NoticeKind::Metrics(page)) => shared.on_metrics(id, page),
+        Some(NoticeKind::Worn(_)) => shared.child(id).worn.notify_one(),
         None => {}
     }
 }

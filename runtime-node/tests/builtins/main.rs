@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use findings::Findings;
-use watch::{Ended, Heard, How, Unattributed, watch};
+use watch::{Ended, How, Progress, Unattributed, watch};
 
 /// Argument that makes this program the child. The seed and the first call's number follow.
 const PLAY: &str = "--play";
@@ -81,7 +81,7 @@ fn expect_found(act: &str, is_found: impl Fn(&How) -> bool) -> Result<(), Failed
 fn fuzz() -> Result<(), Failed> {
     let seed = setting("SEED").unwrap_or_else(std::process::id);
     if let Some(call) = setting("CALL") {
-        let ended = play(seed, call, |heard| heard.calls == 1 && heard.is_done)?;
+        let ended = play(seed, call, |progress| progress.calls == 1 && progress.is_done)?;
         println!("{ended:#?}");
         return Ok(());
     }
@@ -91,7 +91,11 @@ fn fuzz() -> Result<(), Failed> {
     if calls == 0 { Err("no call was made".into()) } else { Ok(()) }
 }
 
-fn play(seed: u32, first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
+fn play(
+    seed: u32,
+    first: u32,
+    is_enough: impl Fn(&Progress) -> bool,
+) -> Result<Ended, Unattributed> {
     watch(&[PLAY, &seed.to_string(), &first.to_string()], first, is_enough)
 }
 

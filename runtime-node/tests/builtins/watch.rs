@@ -67,7 +67,7 @@ pub(crate) struct Unattributed {
 
 /// The reports of a child so far.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Progress {
     pub(crate) calls: usize,
     /// Set once the call reported last is complete.
     pub(crate) is_done: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Heard {
 pub(crate) fn watch(
     arguments: &[&str],
     first: u32,
-    is_enough: impl Fn(&Heard) -> bool,
+    is_enough: impl Fn(&Progress) -> bool,
 ) -> Result<Ended, Unattributed> {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program)
@@ -98,43 +98,43 @@ pub(crate) fn watch(
         .unwrap();
     let lines = lines(&mut child);
     let last_words = last_words(&mut child);
-    let mut heard = Heard { is_done: true, call: first, ..Heard::default() };
+    let mut progress = Progress { is_done: true, call: first, ..Progress::default() };
     let how = loop {
         match lines.recv_timeout(LOOK) {
             Ok(line) => {
                 let cpu = cpu_time(child.id());
-                if let Some(how) = heard.take(&line, cpu) {
+                if let Some(how) = progress.take(&line, cpu) {
                     break Some(how);
                 }
-                assert!(heard.failed_starts < STARTS, "no isolate starts: {line}");
+                assert!(progress.failed_starts < STARTS, "no isolate starts: {line}");
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 let status = child.wait().unwrap();
                 let last_words = last_words.join().unwrap();
-                if heard.is_done {
+                if progress.is_done {
                     return Err(Unattributed { status: status.to_string(), last_words });
                 }
-                break Some(How::Aborted(told(status, &last_words)));
+                break Some(How::Aborted(describe(status, &last_words)));
             }
         }
-        if heard.is_done && is_enough(&heard) {
+        if progress.is_done && is_enough(&progress) {
             break None;
         }
-        if !heard.is_done && cpu_time(child.id()).saturating_sub(heard.cpu) > FOREVER {
+        if !progress.is_done && cpu_time(child.id()).saturating_sub(progress.cpu) > FOREVER {
             break Some(How::NeverEnded);
         }
-        if !heard.is_done && resident(child.id()) > MEMORY {
+        if !progress.is_done && resident(child.id()) > MEMORY {
             break Some(How::TookMemory);
         }
     };
     // The child may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
-    Ok(Ended { call: heard.call, text: heard.text, how, calls: heard.calls })
+    Ok(Ended { call: progress.call, text: progress.text, how, calls: progress.calls })
 }
 
-impl Heard {
+impl Progress {
     /// Processes one line of the child's output.
     ///
     /// # Arguments
@@ -174,14 +174,14 @@ fn lines(child: &mut Child) -> Receiver<String> {
 fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
     let mut errors = child.stderr.take().unwrap();
     thread::spawn(move || {
-        let mut said = Vec::new();
-        let _ = errors.read_to_end(&mut said);
-        String::from_utf8_lossy(&said).into_owned()
+        let mut output = Vec::new();
+        let _ = errors.read_to_end(&mut output);
+        String::from_utf8_lossy(&output).into_owned()
     })
 }
 
 /// Returns the signal and the line that V8 wrote about it.
-fn told(status: ExitStatus, last_words: &str) -> String {
+fn describe(status: ExitStatus, last_words: &str) -> String {
     let line = last_words.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
     let line =
         line.or_else(|| last_words.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));

@@ -140,7 +140,7 @@ async fn a_binding_calls_the_worker_that_it_names(shard: Rc<Shard>) {
     let expected = r#"[204,"",201,"text","yes",["a=1","b=2"],"https://second.test:8443/",false,["NAME","FIRST","SECOND"],"[object Fetcher]"]"#;
     assert_eq!(answer.text(), expected);
     let calls = other.calls.borrow();
-    let told: Vec<_> = calls
+    let called: Vec<_> = calls
         .iter()
         .map(|call| (call.callee.clone(), call.method.as_str(), call.url.as_str()))
         .collect();
@@ -148,7 +148,7 @@ async fn a_binding_calls_the_worker_that_it_names(shard: Rc<Shard>) {
         (id("one"), "GET", "http://first.test/empty?x=1"),
         (id("two"), "PUT", "https://second.test:8443/"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(called, expected);
     let header = |call: &Called, name: &str| {
         call.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone())
     };
@@ -281,14 +281,14 @@ async fn a_binding_cannot_be_forged_for_another_worker(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let source = "
-        const Fetcher = env.OTHER.constructor, told = [];
+        const Fetcher = env.OTHER.constructor, outcomes = [];
         for (const attempt of [
             () => new Fetcher(1), () => new Fetcher(), () => Fetcher.prototype.fetch.call({}, 'http://x/'),
             () => env.OTHER.fetch(), () => env.OTHER.fetch('/relative'), () => { 'use strict'; env.OTHER = 1; },
         ]) {
-            try { await attempt(); told.push('done'); } catch (error) { told.push(error.constructor.name); }
+            try { await attempt(); outcomes.push('done'); } catch (error) { outcomes.push(error.constructor.name); }
         }
-        return new Response(told.join());";
+        return new Response(outcomes.join());";
     let answer = shard.handler(source).service("OTHER", "other").get().await.unwrap();
     assert_eq!(answer.text(), "TypeError,TypeError,TypeError,TypeError,TypeError,TypeError");
     assert!(other.calls.borrow().is_empty());

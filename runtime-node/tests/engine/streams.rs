@@ -199,8 +199,8 @@ async fn a_client_that_disconnects_aborts_the_request_signal(shard: Rc<Shard>) {
          await new Promise((resolve) => setTimeout(resolve, 10_000)); return new Response()",
     );
     let worker = worker.start().await.unwrap();
-    let asked = tokio::time::timeout(Duration::from_millis(20), worker.get("/")).await;
-    assert!(asked.is_err());
+    let response = tokio::time::timeout(Duration::from_millis(20), worker.get("/")).await;
+    assert!(response.is_err());
     await_condition("the signal is aborted", || shard.logged("left: AbortError")).await;
     worker.0.idle().await;
 }

@@ -187,21 +187,21 @@ impl End {
 /// The Worker that must not notice the hostile one.
 struct Neighbour {
     isolate: Loaded,
-    asked: Cell<usize>,
+    requests: Cell<usize>,
 }
 
 impl Neighbour {
     async fn start(shard: &Shard) -> Self {
         let isolate =
             shard.handler(NEIGHBOUR).secret("WHO", "the neighbour").start().await.unwrap();
-        let neighbour = Self { isolate, asked: Cell::new(0) };
+        let neighbour = Self { isolate, requests: Cell::new(0) };
         neighbour.ask().await;
         neighbour
     }
 
     /// Sends it a request and checks the response.
     async fn ask(&self) {
-        let number = self.asked.replace(self.asked.get() + 1);
+        let number = self.requests.replace(self.requests.get() + 1);
         let response =
             self.isolate.get(&format!("/{number}")).await.expect("the neighbour answers");
         assert_eq!(response.text(), format!("/{number} for the neighbour"));
@@ -209,9 +209,9 @@ impl Neighbour {
 
     /// Sends it a request, and returns the CPU time that this thread used until the response came.
     async fn wait(&self) -> Duration {
-        let asked = cpu_time();
+        let before = cpu_time();
         self.ask().await;
-        cpu_time() - asked
+        cpu_time() - before
     }
 
     /// Sends it requests until the script is over.

@@ -272,8 +272,8 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
     let mut rounds = 100_000;
     loop {
         let url = format!("https://worker.test/?rounds={rounds}");
-        let asked = InvokeHead { url, ..head(&worker) };
-        match stand.client().call(asked, stream::empty()).await {
+        let request = InvokeHead { url, ..head(&worker) };
+        match stand.client().call(request, stream::empty()).await {
             // A new isolate, and the one before it has answered every request.
             Ok(answer) if answered && answer.text() == "1" => break,
             Ok(_) => (answered, rounds) = (true, rounds + rounds / 100),

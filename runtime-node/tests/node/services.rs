@@ -31,7 +31,7 @@ async fn stand_and_router(name: &'static str) -> (Stand, Router) {
     let router = Router::start().await;
     let stand =
         Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
-    router.leads_to(stand.client().address());
+    router.set_shard(stand.client().address());
     (stand, router)
 }
 
@@ -65,7 +65,7 @@ async fn a_worker_that_is_not_warm_is_called_by_name_through_a_router(name: &'st
         "return env.OTHER.fetch('http://other.test/', { method: 'POST', body: 'text' })",
         "other",
     );
-    router.knows(&other);
+    router.add_worker(&other);
     assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
     let calls = router.calls();
     let InvokeHead { worker, digest, caller: by, depth, request_id, body, .. } = &calls[0];
@@ -85,7 +85,7 @@ async fn a_warm_older_revision_is_not_called(name: &'static str) {
     let new = stand.handler("other", "return new Response('new')");
     let caller = stand.caller("caller", CALLS, "other");
     stand.client().get(&old).await.unwrap();
-    router.knows(&new);
+    router.add_worker(&new);
     assert_eq!(call(&stand, &caller, &[&new]).await.unwrap().text(), "new");
     assert_eq!(router.calls().len(), 1);
 }
@@ -94,7 +94,7 @@ async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
     let (stand, router) = stand_and_router(name).await;
     let other = stand.handler("other", "return new Response(request.body)");
     let caller = stand.caller("caller", "return env.OTHER.fetch(request)", "other");
-    router.knows(&other);
+    router.add_worker(&other);
     let text: Bytes = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let digest = Bytes::copy_from_slice(other.digest.as_bytes());
     let services = vec![Service { worker: other.worker.to_string(), digest }];
@@ -141,7 +141,7 @@ async fn a_worker_without_a_free_permit_is_called_through_a_router(name: &'stati
         config.admission.max_waiting = 0;
     })
     .await;
-    router.leads_to(stand.client().address());
+    router.set_shard(stand.client().address());
     let other = stand.handler_with(
         "other",
         "await request.text(); return new Response('done')",
@@ -152,7 +152,7 @@ async fn a_worker_without_a_free_permit_is_called_through_a_router(name: &'stati
         "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))",
         "other",
     );
-    router.knows(&other);
+    router.add_worker(&other);
     stand.client().get(&other).await.unwrap();
     let upload = stand.client().upload(&other);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
@@ -184,8 +184,8 @@ async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str)
     let calls = "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))";
     let ping = stand.caller("ping", calls, "pong");
     let pong = stand.caller("pong", calls, "ping");
-    router.knows(&ping);
-    router.knows(&pong);
+    router.add_worker(&ping);
+    router.add_worker(&pong);
     let answer = call(&stand, &ping, &[&pong]).await.unwrap();
     let expected =
         format!("{} calls {} after {MAX_DEPTH} calls in a row", ping.worker, pong.worker);

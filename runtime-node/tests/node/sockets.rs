@@ -26,11 +26,11 @@ const ECHO: &str = "
 /// A handler that opens a socket to `OTHER`, sends a message and answers with what it receives.
 const ASKS: &str = "
     const { webSocket } = await env.OTHER.fetch('http://other.test/', { headers: { upgrade: 'websocket' } });
-    const heard = new Promise((resolve) => webSocket.addEventListener('message', resolve));
+    const message = new Promise((resolve) => webSocket.addEventListener('message', resolve));
     const closed = new Promise((resolve) => webSocket.addEventListener('close', resolve));
     webSocket.accept();
     webSocket.send('from one Worker to another');
-    const { data } = await heard;
+    const { data } = await message;
     webSocket.close(4000, 'thanks');
     const { code, wasClean } = await closed;
     return new Response(`${data} ${code} ${wasClean}`);";
@@ -54,10 +54,10 @@ async fn a_worker_opens_a_socket_to_another_through_a_router(name: &'static str)
     let router = Router::start().await;
     let stand =
         Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
-    router.leads_to(stand.client().address());
+    router.set_shard(stand.client().address());
     let other = stand.handler("other", ECHO);
     let caller = stand.caller("caller", ASKS, "other");
-    router.knows(&other);
+    router.add_worker(&other);
     let answer = stand.client().get(&caller).await.unwrap();
     assert_eq!(answer.text(), "from one Worker to another 4000 true");
     let call = &router.calls()[0];
@@ -68,10 +68,10 @@ async fn a_worker_passes_on_the_socket_of_another(name: &'static str) {
     let router = Router::start().await;
     let stand =
         Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
-    router.leads_to(stand.client().address());
+    router.set_shard(stand.client().address());
     let other = stand.handler("other", ECHO);
     let front = stand.caller("front", "return env.OTHER.fetch(request)", "other");
-    router.knows(&other);
+    router.add_worker(&other);
     let (sent_tx, sent_rx) = mpsc::channel(1);
     let (head, mut messages) = stand.client().tunnel(&front, sent_rx).await.unwrap();
     let accept = head.headers.iter().find(|header| header.name == "sec-websocket-accept").unwrap();

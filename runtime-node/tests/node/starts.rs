@@ -154,10 +154,10 @@ async fn unavailable_cold_workers_take_no_permits_from_warm_ones(name: &'static 
 
 async fn code_that_does_not_match_its_digest_is_refused(name: &'static str) {
     let stand = Stand::start(name).await;
-    let (asked, given) =
-        (stand.worker("asked", COUNTER, |_| {}), stand.worker("given", COUNTER, |_| {}));
-    stand.catalog.swap(asked.digest, given.digest);
-    let failure = stand.client().get(&asked).await.unwrap_err();
+    let (requested, delivered) =
+        (stand.worker("requested", COUNTER, |_| {}), stand.worker("delivered", COUNTER, |_| {}));
+    stand.catalog.swap(requested.digest, delivered.digest);
+    let failure = stand.client().get(&requested).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::RevisionUnavailable, Phase::Start));
     assert!(failure.message.contains("damaged"), "{failure}");
 }

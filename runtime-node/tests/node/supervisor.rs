@@ -52,8 +52,8 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
     let node = Kept::start(name).await;
     let killer = node.handler("killer", "for (;;);");
     let other = node.handler("other", "return new Response('served')");
-    let (lane, asked) = (node.lane.clone(), killer.clone());
-    let lost = tokio::spawn(async move { lane.get(&asked).await });
+    let (lane, called) = (node.lane.clone(), killer.clone());
+    let lost = tokio::spawn(async move { lane.get(&called).await });
     // The metrics show which process is computing: the lane's turn runs until its CPU limit.
     node.await_line("tenon_node_process_up{process=\"lane-0\"} 1").await;
     node.await_line("tenon_shard_inflight{shard=\"lane-0\"} 1").await;
@@ -179,8 +179,8 @@ async fn a_draining_node_finishes_its_invocations(name: &'static str) {
         "slow",
         "await new Promise((done) => setTimeout(done, 500)); return new Response('done')",
     );
-    let (lane, asked) = (node.lane.clone(), worker.clone());
-    let begun = tokio::spawn(async move { lane.get(&asked).await });
+    let (lane, called) = (node.lane.clone(), worker.clone());
+    let begun = tokio::spawn(async move { lane.get(&called).await });
     node.await_line("tenon_shard_inflight{shard=\"lane-0\"} 1").await;
     node.signal.take();
     assert_eq!(begun.await.unwrap().unwrap().text(), "done");

@@ -64,7 +64,7 @@ fn a_panic_in_the_rejection_callback_ends_its_isolate() {
 }
 
 #[test]
-fn a_panic_for_import_meta_ends_its_isolate() {
+fn a_panic_in_the_import_meta_callback_ends_its_isolate() {
     ends_its_isolate(Callback::ImportMeta, "globalThis.url = import.meta.url");
 }
 
@@ -75,7 +75,7 @@ fn a_panic_in_a_dynamic_import_ends_its_isolate() {
 }
 
 #[test]
-fn a_panic_where_a_module_is_looked_up_ends_its_isolate() {
+fn a_panic_in_the_module_resolver_ends_its_isolate() {
     ends_its_isolate(Callback::Resolve, "import other from './other.js'");
     ends_its_isolate(
         Callback::Resolve,
@@ -84,7 +84,7 @@ fn a_panic_where_a_module_is_looked_up_ends_its_isolate() {
 }
 
 #[test]
-fn a_panic_where_a_module_gets_its_value_ends_its_isolate() {
+fn a_panic_in_a_synthetic_module_ends_its_isolate() {
     ends_its_isolate(Callback::Value, "import text from './text.txt'");
 }
 
@@ -102,12 +102,12 @@ fn a_panic_in_a_lazy_property_ends_its_isolate() {
 }
 
 #[test]
-fn a_panic_where_eval_is_judged_ends_its_isolate() {
+fn a_panic_in_the_check_of_eval_ends_its_isolate() {
     ends_its_isolate(Callback::CodeGeneration, "try { (0, eval)('1') } catch {}");
 }
 
 #[test]
-fn a_panic_where_a_lost_exception_is_logged_ends_its_isolate() {
+fn a_panic_in_the_log_of_a_lost_exception_ends_its_isolate() {
     run(async |engine| {
         let code =
             "globalThis.registry = new FinalizationRegistry(() => { throw new Error('lost') });

@@ -18,7 +18,7 @@ impl State {
         self.fail_at(id, code, None);
     }
 
-    /// Fails the invocation like [`State::fail`], and says where.
+    /// Fails the invocation like [`State::fail`], and records where it occurred.
     ///
     /// # Arguments
     /// * `place` - the place at which the Worker's code threw, if it did.
@@ -57,7 +57,7 @@ impl State {
         self.fail_at(id, code, exception.location.clone());
     }
 
-    /// Marks the isolate to get no new invocations. The first reason stays.
+    /// Marks the isolate so that it gets no new invocations. The first reason is kept.
     pub fn condemn(&self, code: FailureCode) {
         if self.condemned.get().is_none() {
             self.condemned.set(Some(code));

@@ -15,7 +15,7 @@ fn digest(n: usize) -> RevisionDigest {
 }
 
 /// Returns the scraped samples with this in their name or labels.
-fn told(families: &WorkerFamilies, part: &str) -> Vec<String> {
+fn samples(families: &WorkerFamilies, part: &str) -> Vec<String> {
     let text = prometheus::TextEncoder::new().encode_to_string(&told_families(families)).unwrap();
     text.lines()
         .filter(|line| !line.starts_with('#') && line.contains(part))
@@ -52,7 +52,7 @@ fn the_metrics_of_a_worker_carry_its_names_and_its_shard() {
         format!("tenon_worker_{name}{{{more}{labels}}} {value}")
     };
     assert_eq!(
-        told(&families, "_invocations_total"),
+        samples(&families, "_invocations_total"),
         [
             line("invocations_total", r#"code="ok","#, "1"),
             line("invocations_total", r#"code="cpu_limit_exceeded","#, "1"),
@@ -60,23 +60,23 @@ fn the_metrics_of_a_worker_carry_its_names_and_its_shard() {
             line("invocations_total", r#"code="memory_limit_exceeded","#, "0"),
         ]
     );
-    assert_eq!(told(&families, "cpu_seconds_total"), [line("cpu_seconds_total", "", "2")]);
-    assert_eq!(told(&families, "memory_bytes"), [line("memory_bytes", "", "8192")]);
-    assert_eq!(told(&families, "cold_starts_total"), [line("cold_starts_total", "", "1")]);
+    assert_eq!(samples(&families, "cpu_seconds_total"), [line("cpu_seconds_total", "", "2")]);
+    assert_eq!(samples(&families, "memory_bytes"), [line("memory_bytes", "", "8192")]);
+    assert_eq!(samples(&families, "cold_starts_total"), [line("cold_starts_total", "", "1")]);
     assert_eq!(
-        told(&families, r#"phase="evaluate""#),
+        samples(&families, r#"phase="evaluate""#),
         [line("cold_start_seconds", r#"phase="evaluate","#, "0.004")]
     );
     assert_eq!(
-        told(&families, "duration_seconds_count"),
+        samples(&families, "duration_seconds_count"),
         [line("invocation_duration_seconds_count", "", "2")]
     );
     assert_eq!(
-        told(&families, "duration_seconds_sum"),
+        samples(&families, "duration_seconds_sum"),
         [line("invocation_duration_seconds_sum", "", "30.004")]
     );
     let bucket = |bound: &str| {
-        told(&families, &format!(r#"le="{bound}""#))[0].rsplit(' ').next().unwrap().to_owned()
+        samples(&families, &format!(r#"le="{bound}""#))[0].rsplit(' ').next().unwrap().to_owned()
     };
     assert_eq!(["0.001", "0.005", "5", "+Inf"].map(bucket), ["0", "1", "1", "2"]);
 }
@@ -89,15 +89,15 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
     shard.open(cart, &revision("cart"));
     shard.started(&cart, &Phases::default());
     shard.review(|_| true, now);
-    assert_eq!(told(&families, "memory_bytes").len(), 1);
+    assert_eq!(samples(&families, "memory_bytes").len(), 1);
     shard.review(|_| false, now);
-    assert!(told(&families, "memory_bytes").is_empty(), "an isolate that is gone has no memory");
-    assert_eq!(told(&families, "cold_starts_total").len(), 1);
+    assert!(samples(&families, "memory_bytes").is_empty(), "an isolate that is gone has no memory");
+    assert_eq!(samples(&families, "cold_starts_total").len(), 1);
 
     shard.open(cart, &revision("cart"));
     shard.review(|_| true, now + LINGER * 2);
     shard.started(&cart, &Phases::default());
-    assert!(told(&families, "cold_starts_total")[0].ends_with(" 2"));
+    assert!(samples(&families, "cold_starts_total")[0].ends_with(" 2"));
 
     shard.review(|_| false, now + LINGER * 3);
     shard.review(|_| false, now + LINGER * 4);
@@ -111,7 +111,7 @@ fn the_number_of_workers_with_metrics_is_bounded() {
     let families = WorkerFamilies::new().unwrap();
     let (shard, now) = (families.shard(ShardId(0)), Instant::now());
     (0..MOST + 10).for_each(|n| shard.open(digest(n), &revision(&format!("w{n}"))));
-    let workers = || told(&families, "cold_starts_total");
+    let workers = || samples(&families, "cold_starts_total");
     assert_eq!(workers().len(), MOST);
     assert!(!workers().iter().any(|line| line.contains(&format!(r#"worker="w{MOST}""#))));
 

@@ -23,11 +23,11 @@ use super::Deployed;
 #[derive(Clone)]
 pub(crate) struct Router {
     address: SocketAddr,
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct State {
     shard: Option<SocketAddr>,
     digests: HashMap<String, RevisionDigest>,
     /// The heads of all calls so far.
@@ -37,7 +37,7 @@ struct Known {
 impl Router {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let router = Self { address: listener.local_addr().unwrap(), known: Arc::default() };
+        let router = Self { address: listener.local_addr().unwrap(), state: Arc::default() };
         let server =
             tonic::transport::Server::builder().add_service(RuntimeServer::new(router.clone()));
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
@@ -49,25 +49,25 @@ impl Router {
     }
 
     /// Sets the shard to which calls are forwarded.
-    pub(crate) fn leads_to(&self, shard: SocketAddr) {
-        self.known.lock().unwrap().shard = Some(shard);
+    pub(crate) fn set_shard(&self, shard: SocketAddr) {
+        self.state.lock().unwrap().shard = Some(shard);
     }
 
-    pub(crate) fn knows(&self, worker: &Deployed) {
-        self.known.lock().unwrap().digests.insert(worker.worker.to_string(), worker.digest);
+    pub(crate) fn add_worker(&self, worker: &Deployed) {
+        self.state.lock().unwrap().digests.insert(worker.worker.to_string(), worker.digest);
     }
 
     /// Returns the heads of the calls so far.
     pub(crate) fn calls(&self) -> Vec<InvokeHead> {
-        self.known.lock().unwrap().heads.clone()
+        self.state.lock().unwrap().heads.clone()
     }
 }
 
-type Answers = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>>;
+type Responses = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Runtime for Router {
-    type InvokeStream = Answers;
+    type InvokeStream = Responses;
 
     async fn invoke(
         &self,
@@ -77,19 +77,19 @@ impl Runtime for Router {
         let Some(invoke_request::Part::Head(mut head)) =
             parts.message().await?.and_then(|message| message.part)
         else {
-            return Err(Status::invalid_argument("the first message is no head"));
+            return Err(Status::invalid_argument("the first message is not a head"));
         };
         let shard = {
-            let mut known = self.known.lock().unwrap();
-            known.heads.push(head.clone());
+            let mut state = self.state.lock().unwrap();
+            state.heads.push(head.clone());
             let failure = Failure::new(
                 FailureCode::WorkerNotFound,
                 Phase::Admission,
                 "There is no such Worker.",
             );
-            let digest = known.digests.get(&head.worker).ok_or_else(|| Status::from(&failure))?;
+            let digest = state.digests.get(&head.worker).ok_or_else(|| Status::from(&failure))?;
             head.digest = Bytes::copy_from_slice(digest.as_bytes());
-            known.shard.expect("it leads to a shard")
+            state.shard.expect("the test has set a shard")
         };
         let mut client = RuntimeClient::connect(format!("http://{shard}")).await.unwrap();
         let first = InvokeRequest { part: Some(invoke_request::Part::Head(head)) };
