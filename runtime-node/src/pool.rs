@@ -321,6 +321,11 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 }
 
 impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
+    /// Returns whether there is an isolate that may be evicted for the start.
+    pub fn can_replace(&self) -> bool {
+        self.pool.can_evict()
+    }
+
     /// Fills the slot with a start.
     pub fn starting(self, start: S) -> Launch {
         let Self { pool, digest, tenant, victim, now } = self;

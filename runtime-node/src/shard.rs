@@ -85,6 +85,9 @@ pub struct Shard {
     bytecode_is_due: Notify,
 }
 
+/// The most idle isolates that are evicted to give this process room for a start.
+const EVICTIONS: usize = 8;
+
 /// Upper bounds on a shard's work. One tenant gets a share of each; see [`crate::tenants`].
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -262,9 +265,33 @@ impl Shard {
         }
     }
 
-    /// Returns whether there is memory for a start now.
-    fn has_memory(&self) -> bool {
-        upkeep::admits_starts(self.pressure.get().max(memory::on_this_process()))
+    /// Returns the pressure of memory use at this moment.
+    fn pressure(&self) -> Pressure {
+        self.pressure.get().max(memory::on_this_process())
+    }
+
+    /// Makes room in memory for a start: evicts an idle isolate if memory is short, and a few more
+    /// if this process has next to none left. Returns false if there is no room.
+    fn make_memory(&self) -> bool {
+        let replaces = upkeep::starts_replace(self.pressure()) && self.evict_idle();
+        for _ in 0..EVICTIONS {
+            if memory::on_this_process() < Pressure::Critical {
+                return upkeep::admits_start(self.pressure.get(), replaces);
+            }
+            if !self.evict_idle() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Evicts the idle isolate that is missed least. Returns whether there was one.
+    fn evict_idle(&self) -> bool {
+        let evicted = self.pool.borrow_mut().evict_one(Eviction::Memory, Instant::now());
+        if evicted {
+            self.settle();
+        }
+        evicted
     }
 
     /// Waits for a permit, and counts the request as shed if there is none for it.
@@ -317,13 +344,14 @@ impl Shard {
             Lookup::Refused(Obstacle::Failed(failure)) => Err(failure),
             Lookup::Refused(Obstacle::Full) => Err(self.shed(Refusal::NoIdleIsolate)),
             Lookup::Refused(Obstacle::OverShare) => Err(self.shed(Refusal::TenantFull)),
-            Lookup::Start(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
+            Lookup::Start(vacancy)
+                if !upkeep::admits_start(self.pressure(), vacancy.can_replace()) =>
+            {
+                Err(self.shed(Refusal::MemoryShort))
+            }
             Lookup::Start(vacancy) => {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
-                if upkeep::starts_replace(self.pressure.get()) {
-                    pool.evict_one(Eviction::Memory, Instant::now());
-                }
                 // Runs as its own task, so that the start goes on when the requests that wait for
                 // it have gone.
                 spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));

@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- |
 //! | eased | evicted when long unused | as demand calls for | yes |
 //! | tight | largest collected, then evicted one by one | none | yes, each for an idle one |
-//! | critical | evicted one by one | none | no |
+//! | critical | evicted one by one | none | only for an idle one |
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -105,8 +105,11 @@ pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
 }
 
 /// Returns whether a cold isolate may be started.
-pub fn admits_starts(pressure: Pressure) -> bool {
-    pressure < Pressure::Critical
+///
+/// # Arguments
+/// * `replaces` - whether an idle isolate is evicted for it.
+pub fn admits_start(pressure: Pressure, replaces: bool) -> bool {
+    pressure < Pressure::Critical || replaces
 }
 
 /// Returns whether a start evicts an idle isolate. The steps against a shortage are too slow for
@@ -197,8 +200,15 @@ mod tests {
         }
 
         #[test]
-        fn higher_pressure_never_admits_what_lower_pressure_refuses(one in pressure(), other in pressure()) {
-            prop_assert!(one > other || admits_starts(one) || !admits_starts(other));
+        fn higher_pressure_never_admits_what_lower_pressure_refuses(
+            one in pressure(), other in pressure(), replaces: bool,
+        ) {
+            prop_assert!(one > other || admits_start(one, replaces) || !admits_start(other, replaces));
+        }
+
+        #[test]
+        fn a_start_in_the_place_of_an_idle_isolate_is_always_admitted(pressure in pressure()) {
+            prop_assert!(admits_start(pressure, starts_replace(pressure)));
         }
     }
 }

@@ -81,6 +81,11 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         victim.is_some()
     }
 
+    /// Returns whether an isolate is spent or idle.
+    pub fn can_evict(&self) -> bool {
+        self.warm().any(|(_, warm)| warm.occupant.condition() != Condition::Busy)
+    }
+
     /// Counts each tenant's slots. A spent isolate counts for no tenant: it is evicted as soon as
     /// its slot is needed.
     fn by_tenant(&self) -> FxHashMap<&str, usize> {

@@ -13,6 +13,7 @@ use tokio::task::spawn_local;
 use super::admitted::AdmissionRequest;
 use super::{Shard, panicked};
 use crate::child::{Delivery, Place, Supervisor};
+use crate::upkeep;
 
 /// The supervisor's answer, shared by all requests that wait for it. The first request to resume
 /// takes the code.
@@ -81,8 +82,9 @@ impl Shard {
     /// revision.
     fn has_room(&self, request: &AdmissionRequest) -> bool {
         let (namespace, share) = (request.tenant.namespace(), request.tenant.share());
-        self.has_memory()
-            && self.pool.borrow().has_room(&request.digest, namespace, share, Instant::now())
+        let pool = self.pool.borrow();
+        upkeep::admits_start(self.pressure(), pool.can_evict())
+            && pool.has_room(&request.digest, namespace, share, Instant::now())
     }
 
     /// Turns the supervisor's answer into the code, if it was requested, or into the reason for

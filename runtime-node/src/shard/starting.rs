@@ -34,7 +34,7 @@ impl Shard {
         // If no isolate is spare, one is made while the code is in flight.
         let prepare = async {
             let began = Instant::now();
-            if !has_spares && self.has_memory() {
+            if !has_spares && self.make_memory() {
                 self.engine.make_spare();
             }
             began.elapsed()
@@ -50,7 +50,7 @@ impl Shard {
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
             // Starts that were admitted together may have used up the memory.
-            Ok(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
+            Ok(_) if !self.make_memory() => Err(self.shed(Refusal::MemoryShort)),
             Ok(sourced) => {
                 self.metrics.workers.open(digest, &sourced.revision);
                 // After any failure, even a panic, the slot must become free and the waiting
