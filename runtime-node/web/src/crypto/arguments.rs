@@ -1,5 +1,5 @@
-//! Arguments from JavaScript. Every buffer is copied: the Worker may change its own while another
-//! thread works.
+//! Arguments from JavaScript. A buffer is copied for another thread: the Worker may change its own
+//! while that works.
 
 use std::ops::Deref;
 
@@ -24,6 +24,26 @@ pub(crate) struct Data {
 }
 
 impl Data {
+    /// Copies the bytes that a view shows, from index `from` on.
+    ///
+    /// # Errors
+    /// Returns the exception for the lack of memory.
+    pub(crate) fn copy(
+        scope: &mut v8::PinScope<'_, '_>,
+        view: View<'_>,
+        from: usize,
+    ) -> Result<Self, Thrown> {
+        let len = view.byte_length().saturating_sub(from);
+        let charge = if len > SMALL {
+            let charge = make_room(scope, len).and_then(|buffers| buffers.charge(len));
+            Some(charge.ok_or_else(out_of_memory)?)
+        } else {
+            None
+        };
+        let rest = |bytes: &[u8]| bytes.get(from..).unwrap_or_default().to_vec();
+        Ok(Self { bytes: contents::read(view, rest), _charge: charge })
+    }
+
     /// Returns the bytes, for changes in place.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
@@ -44,15 +64,8 @@ impl<'s> Argument<'s> for Data {
         scope: &mut v8::PinScope<'s, '_>,
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
-        let view: View<'_> = arguments.take(scope)?;
-        let len = view.byte_length();
-        let charge = if len > SMALL {
-            let charge = make_room(scope, len).and_then(|buffers| buffers.charge(len));
-            Some(charge.ok_or_else(out_of_memory)?)
-        } else {
-            None
-        };
-        Ok(Self { bytes: contents::read(view, <[u8]>::to_vec), _charge: charge })
+        let view = arguments.take(scope)?;
+        Self::copy(scope, view, 0)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
-use tenon_engine::offload::Lane;
+use tenon_engine::offload::{Lane, Slice};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
@@ -165,7 +165,11 @@ fn with_digest<'s, T>(
     perform(scope, scheme.cost(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
         if !matches!(hashing, Hasher::None)
-            && !steps.go_on(&data, slice, |part| hashing.update(part))
+            && !steps.go_on(
+                &data,
+                || slice.is_some_and(Slice::is_over),
+                |part| hashing.update(part),
+            )
         {
             return None;
         }
