@@ -32,7 +32,16 @@ pub fn from_octets<'s>(
     v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal)
 }
 
-/// Makes such a string for one of a small set of names, which V8 internalizes.
+/// Makes a string of text. Returns `None` if it is too long for V8.
+pub fn from_text<'s>(
+    scope: &v8::PinScope<'s, '_>,
+    text: &str,
+) -> Option<v8::Local<'s, v8::String>> {
+    // V8 copies octets, and decodes UTF-8 in two passes.
+    if text.is_ascii() { from_octets(scope, text.as_bytes()) } else { v8::String::new(scope, text) }
+}
+
+/// Makes a string of octets for one of a small set of names, which V8 internalizes.
 pub fn from_name<'s>(
     scope: &v8::PinScope<'s, '_>,
     name: &str,

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use tenon_engine::bytes;
 use tenon_engine::slot::slot;
+use tenon_engine::string::from_text;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
@@ -65,7 +66,7 @@ pub(crate) fn decode<'s>(
 ) -> Nullable<Option<v8::Local<'s, v8::String>>> {
     let string = bytes::read(bytes, |bytes| {
         let text = text(encoding.0, bytes, fatal, ignore_bom)?;
-        Some(v8::String::new(scope, &text))
+        Some(from_text(scope, &text))
     });
     Nullable(string)
 }

@@ -19,7 +19,7 @@ use crate::log;
 use crate::realm::{Hooks, Realm};
 use crate::response::FetchResponse;
 use crate::streams::{Body, Streams};
-use crate::string::{from_name, from_octets};
+use crate::string::{from_name, from_text};
 
 /// A request to deliver to a Worker.
 pub struct FetchRequest {
@@ -191,12 +191,7 @@ fn call(
     let args: [v8::Local<'_, v8::Value>; 4] = [
         v8::Number::new(scope, id.to_number()).into(),
         from_name(scope, method)?.into(),
-        if url.is_ascii() {
-            from_octets(scope, url.as_bytes())?
-        } else {
-            v8::String::new(scope, url)?
-        }
-        .into(),
+        from_text(scope, url)?.into(),
         v8::Boolean::new(scope, has_body).into(),
     ];
     let fetch = v8::Local::new(scope, &hooks.fetch);

@@ -288,6 +288,17 @@
     return typeof content === "string" ? internal.encodeUtf8(content) : content;
   }
 
+  // Returns the text of a body that has arrived in full and is short, null for any other body. The
+  // text is copied once, and no promise is made.
+  function takeShortText(body) {
+    if (body === null || body.used || body.stream !== null) return null;
+    const { source } = body;
+    if (!isNative(source) || source.signal !== null) return null;
+    const text = ops.streamText(source.owner, source.number);
+    body.used = text !== null;
+    return text;
+  }
+
   async function readText(body) {
     const content = await read(body);
     if (typeof content !== "string") return internal.decodeUtf8(content);
@@ -330,10 +341,12 @@
         return await readBytes(bodyOf(this));
       },
       async json() {
-        return internal.parseJSON(await readText(bodyOf(this)));
+        const body = bodyOf(this);
+        return internal.parseJSON(takeShortText(body) ?? (await readText(body)));
       },
       async text() {
-        return await readText(bodyOf(this));
+        const body = bodyOf(this);
+        return takeShortText(body) ?? (await readText(body));
       },
       textStream() {
         return readTextStream(bodyOf(this));

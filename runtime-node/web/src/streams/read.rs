@@ -1,5 +1,6 @@
 //! Reading of streams by JavaScript: `streamRead(owner, number)` reads all of one,
-//! `streamPull(owner, number)` reads it piece by piece, and `streamCancel(owner, number)` ends it.
+//! `streamText(owner, number)` all of one that is here and short, `streamPull(owner, number)` reads
+//! it piece by piece, and `streamCancel(owner, number)` ends it.
 //!
 //! ```text
 //!  read ─► arrive ── all of it ────────────────────────────────────────────────────────► settle
@@ -15,6 +16,7 @@
 //! failure, however the handler treats the rejection.
 
 use bytes::Bytes;
+use encoding_rs::UTF_8;
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use tenon_engine::Body;
@@ -26,10 +28,11 @@ use tenon_engine::operations::Settle;
 use tenon_engine::promise::{self, promise};
 use tenon_engine::state::State;
 use tenon_engine::streams::{Incoming, StreamId};
-use tenon_engine::string::array_of;
+use tenon_engine::string::{array_of, from_text};
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::INLINE_BODY;
 
 use crate::ops::{MaybePromise, Nullable, Promised};
 
@@ -51,6 +54,33 @@ enum Halt {
         part: Bytes,
         wanted: usize,
     },
+}
+
+/// The maximum size of a body whose text is made in one step, in bytes: the maximum that a request
+/// has in its first message.
+const SHORT: usize = INLINE_BODY;
+
+/// Returns the text of a stream that has arrived in full and is short, decoded as UTF-8 without a
+/// byte order mark. Returns null for any other stream, which stays unread.
+///
+/// # Errors
+/// Returns the exception for the lack of memory.
+#[op]
+pub(crate) fn stream_text<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    (owner, stream): (InvocationId, StreamId),
+) -> Result<Nullable<v8::Local<'s, v8::String>>, Thrown> {
+    let state = State::of(scope);
+    match state.take_stream(owner, stream) {
+        Some(Incoming::Body(Body::Full(bytes))) if bytes.len() <= SHORT => {
+            let text = UTF_8.decode_with_bom_removal(&bytes).0;
+            from_text(scope, &text).map(|text| Nullable(Some(text))).ok_or_else(out_of_memory)
+        }
+        other => {
+            other.into_iter().for_each(|other| put_back(&state, owner, stream, other));
+            Ok(Nullable(None))
+        }
+    }
 }
 
 /// Collects the rest of a stream. Returns a promise of its bytes.
