@@ -41,6 +41,9 @@ const BATCH: usize = 64;
 /// The Worker that the peers in the load scenarios also run.
 const HELLO: &str = include_str!("../../bench/peers/hello.js");
 
+/// The Worker with typical work, which the peers run as well.
+const WEB: &str = include_str!("../../bench/peers/web.js");
+
 /// The smallest useful Worker.
 const EMPTY: &str = "const well = 'well'; export default { fetch: () => new Response(well) }";
 
@@ -66,9 +69,13 @@ fn main() {
         }
         // First, before other rows leave resident memory behind.
         bench.memory().await;
-        bench.warm("warm, hello", HELLO, 1).await;
-        bench.warm("warm, empty handler", EMPTY, 1).await;
-        bench.warm(&format!("warm, hello, {MANY} isolates in turn"), HELLO, MANY).await;
+        bench.warm("warm, hello", HELLO, 1, browser).await;
+        bench.warm("warm, empty handler", EMPTY, 1, browser).await;
+        bench.warm(&format!("warm, hello, {MANY} isolates in turn"), HELLO, MANY, browser).await;
+        bench.warm("warm, Response.json of 1 KB", WEB, 1, || to("/json")).await;
+        bench.warm("warm, echo of 100 headers", WEB, 1, many_headers).await;
+        let json = Bytes::from(json(16 << 10));
+        bench.warm("warm, echo of 16 KB of JSON", WEB, 1, || posted("/echo", &json)).await;
         let (spare, bytecode, nothing) = (Ahead::Spare, Ahead::Bytecode, Ahead::Nothing);
         bench.cold("cold start, 1 KB, spare ready", &padded(1 << 10), &[spare]).await;
         bench.cold("cold start, 1 KB", &padded(1 << 10), &[nothing]).await;
@@ -109,7 +116,14 @@ impl Bench {
         !label.contains(&self.wanted)
     }
 
-    async fn warm(&self, label: &str, source: &str, isolates: usize) {
+    /// Measures requests to one isolate, or to several in turn.
+    async fn warm(
+        &self,
+        label: &str,
+        source: &str,
+        isolates: usize,
+        request: impl Fn() -> FetchRequest,
+    ) {
         if self.leaves_out(label) {
             return;
         }
@@ -119,19 +133,20 @@ impl Bench {
         }
         for i in 0..WARM_UP {
             let_tasks_run(i).await;
-            fetch(&all[i % isolates]).await;
+            fetch(&all[i % isolates], request()).await;
         }
         let mut taken = Vec::with_capacity(WARM);
         for i in 0..WARM {
             let_tasks_run(i).await;
+            let request = request();
             let began = Instant::now();
-            fetch(&all[i % isolates]).await;
+            fetch(&all[i % isolates], request).await;
             taken.push(began.elapsed());
         }
         let cpu = cpu_time();
         for i in 0..WARM {
             let_tasks_run(i).await;
-            fetch(&all[i % isolates]).await;
+            fetch(&all[i % isolates], request()).await;
         }
         self.report(label, Row::times(taken, (cpu_time() - cpu) / WARM as u32));
     }
@@ -145,7 +160,7 @@ impl Bench {
         let _neighbour = self.start(EMPTY).await;
         let worker = Worker::new(source);
         let used = self.load(&worker, None).await;
-        fetch(&used).await;
+        fetch(&used, browser()).await;
         let bytecode = used.bytecode().filter(|_| ahead.contains(&Ahead::Bytecode)).map(Arc::new);
         let mut taken = Vec::with_capacity(COLD);
         let cpu = cpu_time();
@@ -155,7 +170,7 @@ impl Bench {
             }
             let began = Instant::now();
             let isolate = self.load(&worker, bytecode.clone()).await;
-            fetch(&isolate).await;
+            fetch(&isolate, browser()).await;
             taken.push(began.elapsed());
         }
         self.report(label, Row::times(taken, (cpu_time() - cpu) / COLD as u32));
@@ -170,14 +185,14 @@ impl Bench {
         let mut all = Vec::with_capacity(MANY);
         for _ in 0..MANY {
             let isolate = self.start(HELLO).await;
-            fetch(&isolate).await;
+            fetch(&isolate, browser()).await;
             all.push(isolate);
         }
         self.report(&label, Row::Memory { bytes: resident().saturating_sub(before) / MANY });
         for isolate in &all {
             for i in 0..LATER {
                 let_tasks_run(i).await;
-                fetch(isolate).await;
+                fetch(isolate, browser()).await;
             }
         }
         // V8 keeps freed pages for reuse, and returns them to the system some seconds later.
@@ -224,25 +239,64 @@ impl Worker {
     }
 }
 
-/// Sends a browser's simple request, as it arrives at the node.
-async fn fetch(isolate: &Rc<Isolate>) {
-    let header = |name: &str, value: &'static str| Header {
-        name: name.to_owned(),
-        value: Bytes::from_static(value.as_bytes()),
-    };
-    let request = FetchRequest {
+/// Sends a request, as it arrives at the node.
+async fn fetch(isolate: &Rc<Isolate>, request: FetchRequest) {
+    let response = isolate.fetch(request).await.expect("the Worker answers");
+    assert_eq!(response.status, 200);
+}
+
+/// Returns a simple request of a browser.
+fn browser() -> FetchRequest {
+    to("/path")
+}
+
+fn to(path: &str) -> FetchRequest {
+    FetchRequest {
         request_id: "0123456789abcdef".to_owned(),
         method: "GET".to_owned(),
-        url: "http://hello.default.tenon.localhost:8080/path".to_owned(),
+        url: format!("http://hello.default.tenon.localhost:8080{path}"),
         headers: vec![
-            header("host", "hello.default.tenon.localhost:8080"),
-            header("accept", "*/*"),
+            header("host", Bytes::from_static(b"hello.default.tenon.localhost:8080")),
+            header("accept", Bytes::from_static(b"*/*")),
         ],
         body: Body::Full(Bytes::new()),
         call_context: CallContext::default(),
-    };
-    let response = isolate.fetch(request).await.expect("the Worker answers");
-    assert_eq!(response.status, 200);
+    }
+}
+
+/// Returns a request with headers that the Worker sends back.
+fn many_headers() -> FetchRequest {
+    let mut request = to("/headers");
+    request.headers.extend(
+        (0..98).map(|i| {
+            header(&format!("x-echo-{i}"), Bytes::from_static(b"a header of some length"))
+        }),
+    );
+    request
+}
+
+fn posted(path: &str, body: &Bytes) -> FetchRequest {
+    FetchRequest { method: "POST".to_owned(), body: Body::Full(body.clone()), ..to(path) }
+}
+
+fn header(name: &str, value: Bytes) -> Header {
+    Header { name: name.to_owned(), value }
+}
+
+/// Returns JSON of about `len` bytes: an array of records.
+fn json(len: usize) -> String {
+    let record = |id| serde_json::json!({"id": id, "customer": format!("Customer {id}"), "total": 99.5, "paid": true});
+    let mut records = Vec::new();
+    let mut size = 2;
+    for id in 4711.. {
+        let record = record(id);
+        size += record.to_string().len() + 1;
+        if size > len {
+            break;
+        }
+        records.push(record);
+    }
+    serde_json::Value::from(records).to_string()
 }
 
 /// Returns the hello Worker padded to `len` bytes with code as a bundler leaves it: functions of a
