@@ -125,6 +125,19 @@ bench-pools: tools ## Compare new, shared and pinned isolates, and the cost of a
 	target/release/tenon-bench-pools
 	cargo bench --package tenon-runtime-node --bench buffers
 
+# Minutes of the soak.
+bench-soak: MINUTES := 180
+.PHONY: bench-soak
+bench-soak: tools ## Measure whether memory, descriptors and latency stay flat for MINUTES, 180 by default
+	cargo build --release --workspace $(BINARIES) --bin tenon-bench
+	target/release/tenon-bench soak --minutes $(MINUTES)
+
+.PHONY: nightly
+nightly: ## Run what takes too long for each change: AddressSanitizer, fuzzing at random, a soak of ten minutes
+	$(MAKE) test-sanitized
+	$(MAKE) fuzz SECONDS=120 SEED=0
+	$(MAKE) bench-soak MINUTES=10
+
 .PHONY: bench-containment
 bench-containment: tools ## Measure the effect of hostile Workers on 300 others, on a cluster of three nodes
 	deploy/cluster/build control nodes tools

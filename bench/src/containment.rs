@@ -17,7 +17,7 @@
 mod installation;
 mod phase;
 mod playing;
-mod script;
+pub(crate) mod script;
 mod stopping;
 
 use std::fmt;

@@ -14,8 +14,9 @@
 //!                                                          └──► the objectives, and their verdicts
 //! ```
 //!
-//! One more part, `containment`, is measured only if it is named, because it needs Tenon installed
-//! on a cluster: hostile Workers beside 300 others on several nodes.
+//! Two more parts are measured only if they are named: `soak`, which takes hours, mixed load of all
+//! kinds at once; and `containment`, which needs Tenon installed on a cluster, hostile Workers
+//! beside 300 others on several nodes.
 
 mod apply;
 mod containment;
@@ -35,6 +36,7 @@ mod peers;
 mod process;
 mod quantile;
 mod report;
+mod soak;
 mod sockets;
 mod streams;
 mod table;
@@ -69,7 +71,7 @@ struct Args {
     #[command(subcommand)]
     role: Option<Role>,
 
-    /// Parts to measure. By default all but `peers` and `containment`.
+    /// Parts to measure. By default all but `peers`, `soak` and `containment`.
     #[arg(value_enum)]
     parts: Vec<Part>,
 
@@ -118,6 +120,10 @@ struct Args {
     #[arg(long)]
     only: Vec<String>,
 
+    /// Minutes of `soak`.
+    #[arg(long, default_value_t = 180)]
+    minutes: u64,
+
     /// Number of requests to the fleet in each run.
     #[arg(long, default_value_t = 40_000)]
     requests: usize,
@@ -153,6 +159,8 @@ enum Part {
     /// The suite of hostile Workers on an installed Tenon with 300 other Workers. To be run inside
     /// the cluster's network namespace.
     Containment,
+    /// Mixed load for hours.
+    Soak,
     /// Streamed bodies.
     Streams,
     /// The Web API, compared with deno.
@@ -212,6 +220,10 @@ fn main() -> anyhow::Result<()> {
                 report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?)
             }
             Part::Containment => report.containment = Some(containment::run(&args.only)?),
+            Part::Soak => {
+                let duration = Duration::from_secs(60 * args.minutes);
+                report.soak = Some(soak::run(&peers, &own, duration)?);
+            }
             Part::Hostile => report.hostile = Some(hostile::run()?),
         }
     }

@@ -29,6 +29,8 @@ enum Amount {
     Count(u64),
     /// A rate per second.
     Rate(f64),
+    /// A part of a whole, of which 1 is all.
+    Share(f64),
 }
 
 impl Objective {
@@ -53,6 +55,10 @@ impl Objective {
     pub fn rate(what: impl Into<String>, measured: Option<f64>, at_least: Option<f64>) -> Self {
         let bound = at_least.map(Amount::Rate).map(Bound::AtLeast);
         Self { what: what.into(), measured: measured.map(Amount::Rate), bound }
+    }
+
+    pub fn share(what: impl Into<String>, measured: Option<f64>, at_most: Option<f64>) -> Self {
+        Self::at_most(what, measured.map(Amount::Share), at_most.map(Amount::Share))
     }
 
     fn at_most(what: impl Into<String>, measured: Option<Amount>, bound: Option<Amount>) -> Self {
@@ -85,6 +91,7 @@ impl Amount {
             Self::Bytes(bytes) => mib(bytes),
             Self::Count(count) => count.to_string(),
             Self::Rate(rate) => format!("{rate:.0}/s"),
+            Self::Share(share) => format!("{:.1} %", 100.0 * share),
         }
     }
 }

@@ -143,13 +143,12 @@ impl Process {
         fs::read_to_string(&self.log)
     }
 
-    /// Returns the number of open file descriptors of this process, without its descendants.
+    /// Returns the number of open file descriptors of this process and its descendants.
     ///
     /// # Errors
     /// Fails if the process has ended.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
-        let descriptors = fs::read_dir(format!("/proc/{}/fd", self.child.id()));
-        Ok(descriptors.with_context(|| format!("{} has ended", self.name))?.count() as u64)
+        self.sum(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64))
     }
 
     /// Returns the CPU time of this process and its descendants so far.
@@ -193,16 +192,22 @@ impl Process {
 
     /// Returns the sum of a field over this process and its descendants, in bytes.
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
-        let of_process = |pid: u32| {
-            let text = fs::read_to_string(format!("/proc/{pid}/{file}"));
-            let text = text.with_context(|| format!("{} has ended", self.name))?;
+        self.sum(|pid| {
+            let text = fs::read_to_string(format!("/proc/{pid}/{file}"))?;
             let kib = text
                 .lines()
                 .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-            kib.map(|kib: u64| kib * 1024)
-                .with_context(|| format!("the kernel reports no {field} of {}", self.name))
-        };
-        tree(self.child.id()).into_iter().map(of_process).sum()
+            // A process that is ending has no memory any more, and no such line.
+            Ok(kib.unwrap_or(0_u64) * 1024)
+        })
+    }
+
+    /// Returns the sum of `amount` over this process and its descendants. A descendant that ends
+    /// meanwhile does not count.
+    fn sum(&self, amount: impl Fn(u32) -> io::Result<u64>) -> anyhow::Result<u64> {
+        let own = amount(self.child.id()).with_context(|| format!("{} has ended", self.name))?;
+        let descendants = tree(self.child.id()).into_iter().skip(1);
+        Ok(own + descendants.filter_map(|pid| amount(pid).ok()).sum::<u64>())
     }
 }
 

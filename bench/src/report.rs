@@ -8,7 +8,7 @@ use crate::objective::{self, Objective};
 use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{
-    containment, contest, engine, fairness, fleet, front, hostile, isolates, streams, web,
+    containment, contest, engine, fairness, fleet, front, hostile, isolates, soak, streams, web,
 };
 
 /// The contender that bounds Tenon's CPU time per request.
@@ -29,6 +29,7 @@ pub struct Report {
     pub streams: Option<streams::Record>,
     pub web: Option<web::Record>,
     pub hostile: Option<hostile::Record>,
+    pub soak: Option<soak::Record>,
     pub containment: Option<containment::Record>,
 }
 
@@ -74,6 +75,9 @@ impl fmt::Display for Report {
         if let Some(hostile) = &self.hostile {
             writeln!(f, "{hostile}")?;
         }
+        if let Some(soak) = &self.soak {
+            writeln!(f, "{soak}")?;
+        }
         if let Some(containment) = &self.containment {
             writeln!(f, "{containment}")?;
         }
@@ -99,6 +103,7 @@ impl Report {
         objectives.push(streams::objective(self.streams.as_ref()));
         objectives.extend(web::objectives(self.web.as_ref()));
         objectives.extend(hostile::objectives(self.hostile.as_ref()));
+        objectives.extend(soak::objectives(self.soak.as_ref()));
         objectives.extend(containment::objectives(self.containment.as_ref()));
         objectives
     }

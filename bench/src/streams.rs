@@ -42,7 +42,8 @@ const ABOVE_IDLE: u64 = 32 << 20;
 const PIECE: usize = 64 << 10;
 
 /// Passes the request's body to the response, without JavaScript reading it.
-const PASSES: &str = "export default { fetch: (request) => new Response(request.body) };";
+pub(crate) const PASSES: &str =
+    "export default { fetch: (request) => new Response(request.body) };";
 
 /// Makes each piece of the body pass through JavaScript.
 const TRANSFORMS: &str = "export default { fetch: (request) => new Response(request.body?.pipeThrough(new TransformStream())) };";
@@ -72,11 +73,11 @@ struct Row {
 
 /// The length and the speed of one stream.
 #[derive(Clone, Copy)]
-struct Flow {
-    bytes: u64,
+pub(crate) struct Flow {
+    pub(crate) bytes: u64,
     /// The pause before each piece.
-    writer_waits: Duration,
-    reader_waits: Duration,
+    pub(crate) writer_waits: Duration,
+    pub(crate) reader_waits: Duration,
 }
 
 /// Measures each case.
@@ -150,7 +151,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
 }
 
 /// Sends a stream, and reads the response.
-async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
+pub(crate) async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(TcpStream::connect(addr).await?))
             .await?;

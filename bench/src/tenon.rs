@@ -110,9 +110,14 @@ impl Site {
         source: impl Into<Bytes>,
         limits: Limits,
     ) -> String {
-        let host = format!("{name}.{tenant}.localhost");
+        let worker = WorkerId::new(tenant, name);
+        self.publish(Revision { limits, ..Revision::of_source(worker, source) })
+    }
+
+    /// Deploys a Worker with this revision, and returns its host.
+    pub fn publish(&self, revision: Revision) -> String {
+        let host = format!("{}.{}.localhost", revision.worker.name(), revision.worker.namespace());
         let route = Route { host: host.clone(), path: "/".to_owned() };
-        let revision = revision(WorkerId::new(tenant, name), source.into(), limits);
         self.catalog.set_worker(Arc::new(revision), POOL, vec![route]);
         host
     }
@@ -198,10 +203,6 @@ impl From<Tenon> for Contender {
         let target = Target { addr: tenon.addr, host: HOST };
         Self { name: "Tenon", target, processes: vec![tenon.router, tenon.node] }
     }
-}
-
-fn revision(worker: WorkerId, source: Bytes, limits: Limits) -> Revision {
-    Revision { limits, ..Revision::of_source(worker, source) }
 }
 
 /// Returns the first of `count` consecutive ports that are free now.

@@ -13,7 +13,7 @@ use serde_json::json;
 use tenon_crds::{Worker, WorkerSpec};
 use tenon_proto::revision::CompatibilityFlag;
 
-pub(super) use suite::Script;
+pub(crate) use suite::Script;
 
 use super::phase::Phase;
 
@@ -29,7 +29,7 @@ const PROMOTED: &str = "export default {
 const PROMOTED_ENTRYPOINT: &str = "promoted.js";
 
 /// Returns every script of the suite.
-pub(super) fn all() -> Vec<Script> {
+pub(crate) fn all() -> Vec<Script> {
     suite::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime-node/tests/hostile"))
 }
 

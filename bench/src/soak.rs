@@ -1,0 +1,232 @@
+//! A soak: mixed load on one router and one node for hours. Measures whether memory, file
+//! descriptors and latency stay flat.
+//!
+//! ```text
+//!  victims  200 requests a second to 50 hello Workers, in an open loop ─┐
+//!  cold     the next of 2,000 Workers, ten a second                     │
+//!  streams  16 MiB through a Worker and back, again and again           ├─► router ──► node
+//!  sockets  100 messages over a WebSocket, then the next WebSocket      │
+//!  caches   `caches.default`: a look-up, and a write if it misses       │
+//!  hostile  the scripts of the suite, one after another                ─┘
+//!                                     every ten seconds: a sample
+//! ```
+//!
+//! The first quarter of the time warms everything up. The rest is divided into two halves, and the
+//! growth of a series is the ratio of the median of the second half to that of the first. Medians
+//! of many samples do not depend on the script that happens to run when a sample is taken.
+
+mod growth;
+mod loads;
+
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tenon_e2e::open_loop::{Lap, OpenLoop, Plan, PlannedRequest};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::objective::Objective;
+use crate::peers::Peers;
+use crate::process::Placement;
+use crate::table::Table;
+use crate::tenon::{NODE, ROUTER, Site, Tenon};
+use crate::unit::{human, mib};
+use growth::growth;
+use loads::Loads;
+
+const SHARDS: u16 = 2;
+
+/// The memory that the node may use, in MiB: less than all of the Workers need.
+const BUDGET: u64 = 1024;
+
+const VICTIMS: usize = 50;
+/// The rate of requests to all victims together, per second.
+const RATE: u32 = 200;
+
+const EACH: Duration = Duration::from_secs(10);
+
+/// The bound of growth, per hour.
+const PER_HOUR: f64 = 0.01;
+
+/// The growth that a run without a leak shows because of noise, however short it is.
+const NOISE: f64 = 0.05;
+
+/// The measurements of the whole run.
+#[derive(Debug)]
+pub struct Record {
+    lasted: Duration,
+    samples: Vec<Sample>,
+    /// The number of victims' requests that failed, and some of the failures.
+    failed: u64,
+    failures: Vec<String>,
+    /// The number of requests and other units of work of each load.
+    done: Vec<(&'static str, u64)>,
+}
+
+/// The measurements at one time.
+#[derive(Debug)]
+struct Sample {
+    node: u64,
+    router: u64,
+    descriptors: u64,
+    p99: Duration,
+}
+
+/// A series of measurements that must stay flat.
+struct Series {
+    what: &'static str,
+    of: fn(&Sample) -> f64,
+    show: fn(f64) -> String,
+}
+
+const SERIES: [Series; 4] = [
+    Series { what: "memory of the node", of: |sample| sample.node as f64, show: bytes },
+    Series { what: "memory of the router", of: |sample| sample.router as f64, show: bytes },
+    Series {
+        what: "descriptors of both",
+        of: |sample| sample.descriptors as f64,
+        show: |count| format!("{count:.0}"),
+    },
+    Series {
+        what: "p99 of the victims",
+        of: |sample| sample.p99.as_secs_f64(),
+        show: |seconds| human(Duration::from_secs_f64(seconds)),
+    },
+];
+
+fn bytes(bytes: f64) -> String {
+    mib(bytes as u64)
+}
+
+/// Runs the load and measures.
+///
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+/// * `duration` - the length of the run.
+///
+/// # Errors
+/// Fails if a program does not start, or ends, but not if a request fails.
+pub fn run(peers: &Peers, own: &Path, duration: Duration) -> anyhow::Result<Record> {
+    let hello = peers.hello()?;
+    let site = Site::open(SHARDS)?;
+    let victims: Vec<_> = (0..VICTIMS)
+        .map(|i| {
+            site.deploy_of("victims", &format!("victim-{i}"), hello.clone(), Default::default())
+        })
+        .collect();
+    let loads = Loads::deploy(&site, &hello);
+    let mut node = Placement::anywhere(&own.join(NODE));
+    node.args(["--memory-budget", &BUDGET.to_string()]);
+    let router = Placement::anywhere(&own.join(ROUTER));
+    let mut tenon = site.start(&peers.scratch.join("soak"), node, router)?;
+    for host in &victims {
+        tenon.await_up(host)?;
+    }
+    let body = "Hello from /\n".to_owned();
+    let requests =
+        victims.into_iter().map(|host| PlannedRequest { host, body: body.clone() }).collect();
+    let plan = Plan { target: tenon.addr, rate: RATE, requests };
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let addr = tenon.addr;
+        let mut record = tokio::select! {
+            record = measure(&mut tenon, plan, duration) => record?,
+            never = loads.run(addr) => match never {},
+        };
+        record.done = loads.done();
+        Ok(record)
+    })
+}
+
+/// Takes samples until `duration` has passed.
+async fn measure(tenon: &mut Tenon, plan: Plan, duration: Duration) -> anyhow::Result<Record> {
+    let mut load = OpenLoop::start(plan);
+    let began = Instant::now();
+    let (mut samples, mut failed, mut failures) = (Vec::new(), 0, Vec::new());
+    let mut count = |lap: &Lap| {
+        failed += lap.failed;
+        failures.extend(lap.failures.iter().map(ToString::to_string));
+    };
+    let mut ticks = interval(EACH);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    while began.elapsed() < duration {
+        ticks.tick().await;
+        tenon.ensure_running()?;
+        let lap = load.lap();
+        count(&lap);
+        let sample = Sample {
+            node: tenon.node.resident()?,
+            router: tenon.router.resident()?,
+            descriptors: tenon.node.descriptors()? + tenon.router.descriptors()?,
+            p99: lap.latency.p99,
+        };
+        eprintln!("soak: {:.0?}: {sample}, {} failed", began.elapsed(), lap.failed);
+        samples.push(sample);
+    }
+    count(&load.stop().await);
+    tenon.ensure_running().context("at the end of the soak")?;
+    Ok(Record { lasted: began.elapsed(), samples, failed, failures, done: Vec::new() })
+}
+
+impl Record {
+    fn growth(&self, series: &Series) -> f64 {
+        growth(&self.samples.iter().map(series.of).collect::<Vec<_>>())
+    }
+}
+
+/// Returns the bound of growth in a run of this length.
+fn bound(lasted: Duration) -> f64 {
+    NOISE.max(PER_HOUR * lasted.as_secs_f64() / 3600.0)
+}
+
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> Vec<Objective> {
+    let within = record.map(|record| bound(record.lasted));
+    let mut objectives: Vec<_> = SERIES
+        .iter()
+        .map(|series| {
+            let growth = record.map(|record| record.growth(series));
+            Objective::share(format!("growth during a soak: {}", series.what), growth, within)
+        })
+        .collect();
+    let failed = record.map(|record| record.failed);
+    objectives.push(Objective::never("failed requests of victims during a soak", failed));
+    objectives
+}
+
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = SERIES
+            .iter()
+            .map(|series| format!("{} {}", series.what, (series.show)((series.of)(self))));
+        f.write_str(&shown.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "A soak of {:.0?} on one router and one node of {SHARDS} shards\n",
+            self.lasted
+        )?;
+        let mut table = Table::new(["", "first half", "second half", "growth"]);
+        for series in &SERIES {
+            let values: Vec<_> = self.samples.iter().map(series.of).collect();
+            let [first, second] = growth::halves(&values).map(series.show);
+            table.row([
+                series.what.to_owned(),
+                first,
+                second,
+                format!("{:+.1} %", 100.0 * self.growth(series)),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        let done = self.done.iter().map(|(load, count)| format!("{load} {count}"));
+        writeln!(f, "beside them: {}", done.collect::<Vec<_>>().join(", "))?;
+        self.failures.iter().take(20).try_for_each(|failure| writeln!(f, "{failure}"))
+    }
+}

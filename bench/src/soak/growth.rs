@@ -1,0 +1,46 @@
+//! The growth of a series of measurements.
+
+use crate::quantile::median;
+
+/// Returns the medians of the two halves of a series, without its first quarter.
+pub(super) fn halves(values: &[f64]) -> [f64; 2] {
+    let steady = &values[values.len() / 4..];
+    let (first, second) = steady.split_at(steady.len() / 2);
+    [first, second].map(|half| median(half.to_vec()))
+}
+
+/// Returns by which share the second half exceeds the first: 0.1 if it is a tenth larger.
+pub(super) fn growth(values: &[f64]) -> f64 {
+    let [first, second] = halves(values);
+    if first > 0.0 { second / first - 1.0 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_quarter_does_not_count() {
+        let values = [1.0, 1.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
+        assert_eq!(growth(&values), 0.0);
+    }
+
+    #[test]
+    fn a_leak_is_growth() {
+        let values: Vec<_> = (100..200).map(f64::from).collect();
+        assert!(growth(&values) > 0.2, "{}", growth(&values));
+    }
+
+    #[test]
+    fn a_few_outliers_are_not() {
+        let mut values = vec![10.0; 40];
+        values[35] = 1_000.0;
+        values[39] = 1_000.0;
+        assert_eq!(growth(&values), 0.0);
+    }
+
+    #[test]
+    fn no_samples_do_not_grow() {
+        assert_eq!(growth(&[]), 0.0);
+    }
+}

@@ -1,0 +1,196 @@
+//! The loads beside the victims. Each repeats one kind of work for ever; what becomes of it is not
+//! judged, because hostile Workers may end the process that serves it.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Version};
+use tenon_e2e::{Connection, WebSocket};
+use tenon_proto::id::WorkerId;
+use tenon_proto::revision::{Limits, Revision};
+use tokio::time::{interval, sleep};
+
+use crate::containment::script::{self, Script};
+use crate::streams::{Flow, PASSES, echo};
+use crate::tenon::Site;
+
+const COLD: usize = 2_000;
+const COLD_EACH: Duration = Duration::from_millis(100);
+
+/// The length of a stream, in bytes.
+const STREAM: u64 = 16 << 20;
+
+/// The number of concurrent streams, and of WebSockets.
+const AT_ONCE: usize = 4;
+
+const MESSAGES: usize = 100;
+
+/// The time between two messages, look-ups or hostile requests: the loads must leave the machine
+/// enough time for the victims.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The number of different keys that are looked up.
+const KEYS: usize = 1_000;
+
+const SOCKET: &str = "export default {
+  fetch() {
+    const { 0: client, 1: server } = new WebSocketPair();
+    server.accept();
+    server.addEventListener('message', ({ data }) => server.send(data));
+    return new Response(null, { status: 101, webSocket: client });
+  },
+};";
+
+const CACHE: &str = "export default {
+  async fetch(request) {
+    const found = await caches.default.match(request.url);
+    if (found !== undefined) return found;
+    const made = new Response('x'.repeat(4096), { headers: { 'cache-control': 'max-age=30' } });
+    await caches.default.put(request.url, made.clone());
+    return made;
+  },
+};";
+
+/// The Workers of each load, and the units of work done so far.
+pub(super) struct Loads {
+    cold: Vec<String>,
+    stream: String,
+    socket: String,
+    cache: String,
+    hostile: Vec<(Script, Vec<String>)>,
+    done: [(&'static str, Cell<u64>); 5],
+}
+
+impl Loads {
+    /// Deploys the Workers.
+    pub(super) fn deploy(site: &Site, hello: &Bytes) -> Self {
+        let one = |name: &str, source: &'static str| {
+            let limits = Limits { request_body_mib: 64, wall_ms: 60_000, ..Limits::default() };
+            site.deploy_of(name, name, source, limits)
+        };
+        let cold =
+            |i| site.deploy_of("cold", &format!("cold-{i}"), hello.clone(), Limits::default());
+        let hostile = script::all().into_iter().enumerate().map(|(i, script)| {
+            let hosts = revisions(&script, i).map(|revision| site.publish(revision)).collect();
+            (script, hosts)
+        });
+        Self {
+            cold: (0..COLD).map(cold).collect(),
+            stream: one("stream", PASSES),
+            socket: one("socket", SOCKET),
+            cache: one("cache", CACHE),
+            hostile: hostile.collect(),
+            done: ["cold starts", "streams", "sockets", "cached responses", "hostile requests"]
+                .map(|load| (load, Cell::new(0))),
+        }
+    }
+
+    /// Returns the units of work of each load.
+    pub(super) fn done(&self) -> Vec<(&'static str, u64)> {
+        self.done.iter().map(|(load, count)| (*load, count.get())).collect()
+    }
+
+    /// Generates the loads. Never returns.
+    pub(super) async fn run(&self, addr: SocketAddr) -> Infallible {
+        let [cold, streams, sockets, caches, hostile] =
+            self.done.each_ref().map(|(_, count)| move || count.set(count.get() + 1));
+        let streams = futures::future::join_all((0..AT_ONCE).map(|_| self.streams(addr, streams)));
+        let sockets = futures::future::join_all((0..AT_ONCE).map(|_| self.sockets(addr, sockets)));
+        tokio::select! {
+            never = self.cold(addr, cold) => never,
+            never = self.caches(addr, caches) => never,
+            never = self.hostile(addr, hostile) => never,
+            _ = streams => unreachable!("streams never end"),
+            _ = sockets => unreachable!("WebSockets never end"),
+        }
+    }
+
+    async fn cold(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
+        let mut connection = Connection::to(addr);
+        let mut ticks = interval(COLD_EACH);
+        for host in self.cold.iter().cycle() {
+            ticks.tick().await;
+            if connection.get(host, "/").await.is_ok() {
+                done();
+            }
+        }
+        unreachable!("there are Workers")
+    }
+
+    async fn streams(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
+        let flow = Flow { bytes: STREAM, writer_waits: PAUSE, reader_waits: Duration::ZERO };
+        loop {
+            match echo(addr, &self.stream, flow).await {
+                Ok(()) => done(),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn sockets(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
+        loop {
+            match talk(addr, &self.socket).await {
+                Ok(()) => done(),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn caches(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
+        let mut connection = Connection::to(addr);
+        loop {
+            let path = format!("/{}", fastrand::usize(..KEYS));
+            if connection.get(&self.cache, &path).await.is_ok_and(|answer| answer.status == 200) {
+                done();
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn hostile(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
+        for (script, hosts) in self.hostile.iter().cycle() {
+            for host in hosts.iter().cycle().take(script.requests.max(hosts.len())) {
+                let ask = async || {
+                    let method = if script.body.is_empty() { Method::GET } else { Method::POST };
+                    let body = Bytes::from(script.body.clone());
+                    Connection::to(addr).send(method, host, "/", body).await
+                };
+                let asked = (0..script.at_once).map(|_| ask());
+                let answers = futures::future::join_all(asked).await;
+                answers.iter().for_each(|_| done());
+                sleep(PAUSE).await;
+            }
+        }
+        unreachable!("there are scripts")
+    }
+}
+
+/// Sends messages over a WebSocket, each once the one before has come back.
+async fn talk(addr: SocketAddr, host: &str) -> anyhow::Result<()> {
+    let mut socket = WebSocket::open(addr, Version::HTTP_11, host, "chat").await?;
+    for _ in 0..MESSAGES {
+        socket.ask("how are you?").await?;
+        sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Returns the Workers of a script, one for each of its revisions.
+fn revisions(script: &Script, number: usize) -> impl Iterator<Item = Revision> {
+    script.revisions.iter().enumerate().map(move |(i, modules)| {
+        let modules =
+            modules.iter().map(|(name, source)| (name.clone(), Bytes::from(source.clone())));
+        Revision {
+            limits: script.limits,
+            state: script.state,
+            compatibility_flags: script.flags.clone(),
+            ..Revision::with_modules(
+                WorkerId::new("hostile", &format!("script-{number}-{i}")),
+                modules,
+            )
+        }
+    })
+}
