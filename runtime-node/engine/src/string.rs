@@ -65,9 +65,22 @@ pub fn from_headers<'s, 'h>(
 
 /// Returns the octets of such a string.
 pub fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Bytes {
-    let mut octets = vec![0; string.length()];
-    string.write_one_byte_v2(scope, 0, &mut octets, v8::WriteFlags::empty());
+    let mut octets = Vec::new();
+    append_octets(scope, string, &mut octets);
     octets.into()
+}
+
+/// Appends the octets of such a string to a buffer, and returns them.
+pub fn append_octets<'b>(
+    scope: &v8::PinScope<'_, '_>,
+    string: v8::Local<'_, v8::String>,
+    buffer: &'b mut Vec<u8>,
+) -> &'b [u8] {
+    let start = buffer.len();
+    buffer.resize(start + string.length(), 0);
+    let octets = &mut buffer[start..];
+    string.write_one_byte_v2(scope, 0, octets, v8::WriteFlags::empty());
+    octets
 }
 
 /// Copies the bytes of a string (as UTF-8) or of an array buffer view; other values are empty. The

@@ -2,6 +2,7 @@
 
 pub(crate) mod stack;
 
+use bytes::Bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::exception::Exception;
 use tenon_engine::ids::InvocationId;
@@ -9,7 +10,7 @@ use tenon_engine::log::Severity;
 use tenon_engine::modules;
 use tenon_engine::state::State;
 use tenon_engine::streams::{Incoming, StreamId};
-use tenon_engine::string::{from_headers, to_body, to_octets};
+use tenon_engine::string::{append_octets, from_headers, to_body};
 use tenon_engine::{Body, FetchResponse, Piece, ResponseBody};
 use tenon_op::{Record, op};
 use tenon_proto::failure::FailureCode;
@@ -126,19 +127,22 @@ pub(crate) fn headers_of(
 ) -> Result<(Vec<Header>, usize), Refused> {
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
-    let mut headers = Vec::with_capacity((list.length() / 2).min(16) as usize);
+    let mut names = Vec::with_capacity((list.length() / 2).min(16) as usize);
+    // All values are written to one buffer, of which each header then has its part.
+    let mut values = Vec::new();
     for pair in 0..list.length() / 2 {
         let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or(Refused::Malformed)?;
         let size = name.length() + value.length() + HEADER;
         left = left.checked_sub(size).ok_or(Refused::TooLarge)?;
-        let header =
-            Header { name: name.to_rust_string_lossy(scope), value: to_octets(scope, value) };
-        if !is_name(&header.name) || !is_value(&header.value) {
+        let (name, len) = (name.to_rust_string_lossy(scope), value.length());
+        if !is_name(&name) || !is_value(append_octets(scope, value, &mut values)) {
             return Err(Refused::Malformed);
         }
-        headers.push(header);
+        names.push((name, len));
     }
-    Ok((headers, HEADERS - left))
+    let mut values = Bytes::from(values);
+    let headers = names.into_iter().map(|(name, len)| Header { name, value: values.split_to(len) });
+    Ok((headers.collect(), HEADERS - left))
 }
 
 /// Returns whether the name is a token (RFC 9110 §5.6.2) in lower case.
