@@ -13,6 +13,7 @@ use crate::harness::{Deployed, trials};
 
 trials! {
     many_starts_at_once_end_no_process,
+    a_start_takes_the_place_of_an_idle_isolate,
     memory_that_workers_map_and_touch_later_stays_within_the_budget,
 }
 
@@ -53,6 +54,20 @@ async fn many_starts_at_once_end_no_process(name: &'static str) {
             .await
             .contains("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1")
     );
+}
+
+async fn a_start_takes_the_place_of_an_idle_isolate(name: &'static str) {
+    let node = Kept::with(name, &["--memory-budget", "256"]).await;
+    // About four times as many as there is memory for, sixteen at a time, twice.
+    let worker = |i| node.handler(&format!("worker-{i}"), "return new Response('served')");
+    let workers: Vec<_> = (0..320).map(worker).collect();
+    for some in (0..2).flat_map(|_| workers.chunks(16)) {
+        for answer in join_all(some.iter().map(|worker| node.lane.get(worker))).await {
+            assert_eq!(answer.unwrap().text(), "served");
+        }
+    }
+    let evicted = "tenon_evictions_total{reason=\"memory\",shard=\"lane-0\"} 0";
+    assert!(!node.metrics().await.contains(evicted), "there was memory for all");
 }
 
 async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &'static str) {
