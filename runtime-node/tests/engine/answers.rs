@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use tenon_engine::buffers::ROOM;
+use tenon_proto::frame::INLINE_BODY;
 
 use crate::harness::{Shard, Text as _, trials};
 
@@ -10,6 +11,8 @@ trials! {
     a_handler_sees_the_request_and_answers_with_status_headers_and_body,
     bytes_go_through_unchanged,
     text_is_sent_as_utf_8_whatever_its_characters_and_length,
+    text_is_read_as_utf_8_whatever_its_bytes_and_length,
+    a_body_is_read_once,
     global_state_lives_between_invocations,
     bindings_are_properties_of_env_which_is_frozen,
     a_worker_of_service_worker_syntax_answers,
@@ -64,6 +67,41 @@ async fn text_is_sent_as_utf_8_whatever_its_characters_and_length(shard: Rc<Shar
     }
     let lone = shard.handler("return new Response('a\\ud800b')");
     assert_eq!(lone.get().await.unwrap().text(), "a\u{fffd}b");
+}
+
+async fn text_is_read_as_utf_8_whatever_its_bytes_and_length(shard: Rc<Shard>) {
+    let echo = shard.handler("return new Response(await request.text())").start().await.unwrap();
+    let cases: [(&[u8], &str); 5] = [
+        (b"plain", "plain"),
+        ("aé€😀".as_bytes(), "aé€😀"),
+        (b"\xEF\xBB\xBFmarked", "marked"),
+        (b"cut \xE2\x82", "cut \u{fffd}"),
+        (b"wrong \xFF\xC0\x80", "wrong \u{fffd}\u{fffd}\u{fffd}"),
+    ];
+    for (bytes, text) in cases {
+        // Short bodies and long ones are decoded in different ways.
+        for spaces in [0, INLINE_BODY] {
+            let body = [bytes, &vec![b' '; spaces]].concat();
+            let answer = echo.post(tenon_engine::Body::Full(body.into())).await.unwrap();
+            let answer = answer.body.collect().await.unwrap();
+            assert!(
+                answer == (text.to_owned() + &" ".repeat(spaces)).as_bytes(),
+                "{text} {spaces}"
+            );
+        }
+    }
+}
+
+async fn a_body_is_read_once(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "const first = await request.json();
+         const used = request.bodyUsed;
+         const second = await request.text().catch((error) => error.name);
+         return new Response([first, used, second, request.body.locked].join(' '));",
+    );
+    let worker = worker.start().await.unwrap();
+    let answer = worker.post(tenon_engine::Body::Full("[1,2]".into())).await.unwrap();
+    assert_eq!(answer.text(), "1,2 true TypeError true");
 }
 
 async fn global_state_lives_between_invocations(shard: Rc<Shard>) {

@@ -27,6 +27,14 @@ const MILLION = {
   "SHA-512": "e718483d0ce769644e2e42c7bc15b4638e1f98b13b2044285632a803afa973ebde0ff244877ea60a4cb0432ce577c31beb009c5c2c49aa2e4eadb217ad8cc09b",
 };
 
+// The letter a, 16 MiB of it: more than is hashed at once.
+const MANY = {
+  "SHA-1": "a53c12e523142dd3937c8f24b94c158420b1bde8",
+  "SHA-256": "5b6ff2e19d0da0fe323061018fc381393492884e74af8296c81ab9cb2694783a",
+  "SHA-384": "a75157c540ad44b0a4d53ab45a87b94436106e3b29888d7241ffc3d29418ca073455884beda5f82a748c8125b8566fa9",
+  "SHA-512": "e1ab96c0cd3144914435e087a669db46b1d242b84572ecd2099c8e2ee516b849fdfc441a4c5c1d436c121c212b091942c839ab78aca036675d71228be7a5162c",
+};
+
 about("SubtleCrypto: SHA");
 
 check("hashes match the standard", async () => {
@@ -34,6 +42,15 @@ check("hashes match the standard", async () => {
     equal(hex(await subtle.digest(name, text("abc"))), ABC[name], name);
     equal(hex(await subtle.digest(name, new ArrayBuffer(0))), EMPTY[name], name);
     equal(hex(await subtle.digest({ name }, new Uint8Array(1_000_000).fill(97))), MILLION[name], name);
+  }
+});
+
+check("data is hashed as it was when digest was called", async () => {
+  for (const name of Object.keys(MANY)) {
+    const data = new Uint8Array(16 << 20).fill(97);
+    const digest = subtle.digest(name, data);
+    data.fill(98);
+    equal(hex(await digest), MANY[name], name);
   }
 });
 
