@@ -118,7 +118,7 @@ declare global {
   // A response, or a failure, or null after an abort.
   type Outcome = Fetched | Failed | null;
   // The kind of an event of a socket, and its values.
-  type Heard = (kind: number, first: any, second: any, third: any) => void;
+  type SocketCallback = (kind: number, first: any, second: any, third: any) => void;
 
   // The functions that native code calls by name.
   interface Hooks {
