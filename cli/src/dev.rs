@@ -244,6 +244,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),
+        shards_may_pause: false,
         // There is no load balancer that has to learn of the drain first.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,

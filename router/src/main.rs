@@ -124,6 +124,7 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
                 .context("--body-grace must be a number of seconds")?,
             rate: args.body_rate,
         },
+        shards_may_pause: false,
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace)
             .context("--tunnel-grace must be a number of seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger)

@@ -53,6 +53,9 @@ pub struct Config {
     pub client_connections: u64,
     /// The minimum pace at which clients must send bodies.
     pub pace: Pace,
+    /// Shards may stand still for any time, because a debugger pauses them: their silence is no
+    /// failure.
+    pub shards_may_pause: bool,
     /// The time for which new connections are accepted after a drain has begun.
     pub drain_linger: Duration,
     /// The time for which WebSockets may stay open after that, before they are closed.
@@ -119,6 +122,7 @@ impl Router {
                     client_memory,
                     client_connections,
                     pace: config.pace,
+                    shards_may_pause: config.shards_may_pause,
                 },
                 tls: config.tls.clone(),
                 published: published.clone(),

@@ -67,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) client_connections: usize,
     /// The minimum pace at which clients must send bodies.
     pub(crate) pace: Pace,
+    /// The silence of a shard is no failure.
+    pub(crate) shards_may_pause: bool,
 }
 
 /// An address's shares of a thread's resources.
@@ -100,7 +102,12 @@ impl RouterThread {
         Rc::new(Self {
             settings,
             upstream: Upstream {
-                links: Links::new(MAX_IN_FLIGHT, tls.clone(), of_upstream.clone()),
+                links: Links::new(
+                    MAX_IN_FLIGHT,
+                    tls.clone(),
+                    settings.shards_may_pause,
+                    of_upstream.clone(),
+                ),
                 placements: RefCell::new(Placements::new(random.u64(..))),
                 budget: RefCell::new(Budget::new(Instant::now())),
                 metrics: of_upstream,

@@ -177,6 +177,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         client_memory: 64 << 20,
         client_connections: 1000,
         pace: tenon_router::Pace::default(),
+        shards_may_pause: false,
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,
     }

@@ -293,6 +293,7 @@ pub(super) async fn serve_internal(
     let stream = stream?;
     let accounts = Rc::new(thread.accounts(peer));
     let has_request = Cell::new(false);
+    let pings = !thread.settings.shards_may_pause;
     let service = service_fn(|request| {
         has_request.set(true);
         internal::serve(thread.clone(), peer, accounts.clone(), request)
@@ -302,7 +303,7 @@ pub(super) async fn serve_internal(
         &has_request,
         http2::Builder::new(Local)
             .timer(TokioTimer::new())
-            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_interval(pings.then_some(PING_INTERVAL))
             .keep_alive_timeout(PING_TIMEOUT)
             .max_concurrent_streams(INTERNAL_STREAMS)
             .initial_stream_window_size(INTERNAL_STREAM_WINDOW)

@@ -60,11 +60,13 @@ pub(crate) type Sender = SendRequest<AttemptBody>;
 /// that drives the connection until it ends.
 ///
 /// # Arguments
+/// * `pings`: whether to ping the shard while it has requests.
 /// * `counts`: counts reads from the connection and writes to it.
 /// * `prove_by`: the deadline of the TLS handshake, if the peer has yet to prove that it is there.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,
+    pings: bool,
     counts: &Rc<IoCounts>,
     prove_by: Option<Instant>,
 ) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
@@ -90,7 +92,7 @@ pub(crate) async fn open(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         // No pings are sent while there is no stream.
-        .keep_alive_interval(pulse::PING_AFTER)
+        .keep_alive_interval(pings.then_some(pulse::PING_AFTER))
         .keep_alive_timeout(PING_TIMEOUT)
         .handshake(TokioIo::new(CountingStream::new(stream, counts.clone())))
         .await

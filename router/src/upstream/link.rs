@@ -55,6 +55,8 @@ pub(crate) struct Link {
     /// The URI of [`INVOKE_PATH`] on this shard.
     uri: Uri,
     tls: Option<Tls>,
+    /// The silence of the shard is no failure.
+    may_pause: bool,
     state: RefCell<State>,
     health: Cell<Health>,
     /// Counts reads from the shard's connections and writes to them.
@@ -94,10 +96,12 @@ impl Link {
     /// Creates a link without a connection.
     ///
     /// # Arguments
+    /// * `may_pause`: whether the silence of the shard is no failure.
     /// * `bulkhead`: bounds the requests of this thread that the shard may have.
     pub(crate) fn new(
         shard: Arc<Shard>,
         tls: Option<Tls>,
+        may_pause: bool,
         metrics: Rc<UpstreamMetrics>,
         bulkhead: Bulkhead,
     ) -> Rc<Self> {
@@ -105,6 +109,7 @@ impl Link {
             uri: connection::uri(&shard, tls.is_some(), INVOKE_PATH),
             shard,
             tls,
+            may_pause,
             state: RefCell::new(State::Idle),
             health: Cell::new(Health::connected()),
             counts: Rc::default(),
@@ -155,10 +160,11 @@ impl Link {
         self.bulkhead.berth(peer)
     }
 
-    /// Has a task watch the pulse until the returned value is dropped.
+    /// Has a task watch the pulse until the returned value is dropped, unless the shard may be
+    /// silent.
     pub(crate) fn wait(self: &Rc<Self>) -> Waiting<'_> {
         self.waiting.set(self.waiting.get() + 1);
-        if !self.watched.replace(true) {
+        if !self.may_pause && !self.watched.replace(true) {
             spawn_local(watch(Rc::downgrade(self)));
         }
         Waiting(self)
@@ -218,7 +224,7 @@ impl Link {
         let reads = self.counts.reads();
         let prove_by = self.health.get().proof().map(|timeout| Instant::now() + timeout);
         let (shard, tls) = (&self.shard, self.tls.as_ref());
-        match connection::open(shard, tls, &self.counts, prove_by).await {
+        match connection::open(shard, tls, !self.may_pause, &self.counts, prove_by).await {
             Ok((sender, connection)) => {
                 let (link, open) = (Rc::downgrade(&self), self.metrics.links.clone());
                 open.inc();

@@ -18,6 +18,7 @@ pub(crate) struct Links {
     by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     in_flight: usize,
     tls: Option<Tls>,
+    shards_may_pause: bool,
     metrics: Rc<UpstreamMetrics>,
 }
 
@@ -26,8 +27,14 @@ impl Links {
     ///
     /// # Arguments
     /// * `in_flight`: the number of requests that the thread may have in flight.
-    pub(crate) fn new(in_flight: usize, tls: Option<Tls>, metrics: Rc<UpstreamMetrics>) -> Self {
-        Self { by_shard: RefCell::default(), in_flight, tls, metrics }
+    /// * `shards_may_pause`: whether the silence of a shard is no failure.
+    pub(crate) fn new(
+        in_flight: usize,
+        tls: Option<Tls>,
+        shards_may_pause: bool,
+        metrics: Rc<UpstreamMetrics>,
+    ) -> Self {
+        Self { by_shard: RefCell::default(), in_flight, tls, shards_may_pause, metrics }
     }
 
     /// Returns the link to a shard, which is created on first use.
@@ -37,8 +44,8 @@ impl Links {
             Some(link) => link.clone(),
             None => {
                 let bulkhead = Bulkhead::new(self.in_flight);
-                let link =
-                    Link::new(shard.clone(), self.tls.clone(), self.metrics.clone(), bulkhead);
+                let (tls, metrics) = (self.tls.clone(), self.metrics.clone());
+                let link = Link::new(shard.clone(), tls, self.shards_may_pause, metrics, bulkhead);
                 links.insert(shard.clone(), link.clone());
                 link
             }

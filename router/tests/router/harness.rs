@@ -110,6 +110,7 @@ impl Scenario {
             client_memory: options.client_memory,
             client_connections: options.client_connections,
             pace: options.pace,
+            shards_may_pause: false,
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
         };
