@@ -95,6 +95,14 @@ pub fn compile_with_progress(
     Err(errors)
 }
 
+/// Returns the source map of a module in JavaScript as its author wrote it, with all that it
+/// contains.
+pub fn source_map_as_written(modules: &BTreeMap<String, Bytes>, name: &str) -> Option<Bytes> {
+    let content = modules.get(name)?;
+    let source = std::str::from_utf8(content).ok()?;
+    maps::written(modules, name, source, content).1
+}
+
 fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     let of_all = |message| {
         vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)]

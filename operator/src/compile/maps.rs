@@ -33,19 +33,31 @@ pub(super) fn of_author(
     source: &str,
     content: &Bytes,
 ) -> (Bytes, Option<Bytes>) {
+    let (code, map) = written(modules, file, source, content);
+    (code, map.and_then(|json| read(&json)))
+}
+
+/// Returns the code to run and the source map like [`of_author`], but the source map as its author
+/// wrote it.
+pub(super) fn written(
+    modules: &BTreeMap<String, Bytes>,
+    file: &str,
+    source: &str,
+    content: &Bytes,
+) -> (Bytes, Option<Bytes>) {
     let url = comment(source);
     if let Some((before, data)) =
         url.and_then(|(before, url)| Some((before, url.strip_prefix("data:")?)))
     {
         let json = data.split_once(";base64,").and_then(|(_, data)| STANDARD.decode(data).ok());
-        return (content.slice(..before.len()), json.and_then(|json| read(&json)));
+        return (content.slice(..before.len()), json.map(Bytes::from));
     }
     let exists = |name: &str| modules.contains_key(name);
     let named = url.and_then(|(_, url)| {
         resolve(file, url, exists).or_else(|| resolve(file, &format!("./{url}"), exists))
     });
     let name = named.unwrap_or_else(|| source_map_of(file));
-    (content.clone(), modules.get(&name).and_then(|json| read(json)))
+    (content.clone(), modules.get(&name).cloned())
 }
 
 /// Returns the text before the comment that refers to a source map, and the URL in the comment.
