@@ -12,8 +12,8 @@
 //! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one; they
 //! state their work by implementing a trait of this module, which knows none of them. Ops, the
 //! native functions of the interfaces, are wrapped in the same way by their macro. Functions that
-//! V8 calls without a scope (allocators, the heap limit, collections, tasks) are in the modules
-//! that they belong to, and do nothing that can panic.
+//! V8 calls without a scope (allocators, the heap limit, collections, tasks, debugging) are in the
+//! modules that they belong to, and do nothing that can panic.
 
 #![allow(unsafe_code)] // Makes the scopes of callbacks, and defines functions with V8's own signatures.
 
@@ -33,6 +33,7 @@ pub enum Callback {
     Builtin,
     Lazy,
     CodeGeneration,
+    Console,
 }
 
 /// The error that the work has panicked.
@@ -96,6 +97,17 @@ pub trait LazyProperty {
     fn make<'s>(
         scope: &mut v8::PinScope<'s, '_>,
         name: v8::Local<'_, v8::Name>,
+    ) -> Option<v8::Local<'s, v8::Value>>;
+}
+
+/// A kind of function that is made while isolates run.
+pub trait NativeFunction {
+    /// The purpose of a call.
+    const CALLBACK: Callback;
+
+    fn call<'s>(
+        scope: &mut v8::PinScope<'s, '_>,
+        arguments: &v8::FunctionCallbackArguments<'s>,
     ) -> Option<v8::Local<'s, v8::Value>>;
 }
 
@@ -222,6 +234,17 @@ pub fn on_lazy<P: LazyProperty>(
     mut result: v8::ReturnValue<'_, v8::Value>,
 ) {
     if let Some(value) = contain_or_throw(scope, Callback::Lazy, |scope| P::make(scope, name)) {
+        result.set(value);
+    }
+}
+
+/// Calls a native function.
+pub fn on_call<'s, F: NativeFunction>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: v8::FunctionCallbackArguments<'s>,
+    mut result: v8::ReturnValue<'s, v8::Value>,
+) {
+    if let Some(value) = contain_or_throw(scope, F::CALLBACK, |scope| F::call(scope, &arguments)) {
         result.set(value);
     }
 }

@@ -13,6 +13,7 @@ use super::background;
 use super::buffers::{self, BufferMetrics, BufferPool};
 use super::fair_scheduler::FairScheduler;
 use super::heap::Headroom;
+use super::inspector::Inspector;
 use super::interfaces::Interfaces;
 use super::log_rate::LogRates;
 use super::page::Page;
@@ -35,6 +36,7 @@ pub struct Engine {
     pub(crate) compiled: Compiled,
     pub(crate) interfaces: Rc<dyn Interfaces>,
     pub(crate) headroom: Headroom,
+    pub(crate) inspector: Option<Arc<Inspector>>,
     pub(crate) is_condemned: Rc<Notify>,
 }
 
@@ -68,6 +70,7 @@ impl Engine {
             compiled: Compiled::default(),
             interfaces,
             headroom: Headroom::default(),
+            inspector: None,
             is_condemned: Rc::default(),
         }
     }
@@ -82,6 +85,12 @@ impl Engine {
     #[must_use]
     pub fn with_headroom(self, headroom: Headroom) -> Self {
         Self { headroom, ..self }
+    }
+
+    /// Lets clients of the inspector protocol debug the isolates.
+    #[must_use]
+    pub fn with_inspector(self, inspector: Option<Arc<Inspector>>) -> Self {
+        Self { inspector, ..self }
     }
 
     /// Resolves when an isolate has been condemned since this last resolved.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use tenon_proto::failure::Place;
 
+use super::inspector::agent::Agent;
 use super::source_maps;
 use super::string::beginning;
 
@@ -38,11 +39,14 @@ impl Exception {
         Self { message: "terminated".to_owned(), location: None, stack: None }
     }
 
-    /// Describes `value`. Reading its `stack` may run the Worker's code, so call this within a
-    /// turn.
+    /// Describes `value`, which nothing has caught, and reports it to the clients of an inspector.
+    /// Reading its `stack` may run the Worker's code, so call this within a turn.
     pub fn describe<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) -> Self {
         v8::tc_scope!(let scope, scope);
         let message = v8::Exception::create_message(scope, value);
+        if let Some(agent) = Agent::of(scope) {
+            agent.report(scope, message, value);
+        }
         let text = beginning(scope, message.get(scope), TEXT);
         let file = message.get_script_resource_name(scope).and_then(|name| name.to_string(scope));
         let location =

@@ -15,6 +15,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -67,8 +68,8 @@ pub struct HeapGuard {
 
 impl HeapGuard {
     /// Installs a guard on `isolate`, which must not outlive the guard.
-    pub fn install(isolate: &mut v8::Isolate, headroom: Headroom) -> Box<Self> {
-        let guard = Box::new(Self {
+    pub fn install(isolate: &mut v8::Isolate, headroom: Headroom) -> Rc<Self> {
+        let guard = Rc::new(Self {
             isolate: isolate.thread_safe_handle(),
             exhausted: Arc::default(),
             lowered: Cell::default(),
@@ -91,6 +92,12 @@ impl HeapGuard {
         // V8 sets a limit only when it removes a callback.
         isolate.remove_near_heap_limit_callback(near_heap_limit, limit);
         self.lowered.set(Some(limit));
+        self.listen(isolate);
+    }
+
+    /// Has V8 call this guard, and not a callback that was added later: it calls only the last.
+    pub(crate) fn take_over(&self, isolate: &mut v8::Isolate) {
+        isolate.remove_near_heap_limit_callback(near_heap_limit, 0);
         self.listen(isolate);
     }
 
@@ -126,7 +133,7 @@ const LEAST_LIMIT: usize = 32 << 20;
 /// Called by V8, which ends the process if this returns an unchanged limit. It may be called more
 /// than once before the running code has unwound.
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial: usize) -> usize {
-    // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate and is only ever
+    // SAFETY: `data` is the guard that `install` made, which outlives the isolate and is only ever
     // shared.
     let guard = unsafe { &*data.cast::<HeapGuard>() };
     guard.exhausted.store(true, Ordering::Relaxed);

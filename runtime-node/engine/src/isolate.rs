@@ -9,8 +9,10 @@
 //! ```
 //!
 //! - [`start`]: from a spare to evaluated modules; [`deliver`]: an event and its outcome; [`turn`]:
-//!   the one way in; [`event_loop`]: further turns; [`memory`]: what an idle isolate gives back.
+//!   the one way in; [`event_loop`]: further turns; [`memory`]: what an idle isolate gives back;
+//!   [`debug`]: turns for the clients of an inspector.
 
+mod debug;
 mod deliver;
 mod event_loop;
 mod memory;
@@ -27,6 +29,7 @@ use tenon_proto::id::RevisionDigest;
 use super::blocking_time::{LongestBlockingTime, Pause};
 use super::engine::Engine;
 use super::fair_scheduler::Account;
+use super::inspector::agent::Agent;
 use super::state::State;
 use super::vm::Vm;
 
@@ -47,6 +50,7 @@ pub struct Isolate {
     digest: RevisionDigest,
     /// Set while a realm is being made in advance.
     renews: Cell<bool>,
+    agent: Option<Rc<Agent>>,
 }
 
 impl Isolate {
@@ -67,6 +71,11 @@ impl Isolate {
     /// failure nor a crash.
     pub fn is_retired(&self) -> bool {
         self.state.retired.get()
+    }
+
+    /// Returns whether a client of the inspector is attached to it.
+    pub fn is_debugged(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.is_attached())
     }
 
     /// Returns the CPU time of its turns since the previous call.
@@ -125,7 +134,15 @@ impl Isolate {
     /// Call between turns.
     fn give_back(&self) {
         self.state.clear();
-        self.vm.borrow_mut().end();
+        let mut vm = self.vm.borrow_mut();
+        self.close_agent(&mut vm);
+        vm.end();
+    }
+
+    fn close_agent(&self, vm: &mut Vm) {
+        if let Some(agent) = self.agent.as_ref().filter(|_| vm.isolate.is_there()) {
+            vm.enter(|_| agent.close());
+        }
     }
 
     fn is_sealed(&self) -> bool {
@@ -136,6 +153,7 @@ impl Isolate {
 impl Drop for Isolate {
     fn drop(&mut self) {
         self.state.clear();
+        self.close_agent(&mut self.vm.borrow_mut());
         // The event loop ends when it finds the isolate gone.
         self.state.operations.wake();
     }

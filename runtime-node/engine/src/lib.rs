@@ -37,6 +37,7 @@
 //! - [`platform`]: V8's process-wide part; [`background`]: its own threads, for optimising
 //!   compilation; [`offload`]: threads beside the shards' for long computations; [`bytecode`]: the
 //!   code cache that saves compiling again; [`clock`]: the time that JavaScript sees.
+//! - [`inspector`]: debugging of isolates, which only `tenon dev` allows.
 //! - [`call_context`]: an invocation's place among calls between Workers; [`share`]: a tenant's
 //!   part of a bounded resource; [`page`]: the memory shared with the supervisor.
 //!
@@ -70,6 +71,7 @@ mod globals;
 pub mod heap;
 mod host;
 pub mod ids;
+pub mod inspector;
 mod interfaces;
 pub mod invocation;
 mod isolate;

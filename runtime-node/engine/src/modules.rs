@@ -25,6 +25,7 @@ use v8::script_compiler::{CachedData, CompileOptions, NoCacheReason, Source, com
 
 use super::bytecode::Bytecode;
 use super::callbacks::{self, ResolveImport};
+use super::inspector::agent::Agent;
 use super::realm::Realm;
 use super::slot::given;
 use super::string::beginning;
@@ -251,9 +252,7 @@ fn compile<'s>(
         Thrown::type_error(format!("The module \"{name}\" is too large")).throw(scope);
         return None;
     };
-    let resource = v8::String::new(scope, name)?.into();
-    let origin =
-        v8::ScriptOrigin::new(scope, resource, 0, 0, false, -1, None, false, false, true, None);
+    let origin = origin(scope, name)?;
     let bytecode = realm.modules.borrow().bytecode();
     let (mut source, options) = match bytecode.as_ref().and_then(|bytecode| bytecode.get(name)) {
         Some(cached) => {
@@ -275,6 +274,20 @@ fn compile<'s>(
         realm.modules.borrow_mut().reject_bytecode();
     }
     Some(module)
+}
+
+/// Returns the origin of a module of code, with its source map for the clients of an inspector.
+fn origin<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::ScriptOrigin<'s>> {
+    let agent = Agent::of(scope);
+    let script = agent.as_ref().and_then(|agent| agent.script(name));
+    let resource = v8::String::new(scope, name)?.into();
+    let map = script
+        .and_then(|script| script.source_map_url.as_deref())
+        .and_then(|url| v8::String::new(scope, url))
+        .map(Into::into);
+    // V8 passes on the exceptions of such scripts only.
+    let is_shared = script.is_some();
+    Some(v8::ScriptOrigin::new(scope, resource, 0, 0, is_shared, -1, map, false, false, true, None))
 }
 
 /// Returns the bytecode of everything that has been compiled, as far as V8 provides it.

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 use super::callbacks;
 use super::globals::{self, Later};
+use super::inspector::agent::Agent;
 use super::realm::Realm;
 use super::slot::given;
 
@@ -98,11 +99,20 @@ pub fn late<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Loca
 
 /// Makes a realm without modules, in a new context from the snapshot. Returns `None` if the heap is
 /// full: the guard has then requested termination, which may take effect at any step.
-pub(crate) fn new_realm(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Realm>> {
+///
+/// # Arguments
+/// * `agent` - the isolate's agent, which tells its clients of the realm.
+pub(crate) fn new_realm(
+    scope: &mut v8::PinScope<'_, '_, ()>,
+    agent: Option<&Agent>,
+) -> Option<Rc<Realm>> {
     let context = v8::Context::from_snapshot(scope, CONTEXT, v8::ContextOptions::default())?;
     let scope = &mut v8::ContextScope::new(scope, context);
     let internal: v8::Local<'_, v8::Object> =
         scope.get_context_data_from_snapshot_once(INTERNAL).ok()?;
+    if let Some(agent) = agent {
+        agent.add_realm(scope, internal)?;
+    }
     globals::replace_what_v8_adds(scope, internal)?;
     Realm::new(scope, internal)
 }

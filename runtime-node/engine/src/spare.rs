@@ -68,7 +68,7 @@ impl Spare {
         callbacks::install::<Host>(&mut isolate);
         let realm = {
             v8::scope!(let scope, &mut isolate);
-            snapshot::new_realm(scope).expect("a new heap has room for a realm")
+            snapshot::new_realm(scope, None).expect("a new heap has room for a realm")
         };
         let handle = isolate.thread_safe_handle();
         let memories = Account::new(&buffers, handle.clone(), &guard);

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // Enters and leaves isolates.
 
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,13 +22,29 @@ pub(crate) struct Vm {
     pub(crate) ready: Option<Rc<Realm>>,
     pub(crate) isolate: Exited,
     pub(crate) handle: v8::IsolateHandle,
-    pub(crate) guard: Box<HeapGuard>,
+    pub(crate) guard: Rc<HeapGuard>,
     pub(crate) pauses: Box<Pauses>,
     pub(crate) memories: Arc<Account>,
     pub(crate) tasks: Tasks,
 }
 
 impl Vm {
+    /// Enters the isolate, between turns, for work that runs none of a Worker's code.
+    pub(crate) fn enter<R>(
+        &mut self,
+        work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>) -> R,
+    ) -> R {
+        // SAFETY: on the isolate's thread, with no turn running; it is left below on every path.
+        unsafe { self.isolate.enter() };
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            v8::scope!(let scope, &mut *self.isolate);
+            work(scope)
+        }));
+        // SAFETY: entered above.
+        unsafe { self.isolate.exit() };
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     /// Disposes of the isolate. The remaining handles refer to nothing.
     pub(crate) fn end(&mut self) {
         self.tasks.close();

@@ -190,6 +190,14 @@ impl TurnTimer {
         TurnGuard(self)
     }
 
+    /// Replaces what is left of the running turn's budget, if there is one.
+    pub(crate) fn limit(&self, budget: Duration) {
+        if let Some(armed) = lock(&self.turn).armed.as_mut() {
+            armed.deadline = self.clock.now().saturating_add(budget);
+        }
+        self.registry.wake();
+    }
+
     fn disarm(&self) -> Spent {
         let mut turn = lock(&self.turn);
         let armed = turn.armed.take().expect("a turn is armed before it is disarmed");

@@ -12,7 +12,7 @@ use tenon_proto::revision::{ByKind, Revision, StatePolicy};
 use tokio::time::Instant;
 
 use super::deliver::invoke;
-use super::{Isolate, event_loop};
+use super::{Isolate, debug, event_loop};
 use crate::blocking_time::LongestBlockingTime;
 use crate::bytecode::{Bytecode, BytecodeLookup};
 use crate::callbacks::OnPanic;
@@ -20,6 +20,7 @@ use crate::collection::Collections;
 use crate::engine::Engine;
 use crate::fair_scheduler::Pass;
 use crate::ids::InvocationId;
+use crate::inspector::agent::Agent;
 use crate::invocation::{Event, Invocation};
 use crate::modules::table::Modules;
 use crate::realm::{Hooks, Realm};
@@ -45,6 +46,7 @@ impl Isolate {
     ) -> Result<Rc<Self>, Failure> {
         let isolate = Self::make(engine, digest, revision, Modules::new(bytecode));
         let first = Rc::clone(&isolate.vm.borrow().realm);
+        isolate.may_run().await;
         isolate.evaluate(&first).await?;
         isolate.vm.borrow_mut().ready = isolate.resets().then_some(first);
         Ok(isolate)
@@ -67,6 +69,8 @@ impl Isolate {
             None => Spare::make(limits.memory_mib, engine.headroom, engine.interfaces.builtins()),
         });
         let Spare { mut vm, foreground, buffers } = spare;
+        let agent = debug::agent(engine, digest, &revision, &mut vm);
+        let modules = if agent.is_some() { Modules::default() } else { modules };
         let account = engine.scheduler.account(&revision.worker);
         let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
         vm.memories.belong_to(revision.worker.namespace());
@@ -96,8 +100,10 @@ impl Isolate {
             uninspected: Cell::default(),
             digest,
             renews: Cell::new(false),
+            agent,
         });
         let weak = Rc::downgrade(&isolate);
+        isolate.attend();
         isolate.state.belongs_to(weak.clone());
         tokio::task::spawn_local(event_loop::run(
             weak,
@@ -108,9 +114,9 @@ impl Isolate {
     }
 
     /// Returns the result of the bytecode lookup at the start, or `None` if the Worker is too short
-    /// or too long for bytecode to be worth while.
+    /// or too long for bytecode to be worth while, or can be debugged.
     pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
-        Bytecode::is_worth_while(&self.state.revision)
+        (self.agent.is_none() && Bytecode::is_worth_while(&self.state.revision))
             .then(|| self.vm.borrow().realm.modules.borrow().bytecode_lookup())
     }
 
@@ -133,7 +139,10 @@ impl Isolate {
         let invocation = Invocation::new(Event::Start, String::new(), cpu, log::BUDGET);
         let pass = self.queue().await;
         let realm = self.resets().then(|| Rc::clone(realm));
-        invoke(self, pass, realm, invocation, evaluate).await.map(drop)
+        let agent = self.agent.as_deref();
+        let call =
+            |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| evaluate(scope, hooks, id, agent);
+        invoke(self, pass, realm, invocation, call).await.map(drop)
     }
 
     /// Returns the realm for one invocation, if the Worker resets, and the right to its first turn.
@@ -164,7 +173,8 @@ impl Isolate {
 
     async fn new_realm(self: &Rc<Self>) -> Result<Rc<Realm>, Failure> {
         let made = self.enter(|scope, first| {
-            snapshot::new_realm(scope).inspect(|realm| realm.share_bytecode_of(first))
+            snapshot::new_realm(scope, self.agent.as_deref())
+                .inspect(|realm| realm.share_bytecode_of(first))
         });
         let full = || {
             Failure::new(
@@ -179,7 +189,12 @@ impl Isolate {
     }
 }
 
-fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -> Option<()> {
+fn evaluate(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    agent: Option<&Agent>,
+) -> Option<()> {
     let revision = given::<Rc<Revision>>(scope);
     if source_maps::are_in(&revision) {
         let (install, undefined) =
@@ -197,6 +212,7 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
     let services = names(scope, &services)?;
     let bind = v8::Local::new(scope, &hooks.bind);
     bind.call(scope, undefined, &[variables.into(), services.into()])?;
+    agent.into_iter().for_each(Agent::begin);
     let (evaluation, namespace) = modules::evaluate(scope, &revision)?;
     let start = v8::Local::new(scope, &hooks.start);
     let id = v8::Number::new(scope, id.to_number()).into();

@@ -72,6 +72,8 @@ impl Isolate {
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>, &Hooks) -> Option<R>,
     ) -> Result<R, Stop> {
         let state = &self.state;
+        // A Worker that a client of an inspector steps through has no meaningful CPU time.
+        let was_debugged = self.is_debugged();
         let (budget, starts) = match who {
             _ if self.is_sealed() => return Err(Stop::NotBegun),
             None => (state.unattended_cpu(), false),
@@ -81,6 +83,7 @@ impl Isolate {
                 (invocation.cpu_left, matches!(invocation.event, Event::Start))
             }
         };
+        let budget = if was_debugged { Duration::MAX } else { budget };
         if budget.is_zero() {
             who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
             // This may have been the last invocation.
@@ -134,7 +137,9 @@ impl Isolate {
         let exhausted = vm.guard.is_exhausted();
         drop(entered);
 
-        state.charge(who, spent.cpu);
+        if !was_debugged && !self.is_debugged() {
+            state.charge(who, spent.cpu);
+        }
         let limited = if exhausted {
             state.seal(FailureCode::MemoryLimitExceeded);
             self.give_back();

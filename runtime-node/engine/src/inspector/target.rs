@@ -1,0 +1,253 @@
+//! A revision that clients can attach to, and the commands from them to its isolate.
+//!
+//! A target exists from its announcement on; commands wait until an isolate runs its revision. At
+//! most one isolate at a time receives them: when another one takes its place, because a limit has
+//! ended the first, the clients are detached and may attach again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ptr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+use tokio::sync::Notify;
+
+use super::client::{Client, ClientId, Outbox};
+use super::{agent, lock};
+
+/// What clients are told of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// The module's URL, in ASCII.
+    pub url: String,
+    /// The URL of its source map, which may contain the map.
+    pub source_map_url: Option<String>,
+}
+
+/// A revision of a Worker that clients can attach to.
+#[derive(Debug)]
+pub struct Target {
+    worker: WorkerId,
+    entrypoint: String,
+    digest: RevisionDigest,
+    scripts: BTreeMap<String, Script>,
+    inbox: Mutex<Inbox>,
+    /// Wakes the thread of a paused isolate.
+    has_commands: Condvar,
+}
+
+/// What an isolate is to do for a client.
+#[derive(Debug)]
+pub(super) enum Command {
+    Attach(ClientId, Arc<Outbox>),
+    Dispatch(ClientId, String),
+    Detach(ClientId),
+}
+
+impl Command {
+    fn client(&self) -> ClientId {
+        match self {
+            Self::Attach(id, _) | Self::Dispatch(id, _) | Self::Detach(id) => *id,
+        }
+    }
+}
+
+/// What an isolate finds in its inbox.
+#[derive(Debug)]
+pub(super) enum Received {
+    Command(Command),
+    Nothing,
+    /// No more commands will come.
+    Ended,
+}
+
+/// The commands for an isolate, their senders and their receiver.
+#[derive(Debug, Default)]
+struct Inbox {
+    commands: VecDeque<Command>,
+    clients: FxHashMap<ClientId, Arc<Outbox>>,
+    /// The number of clients so far.
+    attached: ClientId,
+    receiver: Option<Receiver>,
+    /// The number of receivers so far.
+    received: u64,
+    is_closed: bool,
+}
+
+/// The isolate that receives the commands.
+#[derive(Clone, Debug)]
+struct Receiver {
+    number: u64,
+    isolate: v8::IsolateHandle,
+    wake: Arc<Notify>,
+}
+
+impl Inbox {
+    /// Detaches all clients.
+    fn detach(&mut self) {
+        self.commands.clear();
+        self.clients.drain().for_each(|(_, outbox)| outbox.close());
+    }
+
+    fn is_received_by(&self, number: u64) -> bool {
+        !self.is_closed && self.receiver.as_ref().is_some_and(|receiver| receiver.number == number)
+    }
+}
+
+impl Target {
+    pub(super) fn new(
+        revision: &Revision,
+        digest: RevisionDigest,
+        scripts: BTreeMap<String, Script>,
+    ) -> Self {
+        Self {
+            worker: revision.worker.clone(),
+            entrypoint: revision.entrypoint.clone(),
+            digest,
+            scripts,
+            inbox: Mutex::default(),
+            has_commands: Condvar::new(),
+        }
+    }
+
+    pub fn worker(&self) -> &WorkerId {
+        &self.worker
+    }
+
+    pub fn digest(&self) -> RevisionDigest {
+        self.digest
+    }
+
+    /// Returns what clients are told of a module, or `None` if the Worker has no such module.
+    pub fn script(&self, module: &str) -> Option<&Script> {
+        self.scripts.get(module)
+    }
+
+    /// Returns the URL of the entrypoint.
+    pub fn url(&self) -> Option<&str> {
+        self.script(&self.entrypoint).map(|script| script.url.as_str())
+    }
+
+    /// Detaches the clients of a target whose isolate could not be started.
+    pub fn give_up(&self) {
+        let mut inbox = lock(&self.inbox);
+        if inbox.receiver.is_none() {
+            inbox.detach();
+        }
+    }
+
+    /// Detaches all clients for good. Code that is paused continues.
+    pub(super) fn close(&self) {
+        let mut inbox = lock(&self.inbox);
+        inbox.is_closed = true;
+        inbox.detach();
+        self.wake(inbox.receiver.clone());
+    }
+
+    // The side of the clients.
+
+    /// Attaches a client. Returns `None` if the target has been closed.
+    pub(super) fn connect(self: &Arc<Self>) -> Option<Client> {
+        let mut inbox = lock(&self.inbox);
+        if inbox.is_closed {
+            return None;
+        }
+        inbox.attached += 1;
+        let (id, outbox) = (inbox.attached, Arc::<Outbox>::default());
+        inbox.clients.insert(id, Arc::clone(&outbox));
+        inbox.commands.push_back(Command::Attach(id, Arc::clone(&outbox)));
+        self.wake(inbox.receiver.clone());
+        drop(inbox);
+        Some(Client::new(id, Arc::clone(self), outbox))
+    }
+
+    /// Sends a message of a client, unless it has been detached.
+    pub(super) fn say(&self, id: ClientId, message: String) {
+        let mut inbox = lock(&self.inbox);
+        if inbox.clients.contains_key(&id) {
+            inbox.commands.push_back(Command::Dispatch(id, message));
+            self.wake(inbox.receiver.clone());
+        }
+    }
+
+    /// Detaches a client.
+    pub(super) fn disconnect(&self, id: ClientId) {
+        let mut inbox = lock(&self.inbox);
+        if inbox.clients.remove(&id).is_none() {
+            return;
+        }
+        if inbox.receiver.is_none() {
+            inbox.commands.retain(|command| command.client() != id);
+            return;
+        }
+        inbox.commands.push_back(Command::Detach(id));
+        self.wake(inbox.receiver.clone());
+    }
+
+    pub(super) fn has_isolate(&self) -> bool {
+        lock(&self.inbox).receiver.is_some()
+    }
+
+    /// Has the isolate process its commands, whatever it does now.
+    fn wake(&self, receiver: Option<Receiver>) {
+        let Some(receiver) = receiver else { return };
+        self.has_commands.notify_all();
+        receiver.wake.notify_one();
+        receiver.isolate.request_interrupt(agent::on_interrupt, ptr::null_mut());
+    }
+
+    // The side of the isolate.
+
+    /// Makes an isolate the receiver of the commands in place of any earlier one, whose clients are
+    /// detached. Returns the receiver's number.
+    ///
+    /// # Arguments
+    /// * `wake` - notified when there are commands.
+    pub(super) fn receive(&self, isolate: v8::IsolateHandle, wake: Arc<Notify>) -> u64 {
+        let mut inbox = lock(&self.inbox);
+        inbox.received += 1;
+        let number = inbox.received;
+        // There may be commands already.
+        wake.notify_one();
+        let replaced = inbox.receiver.replace(Receiver { number, isolate, wake });
+        if replaced.is_some() {
+            inbox.detach();
+        }
+        drop(inbox);
+        self.wake(replaced);
+        number
+    }
+
+    /// Ends the receipt of commands, and detaches the clients of the isolate.
+    pub(super) fn end(&self, number: u64) {
+        let mut inbox = lock(&self.inbox);
+        if inbox.receiver.as_ref().is_some_and(|receiver| receiver.number == number) {
+            inbox.receiver = None;
+            inbox.detach();
+        }
+    }
+
+    /// Returns whether a client is attached to the isolate.
+    pub(super) fn has_clients(&self, number: u64) -> bool {
+        let inbox = lock(&self.inbox);
+        inbox.is_received_by(number) && !inbox.clients.is_empty()
+    }
+
+    /// Removes and returns the next command.
+    pub(super) fn next(&self, number: u64) -> Received {
+        let mut inbox = lock(&self.inbox);
+        if !inbox.is_received_by(number) {
+            return Received::Ended;
+        }
+        inbox.commands.pop_front().map_or(Received::Nothing, Received::Command)
+    }
+
+    /// Blocks the thread until there are commands, or no more will come.
+    pub(super) fn wait(&self, number: u64) {
+        let inbox = self.has_commands.wait_while(lock(&self.inbox), |inbox| {
+            inbox.is_received_by(number) && inbox.commands.is_empty()
+        });
+        drop(inbox.unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,66 @@
+//! An isolate that can be debugged: its agent, and turns for what clients send.
+
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenon_proto::id::RevisionDigest;
+use tenon_proto::revision::Revision;
+
+use super::Isolate;
+use crate::engine::Engine;
+use crate::inspector::agent::Agent;
+use crate::snapshot;
+use crate::vm::Vm;
+
+/// Makes the agent of a new isolate, if the engine has an inspector that knows the revision, and a
+/// realm that the agent observes in place of the spare's.
+pub(super) fn agent(
+    engine: &Engine,
+    digest: RevisionDigest,
+    revision: &Revision,
+    vm: &mut Vm,
+) -> Option<Rc<Agent>> {
+    let inspector = engine.inspector.as_ref()?;
+    let target = inspector.target(&revision.worker, digest)?;
+    let (waits, timer) = (inspector.waits(), Arc::clone(&engine.turn_timer));
+    let limit = Duration::from_millis(revision.limits.cpu_ms.into());
+    let guard = Rc::clone(&vm.guard);
+    let (agent, realm) = vm.enter(|scope| {
+        let agent = Agent::install(scope, target, waits, guard, timer, limit);
+        let realm = snapshot::new_realm(scope, Some(&agent));
+        (agent, realm.expect("a new heap has room for a second realm"))
+    });
+    vm.realm = realm;
+    Some(agent)
+}
+
+impl Isolate {
+    /// Resolves when the Worker's code may run: at once, unless the isolate waits for a client.
+    pub(super) async fn may_run(&self) {
+        if let Some(agent) = &self.agent {
+            agent.may_run().await;
+        }
+    }
+
+    /// Starts to process what clients send, if the isolate has an agent.
+    pub(super) fn attend(self: &Rc<Self>) {
+        if let Some(agent) = &self.agent {
+            tokio::task::spawn_local(attend(Rc::downgrade(self), Rc::clone(agent)));
+        }
+    }
+}
+
+/// Processes what clients send while no code runs, in turns of their own.
+async fn attend(isolate: Weak<Isolate>, agent: Rc<Agent>) {
+    loop {
+        agent.woken().await;
+        let Some(isolate) = isolate.upgrade() else { return };
+        let pass = isolate.queue().await;
+        // If the isolate is sealed, it is about to end, and its clients with it.
+        let _ = isolate.turn(&pass, None, |_, _| {
+            agent.process();
+            Some(())
+        });
+    }
+}
