@@ -7,11 +7,13 @@ mod args;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 use ipnet::IpNet;
 use tenon_egress::{InvalidProxy, Proxy, Resolver};
+use tenon_engine::inspector::Inspector;
 use tenon_lifecycle::tls::{self, Tls, WrongScheme};
 use tenon_proto::id::ShardId;
 use tonic::transport::Endpoint;
@@ -38,6 +40,8 @@ pub struct Config {
     pub drain: DrainConfig,
     /// TLS between operator, routers and node. Not set from the arguments: the caller opens it.
     pub tls: Option<Tls>,
+    /// Lets clients debug the Workers. No argument sets it: on a cluster nothing may.
+    pub inspector: Option<Arc<Inspector>>,
 }
 
 /// The shards and lanes, and where they listen.
@@ -213,6 +217,7 @@ impl TryFrom<NodeArgs> for Config {
             },
             drain: DrainConfig { grace: args.drain_grace.0 },
             tls: None,
+            inspector: None,
         })
     }
 }
@@ -234,6 +239,7 @@ impl Config {
             egress: EgressConfig::default(),
             drain: DrainConfig::default(),
             tls: None,
+            inspector: None,
         }
     }
 

@@ -122,8 +122,9 @@ impl ShardThread {
             .with_services(calls.clone());
         let engine = Engine::supervised(&watchdog, id, Rc::new(web), page)
             .with_headroom(headroom)
-            .with_buffers(buffers);
-        let Config { pool, admission, drain: DrainConfig { grace }, tls, .. } = config;
+            .with_buffers(buffers)
+            .with_inspector(config.inspector.clone());
+        let Config { inspector, pool, admission, drain: DrainConfig { grace }, tls, .. } = config;
         let bounds = Bounds {
             isolates: pool.isolates,
             in_flight: admission.max_inflight,
@@ -136,6 +137,9 @@ impl ShardThread {
         spawn_local(vital::task("tend", tasks.clone().tend(pressure_rx, pool.idle_timeout)));
         spawn_local(vital::task("keep_spares", tasks.clone().keep_spares(pool.spares)));
         spawn_local(vital::task("keep_bytecode", tasks.clone().keep_bytecode()));
+        if let Some(inspector) = inspector {
+            spawn_local(vital::task("start_debugged", tasks.clone().start_debugged(inspector)));
+        }
         spawn_local(vital::task("keep_account", tasks.keep_account()));
         spawn_local(loops.watch(&id.to_string()));
         let listener =

@@ -3,9 +3,11 @@
 
 use std::pin::pin;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenon_engine::Isolate;
+use tenon_engine::inspector::Inspector;
 use tenon_proto::id::RevisionDigest;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
@@ -190,6 +192,21 @@ impl Shard {
                     });
                 }
             }
+        }
+    }
+
+    /// Starts the Workers that clients of the inspector attach to.
+    pub(crate) async fn start_debugged(self: Rc<Self>, inspector: Arc<Inspector>) {
+        loop {
+            let target = inspector.wanted().await;
+            let shard = Rc::clone(&self);
+            spawn_local(async move {
+                let deadline = tokio::time::Instant::now() + PRESTART;
+                let worker = target.worker().as_str();
+                if shard.admit(worker, target.digest(), deadline, false).await.is_err() {
+                    target.give_up();
+                }
+            });
         }
     }
 

@@ -34,7 +34,10 @@ impl Occupant for Resident {
     fn condition(&self) -> Condition {
         match self.spent() {
             Some(spent) => Condition::Spent(spent),
-            None if self.semaphore.in_flight() > 0 || self.isolate.in_flight() > 0 => {
+            None if self.semaphore.in_flight() > 0
+                || self.isolate.in_flight() > 0
+                || self.isolate.is_debugged() =>
+            {
                 Condition::Busy
             }
             None => Condition::Idle,
