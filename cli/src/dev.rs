@@ -18,6 +18,7 @@ mod schedules;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -31,6 +32,7 @@ use tenon_router::Router;
 use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
 
+use crate::inspect::{InspectArgs, Inspection};
 use crate::load::{self, Settings};
 use crate::manifest;
 use crate::site::Site;
@@ -61,8 +63,11 @@ pub(crate) struct Args {
 
     /// Number of threads that run Workers, and of threads that accept requests. Defaults to the
     /// number of CPUs.
-    #[arg(long, env = "TENON_SHARDS")]
+    #[arg(long, env = "TENON_SHARDS", conflicts_with_all = ["inspect", "inspect_brk"])]
     shards: Option<NonZeroU16>,
+
+    #[command(flatten)]
+    inspect: InspectArgs,
 
     /// Log every request.
     #[arg(long, env = "TENON_ACCESS_LOG")]
@@ -75,7 +80,10 @@ pub(crate) struct Args {
 /// Serves the Workers until Ctrl-C.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let _log = log::init(&args.log);
-    let settings = args.source.settings()?;
+    let mut settings = args.source.settings()?;
+    if args.inspect.are_set() {
+        settings.debugged_in = Some(std::env::current_dir()?);
+    }
     probe(args.listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -107,6 +115,7 @@ struct Dev {
     site: Site,
     files: Changes,
     schedules: Schedules,
+    inspection: Option<Inspection>,
     catalog: Catalog,
     catalog_signal: drain::Signal,
     node: Node,
@@ -122,7 +131,12 @@ impl Dev {
         let (node_signal, node_drain) = drain::channel();
         let (router_signal, router_drain) = drain::channel();
         let (registry, readiness) = (Registry::new(), Readiness::new());
-        let shards = args.shards.map_or_else(cpus, NonZeroU16::get);
+        let inspection = args.inspect.start().await?;
+        // A client sees one thread, which a paused isolate keeps.
+        let shards = match &inspection {
+            Some(_) => 1,
+            None => args.shards.map_or_else(cpus, NonZeroU16::get),
+        };
 
         let catalog = Catalog::new();
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -136,7 +150,10 @@ impl Dev {
             &registry,
             &readiness,
         )?;
-        let config = node_config(&catalog_url, router.internal_addr(), shards)?;
+        let config = Config {
+            inspector: inspection.as_ref().map(|inspection| Arc::clone(&inspection.inspector)),
+            ..node_config(&catalog_url, router.internal_addr(), shards)?
+        };
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
         catalog.set_node(node_entry(&node));
 
@@ -147,6 +164,7 @@ impl Dev {
             site: Site::default(),
             files,
             schedules: Schedules::new(router.internal_addr()),
+            inspection,
             catalog,
             catalog_signal,
             node,
@@ -155,6 +173,7 @@ impl Dev {
             router_signal,
         };
         print::listening(dev.router.addr(), &dev.settings.domain);
+        dev.inspection.iter().for_each(|inspection| print::inspecting(inspection.address));
         dev.reload();
         dev.catalog.mark_synced();
         readiness.ready().await;
@@ -169,6 +188,8 @@ impl Dev {
         self.files.follow(&manifests.folders);
         let load = load::load(manifests, &self.settings, |id| self.site.served(id));
         let changes = self.site.update(load);
+        // A request may start a Worker as soon as the catalog has it.
+        self.inspection.iter().for_each(|inspection| inspection.follow(&changes));
         for id in &changes.removed {
             self.catalog.remove_worker(id);
         }
@@ -195,6 +216,8 @@ impl Dev {
     }
 
     async fn drain(self) {
+        // Paused code would keep its thread.
+        self.inspection.iter().for_each(|inspection| inspection.inspector.close());
         self.router_signal.drain().await;
         self.router.join();
         self.node_signal.drain().await;
@@ -244,7 +267,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),
-        shards_may_pause: false,
+        shards_may_pause: args.inspect.are_set(),
         // There is no load balancer that has to learn of the drain first.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,

@@ -2,11 +2,13 @@
 //! This module is pure.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
 use tenon_crds::{PoolLimits, Schedule, SecretKeyRef, Worker};
+use tenon_engine::inspector::Script;
 use tenon_operator::revision::ResolveError;
 use tenon_operator::schedule::timetable::Timetable;
 use tenon_operator::{compile, revision};
@@ -14,7 +16,11 @@ use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
+use crate::inspect::scripts;
 use crate::manifest::{Manifests, Place, Problem};
+
+/// The wall-clock limit of Workers that can be debugged: paused code is not late.
+const DEBUGGED_WALL_MS: u32 = 24 * 60 * 60 * 1000;
 
 /// Settings that the files do not contain.
 pub(crate) struct Settings {
@@ -22,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) domain: String,
     /// Values of secrets by binding name, for secrets whose Secret is not among the files.
     pub(crate) env: BTreeMap<String, String>,
+    /// Directory to which the files' paths are relative, if clients may debug the Workers.
+    pub(crate) debugged_in: Option<PathBuf>,
 }
 
 /// A Worker that can be served.
@@ -32,6 +40,8 @@ pub(crate) struct Loaded {
     pub(crate) digest: RevisionDigest,
     pub(crate) routes: Vec<Route>,
     pub(crate) schedules: Vec<Schedule>,
+    /// What clients that debug the Worker are told of its modules.
+    pub(crate) scripts: BTreeMap<String, Script>,
 }
 
 /// The state that the files describe.
@@ -54,8 +64,8 @@ pub(crate) fn load(
 ) -> Load {
     let mut load = Load::default();
     for (id, (place, worker)) in &manifests.workers {
-        match revision_of(&manifests, settings, id, worker, served(id)) {
-            Ok(revision) => {
+        match revision_of(&manifests, settings, id, (place, worker), served(id)) {
+            Ok((revision, scripts)) => {
                 let (digest, routes) =
                     (revision.digest(), revision::routes(worker, &settings.domain));
                 let schedules = worker.spec.schedules.clone();
@@ -72,6 +82,7 @@ pub(crate) fn load(
                     digest,
                     routes,
                     schedules,
+                    scripts,
                 };
                 load.workers.insert(id.clone(), loaded);
             }
@@ -94,11 +105,11 @@ fn revision_of(
     manifests: &Manifests,
     settings: &Settings,
     id: &WorkerId,
-    worker: &Worker,
+    (place, worker): (&Place, &Worker),
     served: Option<Arc<Revision>>,
-) -> Result<Revision, Vec<String>> {
-    let modules = modules(manifests, id, worker).map_err(|message| vec![message])?;
-    let snapshot = revision::snapshot(worker, &modules).map_err(|error| vec![error.to_string()])?;
+) -> Result<(Revision, BTreeMap<String, Script>), Vec<String>> {
+    let written = modules(manifests, id, worker).map_err(|message| vec![message])?;
+    let snapshot = revision::snapshot(worker, &written).map_err(|error| vec![error.to_string()])?;
     let secret = |reference: &SecretKeyRef| {
         let key = (id.namespace().to_owned(), reference.name.clone());
         let value =
@@ -110,17 +121,21 @@ fn revision_of(
         })
     };
     let name = revision::revision_name(&snapshot);
-    let revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
+    let mut revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
         .map_err(|error| vec![unresolved(error)])?;
     // The name is derived from the modules as written, before compilation.
-    let modules = match served.filter(|served| served.name == name) {
+    revision.modules = match served.filter(|served| served.name == name) {
         Some(served) => served.modules.clone(),
-        None => compile::compile(&modules, &revision.entrypoint, &revision.compatibility_flags)
+        None => compile::compile(&written, &revision.entrypoint, &revision.compatibility_flags)
             .map_err(|errors| {
                 errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>()
             })?,
     };
-    Ok(Revision { modules, ..revision })
+    let Some(directory) = &settings.debugged_in else { return Ok((revision, BTreeMap::new())) };
+    revision.limits.wall_ms = DEBUGGED_WALL_MS;
+    let folder = manifests.folder_of(place, worker).map(|folder| directory.join(folder));
+    let scripts = scripts::of(&scripts::base(id, folder), &written, &revision.modules);
+    Ok((revision, scripts))
 }
 
 fn unresolved(error: ResolveError) -> String {

@@ -7,12 +7,14 @@
 //! ```
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
-//! with files in place of the Kubernetes API. `manifest` parses the files into objects.
+//! with files in place of the Kubernetes API. `manifest` parses the files into objects, and
+//! `inspect` serves debuggers.
 
 mod check;
 mod dev;
 mod env_file;
 mod folder;
+mod inspect;
 mod load;
 mod manifest;
 mod schema;

@@ -144,6 +144,13 @@ impl Manifests {
         }
     }
 
+    /// Returns the folder that a Worker's modules were read from, if they were.
+    pub(crate) fn folder_of(&self, place: &Place, worker: &Worker) -> Option<PathBuf> {
+        let name = &worker.spec.source.config_map_ref.as_ref()?.name;
+        let folder = folder::beside(&place.file, name);
+        self.folders.contains(&folder).then_some(folder)
+    }
+
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             let place = Place { file: path.to_owned(), line: 1 };

@@ -16,6 +16,14 @@ pub(super) fn listening(addr: SocketAddr, domain: &str) {
     );
 }
 
+pub(super) fn inspecting(addr: SocketAddr) {
+    println!("Debuggers connect to {addr}; the targets are at http://{addr}/json/list");
+    if !addr.ip().is_loopback() {
+        println!("  note: whoever reaches that address can run code in the Workers");
+    }
+    println!();
+}
+
 pub(super) fn ready() {
     println!("\nReady. Save a file to reload its Workers; press Ctrl-C to exit.\n");
 }

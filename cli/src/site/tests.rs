@@ -21,6 +21,7 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
         revision: Arc::new(revision),
         routes: Vec::new(),
         schedules: Vec::new(),
+        scripts: BTreeMap::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub const TENON: &str = env!("CARGO_BIN_EXE_tenon");
 
 /// A time much longer than anything here takes, even on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Returns the manifest of a Worker with one module.
 pub fn worker(name: &str, source: &str) -> String {
@@ -49,8 +49,14 @@ struct Lines {
 impl Dev {
     /// Starts `tenon dev` on `path` and waits until it reports that it is ready.
     pub fn start(path: &Path) -> Self {
+        Self::start_with(&["--shards", "2"], path)
+    }
+
+    /// Starts `tenon dev` like [`start`](Self::start), with these flags.
+    pub fn start_with(flags: &[&str], path: &Path) -> Self {
         let mut child = Command::new(TENON)
-            .args(["dev", "--listen", "127.0.0.1:0", "--shards", "2"])
+            .args(["dev", "--listen", "127.0.0.1:0"])
+            .args(flags)
             .arg(path)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -85,19 +91,7 @@ impl Dev {
     }
 
     pub fn request(&self, method: &str, host: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) =
-            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
-        (head[9..12].parse().unwrap(), body.to_owned())
+        request(self.port, method, host, path, body)
     }
 
     /// Sends SIGINT, as Ctrl-C does, and waits for the process to exit.
@@ -111,6 +105,23 @@ impl Dev {
             ended_rx.recv_timeout(DEADLINE).expect("it ends")
         })
     }
+}
+
+/// Sends a request to a port of this machine, and returns the status and the body of the answer.
+pub fn request(port: u16, method: &str, host: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) =
+        answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    (head[9..12].parse().unwrap(), body.to_owned())
 }
 
 impl Drop for Dev {

@@ -1,6 +1,8 @@
 //! End-to-end tests of `tenon dev`: the real binary, real files and real requests.
 
+mod cdp;
 mod harness;
+mod inspect;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};

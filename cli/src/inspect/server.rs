@@ -1,0 +1,185 @@
+//! The endpoints by which clients find and open the targets. They are those of Node.js, except that
+//! a target is named by its Worker: a client can be configured to attach to a Worker once and for
+//! all, and does so again when the Worker has a new revision.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{SinkExt as _, StreamExt as _};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tenon_egress::handshake::{Key, WEBSOCKET};
+use tenon_engine::inspector::{Client, Inspector, Target};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::guard;
+use super::stepping::{Stepping, Verdict};
+
+/// The version of the protocol that V8 states.
+const PROTOCOL: &str = "1.3";
+
+/// The last message to a client whose isolate has ended.
+const DETACHED: &str = r#"{"method":"Inspector.detached","params":{"reason":"target_closed"}}"#;
+
+/// Pause after a failed accept, such as for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+type Answer = Response<Full<Bytes>>;
+
+/// Serves clients until the process ends.
+pub(super) async fn serve(listener: TcpListener, inspector: Arc<Inspector>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(serve_connection(stream, inspector.clone()))),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, inspector: Arc<Inspector>) {
+    // Steps of a debugger are many small messages.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let answer = respond(request, &inspector);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = connection.with_upgrades().await {
+        tracing::debug!(%error, "lost the connection of a debugger");
+    }
+}
+
+fn respond(mut request: Request<Incoming>, inspector: &Inspector) -> Answer {
+    if !guard::admits(request.headers()) {
+        return refusal(StatusCode::FORBIDDEN);
+    }
+    if request.method() != Method::GET {
+        return refusal(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.unwrap_or_default();
+    match request.uri().path() {
+        "/json" | "/json/" | "/json/list" => list(host, &inspector.targets()),
+        "/json/version" => version(),
+        path => match open(&request, path, inspector) {
+            Ok((key, client)) => {
+                tokio::spawn(relay(hyper::upgrade::on(&mut request), client));
+                switch(&key)
+            }
+            Err(status) => refusal(status),
+        },
+    }
+}
+
+fn list(host: &str, targets: &[Arc<Target>]) -> Answer {
+    json(&targets.iter().map(|target| described(host, target)).collect())
+}
+
+fn described(host: &str, target: &Target) -> Value {
+    let (id, url) = (target.worker().as_str(), target.url().unwrap_or_default());
+    json!({
+        "description": "Tenon Worker",
+        "devtoolsFrontendUrl":
+            format!("devtools://devtools/bundled/js_app.html?experiments=true&v8only=true&ws={host}/{id}"),
+        "id": id,
+        "title": id,
+        "type": "node",
+        "url": url,
+        "webSocketDebuggerUrl": format!("ws://{host}/{id}"),
+    })
+}
+
+fn version() -> Answer {
+    let browser = concat!("tenon/", env!("CARGO_PKG_VERSION"));
+    json(&json!({ "Browser": browser, "Protocol-Version": PROTOCOL }))
+}
+
+fn json(value: &Value) -> Answer {
+    let mut answer = Response::new(Full::from(value.to_string()));
+    let type_ = HeaderValue::from_static("application/json; charset=UTF-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, type_);
+    answer
+}
+
+fn refusal(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::from(format!("{status}\n")));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Attaches a client that asks for a WebSocket to a Worker.
+fn open<T>(
+    request: &Request<T>,
+    path: &str,
+    inspector: &Inspector,
+) -> Result<(Key, Client), StatusCode> {
+    let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+    let asks = header(header::UPGRADE)
+        .is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(WEBSOCKET.as_bytes()));
+    if !asks {
+        return Err(StatusCode::NOT_FOUND);
+    }
+    let key = header(header::SEC_WEBSOCKET_KEY).and_then(Key::read);
+    let key = key.ok_or(StatusCode::BAD_REQUEST)?;
+    let client = inspector.connect(path.trim_start_matches('/')).ok_or(StatusCode::NOT_FOUND)?;
+    Ok((key, client))
+}
+
+fn switch(key: &Key) -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let accept = HeaderValue::from_str(&key.accept()).expect("base64 is a header's value");
+    answer.headers_mut().extend([
+        (header::CONNECTION, HeaderValue::from_static("Upgrade")),
+        (header::UPGRADE, WEBSOCKET),
+        (header::SEC_WEBSOCKET_ACCEPT, accept),
+    ]);
+    answer
+}
+
+/// Passes messages between a client's WebSocket and its isolate until one of them ends.
+async fn relay(upgrade: OnUpgrade, client: Client) {
+    let Ok(upgraded) = upgrade.await else { return };
+    let config = Some(WebSocketConfig::default());
+    let socket =
+        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, config).await;
+    let (mut to_client, mut from_client) = socket.split();
+    let mut stepping = Stepping::default();
+    let sent = async {
+        while let Some(message) = client.receive().await {
+            match stepping.judge(&message) {
+                Verdict::Pass => to_client.send(Message::text(message)).await?,
+                Verdict::Hide => {}
+                Verdict::Answer(answer) => client.send(answer),
+            }
+        }
+        to_client.send(Message::text(DETACHED)).await?;
+        to_client.close().await
+    };
+    let received = async {
+        while let Some(message) = from_client.next().await {
+            if let Message::Text(text) = message? {
+                client.send(text.as_str().to_owned());
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    let ended = tokio::select! {
+        ended = sent => ended,
+        ended = received => ended,
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "lost the WebSocket of a debugger");
+    }
+}

@@ -1,0 +1,157 @@
+//! Keeps the steps of a debugger out of the built-in JavaScript. This module is pure.
+//!
+//! ```text
+//!  a step ─► paused in a built-in script? ─ yes ─► hide it from the client, and step on ─┐
+//!                     ▲    └─ no ─► the client                                           │
+//!                     └──────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! V8 steps over scripts that match a pattern, but not over scripts of a snapshot, because it does
+//! not know their context.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// The beginning of the URLs of the built-in scripts.
+const BUILT_IN: &str = "tenon:";
+
+/// The id of our own calls, the largest that V8 accepts. Clients count from one.
+const OUR_ID: i32 = i32::MAX;
+
+/// The most steps into built-in code in a row. After that, the function is left: it may be called
+/// by nothing of the Worker.
+const MOST_STEPS: u32 = 500;
+
+/// What happens to a message of V8.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The client gets it.
+    Pass,
+    /// The client does not get it.
+    Hide,
+    /// The client does not get it, and this message is the answer.
+    Answer(String),
+}
+
+/// The state of one client.
+#[derive(Default)]
+pub(super) struct Stepping {
+    /// The ids of the built-in scripts.
+    built_in: BTreeSet<String>,
+    /// Steps in a row that are hidden from the client.
+    hidden: u32,
+}
+
+impl Stepping {
+    /// Judges a message of V8.
+    pub(super) fn judge(&mut self, message: &str) -> Verdict {
+        let is = |method| message.starts_with(&format!("{{\"method\":\"Debugger.{method}\""));
+        if is("scriptParsed") {
+            self.built_in.extend(params(message).as_ref().and_then(built_in));
+            Verdict::Pass
+        } else if is("paused") {
+            self.paused(params(message).unwrap_or_default())
+        } else if is("resumed") && self.hidden > 0 || is_answer(message) {
+            Verdict::Hide
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn paused(&mut self, paused: Value) -> Verdict {
+        let is_step = matches!(paused["reason"].as_str(), Some("step" | "other"));
+        let has_hit = paused["hitBreakpoints"].as_array().is_some_and(|hit| !hit.is_empty());
+        let script = paused["callFrames"][0]["location"]["scriptId"].as_str();
+        if !is_step || has_hit || !script.is_some_and(|script| self.built_in.contains(script)) {
+            self.hidden = 0;
+            return Verdict::Pass;
+        }
+        self.hidden += 1;
+        let step = if self.hidden <= MOST_STEPS { "Debugger.stepInto" } else { "Debugger.stepOut" };
+        Verdict::Answer(json!({ "id": OUR_ID, "method": step }).to_string())
+    }
+}
+
+/// Returns whether a message of V8 answers a call of ours.
+fn is_answer(message: &str) -> bool {
+    message.starts_with(&format!("{{\"id\":{OUR_ID},"))
+}
+
+fn params(message: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(message).ok()?.get_mut("params").map(Value::take)
+}
+
+/// Returns the id of a script if it is a built-in one.
+fn built_in(script: &Value) -> Option<String> {
+    let name = script["url"].as_str()?.strip_prefix(BUILT_IN)?;
+    // The URLs of Workers' modules have the same scheme and an authority.
+    (!name.starts_with("//")).then(|| script["scriptId"].as_str().map(str::to_owned))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(id: &str, url: &str) -> String {
+        format!(
+            r#"{{"method":"Debugger.scriptParsed","params":{{"scriptId":"{id}","url":"{url}"}}}}"#
+        )
+    }
+
+    fn paused(script: &str, reason: &str, hit: &str) -> String {
+        format!(
+            r#"{{"method":"Debugger.paused","params":{{"callFrames":[{{"location":{{"scriptId":"{script}"}}}}],"reason":"{reason}","hitBreakpoints":[{hit}]}}}}"#
+        )
+    }
+
+    fn stepping() -> Stepping {
+        let mut stepping = Stepping::default();
+        for (id, url) in [("1", "tenon:url.js"), ("2", "tenon://default/hello/worker.js")] {
+            assert_eq!(stepping.judge(&parsed(id, url)), Verdict::Pass);
+        }
+        stepping
+    }
+
+    fn step(method: &str) -> Verdict {
+        Verdict::Answer(format!(r#"{{"id":2147483647,"method":"Debugger.{method}"}}"#))
+    }
+
+    const RESUMED: &str = r#"{"method":"Debugger.resumed","params":{}}"#;
+
+    #[test]
+    fn a_step_into_built_in_code_goes_on_until_the_workers_code() {
+        let mut stepping = stepping();
+        assert_eq!(stepping.judge(RESUMED), Verdict::Pass);
+        for _ in 0..3 {
+            assert_eq!(stepping.judge(&paused("1", "step", "")), step("stepInto"));
+            assert_eq!(stepping.judge(r#"{"id":2147483647,"result":{}}"#), Verdict::Hide);
+            assert_eq!(stepping.judge(RESUMED), Verdict::Hide);
+        }
+        assert_eq!(stepping.judge(&paused("2", "step", "")), Verdict::Pass);
+        assert_eq!(stepping.judge(RESUMED), Verdict::Pass);
+    }
+
+    #[test]
+    fn too_many_steps_leave_the_function() {
+        let mut stepping = stepping();
+        for _ in 0..MOST_STEPS {
+            assert_eq!(stepping.judge(&paused("1", "other", "")), step("stepInto"));
+        }
+        assert_eq!(stepping.judge(&paused("1", "step", "")), step("stepOut"));
+    }
+
+    #[test]
+    fn breakpoints_exceptions_and_other_messages_reach_the_client() {
+        let mut stepping = stepping();
+        let answer = r#"{"id":1,"result":{}}"#.to_owned();
+        for message in [
+            paused("1", "other", r#""1:2:3""#),
+            paused("1", "exception", ""),
+            answer,
+            String::new(),
+        ] {
+            assert_eq!(stepping.judge(&message), Verdict::Pass, "{message}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A client of the inspector protocol over a WebSocket. The handshake is written by hand, because
+//! it is under test; the frames are those of an independent implementation.
+#![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::{Message, WebSocket};
+
+use crate::harness::DEADLINE;
+
+/// The key of the standard's own example, and the accept value that must follow from it (RFC 6455,
+/// section 1.3).
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+/// A debugger that is attached to a Worker.
+pub struct Debugger {
+    socket: WebSocket<TcpStream>,
+    /// Events that have arrived and were not asked for yet.
+    events: VecDeque<Value>,
+    sent: u64,
+}
+
+impl Debugger {
+    /// Attaches to the target at a URL of `/json/list`.
+    pub fn attach(url: &str) -> Self {
+        let (host, path) = url.strip_prefix("ws://").unwrap().split_once('/').unwrap();
+        let handshake = format!(
+            "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: {KEY}\r\n\r\n"
+        );
+        let (head, stream) = exchange(host.parse().unwrap(), &handshake);
+        assert!(head.starts_with("HTTP/1.1 101") && head.contains(ACCEPT), "{head}");
+        let socket = WebSocket::from_raw_socket(stream, Role::Client, None);
+        Self { socket, events: VecDeque::new(), sent: 0 }
+    }
+
+    /// Calls a method and returns its result.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.send(method, params);
+        loop {
+            let message = self.receive().expect("an answer comes before the end");
+            if message["id"] == self.sent {
+                assert!(message["error"].is_null(), "{method}: {message}");
+                return message["result"].clone();
+            }
+            self.events.push_back(message);
+        }
+    }
+
+    /// Calls a method without waiting for its result.
+    pub fn send(&mut self, method: &str, params: Value) {
+        self.sent += 1;
+        let call = json!({ "id": self.sent, "method": method, "params": params });
+        self.socket.send(Message::text(call.to_string())).unwrap();
+    }
+
+    /// Waits for an event that satisfies a condition and returns its parameters. Earlier events are
+    /// discarded.
+    pub fn event(&mut self, method: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.events.pop_front().or_else(|| self.receive());
+            let message = message.unwrap_or_else(|| panic!("{method} comes before the end"));
+            if message["method"] == method && is_meant(&message["params"]) {
+                return message["params"].clone();
+            }
+        }
+    }
+
+    /// Returns the parameters of all events of a method that have arrived so far.
+    pub fn received(&self, method: &str) -> Vec<&Value> {
+        let events = self.events.iter().filter(|event| event["method"] == method);
+        events.map(|event| &event["params"]).collect()
+    }
+
+    /// Waits until the peer closes the WebSocket, and returns the last event.
+    pub fn ended(mut self) -> Option<Value> {
+        while let Some(message) = self.receive() {
+            self.events.push_back(message);
+        }
+        self.events.pop_back()
+    }
+
+    /// Returns the next message, or `None` when the peer closes.
+    fn receive(&mut self) -> Option<Value> {
+        loop {
+            match self.socket.read().unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Close(_) => return None,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns the body of an endpoint of the inspector.
+pub fn get(addr: SocketAddr, path: &str) -> Value {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n");
+    let (head, mut stream) = exchange(addr, &request);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let mut body = String::new();
+    stream.read_to_string(&mut body).unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
+/// Sends a request and returns the head of the answer, and the stream after it.
+pub fn exchange(addr: SocketAddr, request: &str) -> (String, TcpStream) {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    // Byte by byte, so that what follows the head stays in the stream.
+    let (mut head, mut byte) = (String::new(), [0]);
+    while !head.ends_with("\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0].into());
+    }
+    (head, stream)
+}
