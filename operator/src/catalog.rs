@@ -176,6 +176,12 @@ impl Catalog {
         self.shared.progress_tx.borrow().synced
     }
 
+    /// Waits until the catalog is complete.
+    pub async fn synced(&self) {
+        // The sender lives as long as the catalog.
+        let _ = self.progress().wait_for(|progress| progress.synced).await;
+    }
+
     /// Returns the revision with that digest, if it serves or did so recently.
     pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.read().revisions.get(digest)

@@ -1,12 +1,13 @@
 //! The operator as its process uses it: configure, spawn and join.
 //!
 //! ```text
-//!  Config, Client ─► spawn ─┬─► election ── leads? ──┐
-//!                           ├─► catalog server       │
-//!                           ├─► watches ─────────────┼─► queue ─► reconciler
-//!                           ├─► health               ├─► scheduler
-//!                           └─► pools ◄──────────────┴─► certificates
-//!                                  drain: first election ends, then components, then the server
+//!  Config, Client ─► spawn ─┬─► catalog server
+//!                           ├─► watches ─┬─ synced ─► election ── leads? ──┐
+//!                           │            ├───────────► queue ─► reconciler ◄┤
+//!                           ├─► health ◄─┤                                 │
+//!                           │            └───────────► scheduler ◄─────────┤
+//!                           └─► pools, certificates ◄──────────────────────┘
+//!                                  drain: election ends first, then the components, then the server
 //! ```
 
 use std::io;
@@ -115,7 +116,7 @@ impl Operator {
 
         let (leading_tx, leading_rx) = watch::channel(false);
         let election = Election::new(client.clone(), &config.namespace, config.identity);
-        let election = tokio::spawn(election.run(leading_tx, drain.clone()));
+        let election = tokio::spawn(stand(election, leading_tx, catalog.clone(), drain.clone()));
         tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
 
         let mut components = JoinSet::new();
@@ -236,6 +237,20 @@ impl Certificate {
             Self::None => None,
             Self::Given(tls) | Self::SelfSigned { tls, .. } => Some(tls.clone()),
         }
+    }
+}
+
+/// Stands for election once every kind has been listed. A leader that saw only a part of the
+/// cluster would take what it has not seen for deleted; until then, another replica can lead.
+async fn stand(
+    election: Election,
+    leading_tx: watch::Sender<bool>,
+    catalog: Catalog,
+    drain: drain::Watch,
+) {
+    tokio::select! {
+        () = catalog.synced() => election.run(leading_tx, drain).await,
+        () = drain.signaled() => {}
     }
 }
 
