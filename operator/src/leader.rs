@@ -4,6 +4,10 @@
 //! renews the Lease; a candidate that sees no renewal for the Lease's duration, by its own clock,
 //! takes it. Writes carry the resource version that was read, so only one of two concurrent
 //! attempts succeeds.
+//!
+//! [`fence`] ends the leader's other writes with its term.
+
+mod fence;
 
 use std::time::Duration;
 
@@ -42,6 +46,8 @@ pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
 pub struct Election {
     leases: Api<Lease>,
     identity: String,
+    /// End of this replica's term, while it leads.
+    until_tx: watch::Sender<Option<Instant>>,
 }
 
 /// The last observed change of the Lease, and when it was seen.
@@ -58,7 +64,13 @@ impl Election {
     /// * `namespace` - the namespace of the Lease.
     /// * `identity` - unique among the replicas: the Pod's name.
     pub fn new(client: Client, namespace: &str, identity: String) -> Self {
-        Self { leases: Api::namespaced(client, namespace), identity }
+        let leases = Api::namespaced(client, namespace);
+        Self { leases, identity, until_tx: watch::channel(None).0 }
+    }
+
+    /// Returns `client` with writes that succeed only while this replica leads.
+    pub fn fenced(&self, client: &Client) -> Client {
+        fence::fenced(client, self.until_tx.subscribe())
     }
 
     /// Sends whether this replica leads to `leading_tx`, until the drain. Then it releases the
@@ -82,11 +94,13 @@ impl Election {
                 Ok(Err(error)) => tracing::warn!(%error, "cannot renew or acquire the Lease"),
                 Err(_) => tracing::warn!("the API server does not respond"),
             }
+            self.until_tx.send_replace(renewed_at.map(|at| at + RENEW_DEADLINE));
             let leads = renewed_at.is_some_and(|at| at.elapsed() < RENEW_DEADLINE);
             if leading_tx.send_if_modified(|leading| std::mem::replace(leading, leads) != leads) {
                 tracing::info!(identity = self.identity, leads, "leadership changed");
             }
         }
+        self.until_tx.send_replace(None);
         if leading_tx.send_replace(false)
             && let Err(error) = self.release().await
         {

@@ -98,7 +98,7 @@ impl Operator {
         let metrics = Arc::new(Metrics::register(registry)?);
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
-        let recorder = Recorder::new(client.clone(), reporter);
+        let recorder = Recorder::new(client.clone(), reporter.clone());
 
         let catalog = Catalog::new();
         registry.register(Box::new(catalog.metrics()?))?;
@@ -116,6 +116,8 @@ impl Operator {
 
         let (leading_tx, leading_rx) = watch::channel(false);
         let election = Election::new(client.clone(), &config.namespace, config.identity);
+        let leader = election.fenced(&client);
+        let leader_recorder = Recorder::new(leader.clone(), reporter);
         let election = tokio::spawn(stand(election, leading_tx, catalog.clone(), drain.clone()));
         tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
 
@@ -123,7 +125,7 @@ impl Operator {
         let caller = Caller::new(config.router, tls.of_process());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
-                client: client.clone(),
+                client: leader.clone(),
                 namespace: config.namespace.clone(),
                 deployment,
                 terms,
@@ -152,8 +154,9 @@ impl Operator {
         let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
         components.spawn(health.run(reports_rx, health_rx));
         let scheduler = Scheduler::new(
-            client.clone(),
-            recorder.clone(),
+            leader.clone(),
+            // A call in flight outlives the term, and its failure is to be seen.
+            recorder,
             index.clone(),
             metrics.clone(),
             caller,
@@ -161,7 +164,8 @@ impl Operator {
         );
         components.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
         let compiler = Compiler::new(config.compiler);
-        let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone(), compiler);
+        let reconciler =
+            Reconciler::new(leader.clone(), leader_recorder, metrics.clone(), compiler);
         components.spawn(reconcile(
             reconciler,
             index,
@@ -171,7 +175,7 @@ impl Operator {
         ));
         let (namespace, settings) = (config.namespace, config.nodes);
         components.spawn(pool::run(pool::Context {
-            client,
+            client: leader,
             namespace,
             settings,
             leading_rx,

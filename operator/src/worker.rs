@@ -133,12 +133,18 @@ impl Reconciler {
             let patch = json!({
                 "apiVersion": Worker::api_version(&()),
                 "kind": Worker::kind(&()),
-                "metadata": {"uid": worker.metadata.uid},
+                "metadata": {
+                    "uid": worker.metadata.uid,
+                    "resourceVersion": worker.metadata.resource_version,
+                },
                 "status": status,
             });
             match workers.patch_status(id.name(), &apply, &Patch::Apply(patch)).await {
-                // The Worker was deleted meanwhile; the watch will report it.
-                Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => {}
+                // The Worker was changed or deleted meanwhile, so the plan is outdated. The watch
+                // reports it, and the Worker is planned anew.
+                Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => {
+                    return Ok(());
+                }
                 result => drop(result.map_err(ReconcileError::Status)?),
             }
         }
