@@ -184,7 +184,7 @@ pub fn worker_of(revision_name: &str) -> Option<&str> {
 }
 
 /// Resolves a snapshot's bindings and its granted limits, and returns the revision that a node
-/// runs.
+/// runs, without a salt.
 ///
 /// # Arguments
 /// * `pool` - the limits of the Worker's pool.
@@ -232,6 +232,7 @@ pub fn resolve(
         entrypoint: entrypoint.clone(),
         modules: together(modules, binary_modules),
         bindings,
+        salt: Bytes::new(),
         egress: egress(allowed)?,
         compatibility_flags: flags(compatibility_flags),
         limits: limits::granted(limits, pool),

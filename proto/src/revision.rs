@@ -54,6 +54,9 @@ pub struct Revision {
     pub state: StatePolicy,
     pub egress: Egress,
     pub compatibility_flags: BTreeSet<CompatibilityFlag>,
+    /// Unpredictable bytes that the digest covers, so that the values of secrets cannot be guessed
+    /// from it. Empty without secrets.
+    pub salt: Bytes,
 }
 
 /// The part of an invocation's global state that is visible to the next one.
@@ -159,6 +162,7 @@ impl Revision {
             state: StatePolicy::default(),
             egress: Egress::default(),
             compatibility_flags: BTreeSet::new(),
+            salt: Bytes::new(),
         }
     }
 
@@ -196,6 +200,7 @@ impl Revision {
             state,
             egress,
             compatibility_flags,
+            salt,
         } = self;
         let ByKind { vars, secrets, services } = ByKind::of(bindings);
         let head = catalog::RevisionHead {
@@ -211,6 +216,7 @@ impl Revision {
             egress: to_egress(egress),
             services: to_services(&services),
             compatibility_flags: compatibility_flags.iter().map(ToString::to_string).collect(),
+            salt: salt.to_vec(),
         };
         let chunks = modules.clone().into_iter().flat_map(|(name, mut rest)| {
             let mut name = Some(name);

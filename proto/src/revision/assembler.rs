@@ -139,6 +139,7 @@ impl Assembler {
             egress,
             services,
             compatibility_flags,
+            salt,
         } = head;
         if self.modules.len() != modules as usize {
             return Err(MalformedRevision::Incomplete {
@@ -168,6 +169,7 @@ impl Assembler {
                 .iter()
                 .map(|flag| flag.parse())
                 .collect::<Result<_, _>>()?,
+            salt: salt.into(),
         };
         let announced = RevisionDigest::try_from(&digest[..])?;
         let actual = revision.digest();

@@ -27,6 +27,7 @@ impl Revision {
             state,
             egress,
             compatibility_flags,
+            salt,
         } = self;
         let ByKind { vars, secrets, services } = ByKind::of(bindings);
         let &Limits {
@@ -66,6 +67,10 @@ impl Revision {
         if !compatibility_flags.is_empty() {
             hash.field("compatibilityFlags");
             hash.list(compatibility_flags.iter().map(|flag| flag.as_str()));
+        }
+        if !salt.is_empty() {
+            hash.field("salt");
+            hash.field(salt);
         }
         hash.finish()
     }

@@ -172,7 +172,7 @@ fn an_endless_module_is_refused() {
 #[test]
 fn every_field_is_part_of_the_digest() {
     let mut digests = BTreeSet::from([revision().digest()]);
-    let changes: [fn(&mut Revision); 13] = [
+    let changes: [fn(&mut Revision); 14] = [
         |r| r.worker = WorkerId::new("shop", "basket"),
         |r| r.name.push('x'),
         |r| r.entrypoint = "empty.js".into(),
@@ -186,6 +186,7 @@ fn every_field_is_part_of_the_digest() {
         |r| r.egress = Egress::Only(vec!["example.com".parse().unwrap()]),
         |r| drop(r.bindings.insert("AUTH".into(), service("auth"))),
         |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
+        |r| r.salt = Bytes::from_static(b"uid"),
     ];
     for (i, change) in changes.iter().enumerate() {
         let mut changed = revision();
@@ -214,10 +215,12 @@ fn digests_do_not_change_from_version_to_version() {
         egress: Egress::Only(Vec::new()),
         ..revision()
     };
+    let salted = Revision { salt: Bytes::from_static(b"uid"), ..mixed.clone() };
     for (revision, digest) in [
         (revision(), "26098021518e676e8d020f75f9b48c1c08b7a953755205b805dd06296409aeaa"),
         (choosy(), "90e0d20568623df1b764159c2dfbb3f5b43e5f636725ef329be3e3b27f359167"),
-        (mixed, "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
+        (mixed.clone(), "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
+        (salted, "20448134b432d6c4d684b60902e36ee027dbfdadf67e16292a144ab466b70fe1"),
     ] {
         // The digest contains the limits as they are; their defaults may change.
         let limits = Limits { cpu_ms: 50, startup_ms: 400, ..revision.limits };
