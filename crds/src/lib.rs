@@ -28,9 +28,9 @@ pub use pool::{
 };
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Quarantine,
-    QuarantineCause, Route, Schedule, ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, Source,
-    StatePolicy, Worker, WorkerSpec, WorkerStatus,
+    Accepted, AcceptedRoute, Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop,
+    Egress, Limits, Quarantine, QuarantineCause, Route, Schedule, ScheduleStatus, Secret,
+    SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

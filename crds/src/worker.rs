@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::name;
 
 pub use status::{
-    Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause, ScheduleStatus, WorkerStatus,
+    Accepted, AcceptedRoute, Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause,
+    ScheduleStatus, WorkerStatus,
 };
 
 /// A JavaScript program that handles HTTP requests, in an isolate of its own.

@@ -10,9 +10,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Api, Client, Config, Resource as _, ResourceExt};
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tenon_crds::RuntimePool;
 use tokio::process::Command;
 
 use crate::{SOON, await_condition};
@@ -74,6 +75,19 @@ impl Cluster {
             })
             .await?;
         }
+        Ok(())
+    }
+
+    /// Applies a RuntimePool whose nodes are processes of the tests.
+    pub async fn apply_pool(&self, name: &str) -> anyhow::Result<()> {
+        let api: Api<RuntimePool> = Api::all(self.client());
+        let pool = json!({
+            "apiVersion": RuntimePool::api_version(&()),
+            "kind": RuntimePool::kind(&()),
+            "metadata": {"name": name},
+            "spec": {"replicas": 0},
+        });
+        api.patch(name, &PatchParams::apply("tenon-e2e"), &Patch::Apply(pool)).await?;
         Ok(())
     }
 

@@ -39,6 +39,7 @@ impl Platform {
     pub async fn start() -> anyhow::Result<Self> {
         let cluster = Cluster::from_env().await?;
         cluster.install_crds().await?;
+        cluster.apply_pool(DEFAULT_POOL).await?;
         let system = Namespace::create(&cluster, "tenon-system").await?;
         let logs =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/e2e").join(system.name());
@@ -152,6 +153,7 @@ impl Platform {
         pool: Pool<'_>,
         suffix: &str,
     ) -> anyhow::Result<Node> {
+        self.cluster.apply_pool(pool.name).await?;
         let name = format!("{}-{suffix}", pool.name);
         let (catalog, inner) = (self.catalog(), self.inner.address());
         Node::start(&name, pool, Transport::Plain, catalog, inner, namespace, &self.logs).await

@@ -34,12 +34,13 @@ fuzz_target!(|data: &[u8]| {
         source,
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
-        limits: PoolLimits::default(),
+        serving: None,
+        pool: Some(PoolLimits::default()),
     };
     let first = plan(&candidate, draft(&candidate).compiled_here(), now);
     if let Some(made) = first.apply {
         let resolved =
-            revision::resolve(&candidate.id, "name", &made.spec, &candidate.limits, |_| {
+            revision::resolve(&candidate.id, "name", &made.spec, &PoolLimits::default(), |_| {
                 Some("x".to_owned())
             });
         if let Ok(resolved) = resolved {

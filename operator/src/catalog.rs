@@ -112,18 +112,28 @@ impl Catalog {
         let now = Instant::now();
         deployed.revisions.expire(now);
         let digest = deployed.revisions.serve(revision.clone(), now);
-        let worker = Worker {
-            id: revision.worker.to_string(),
-            pool: pool.into(),
-            digest: digest.as_bytes().to_vec(),
-            routes,
-            wall_ms: revision.limits.wall_ms,
-            request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
-            services: revision.services().map(|(_, worker)| worker.to_string()).collect(),
-        };
-        deployed.state.set_worker(revision.worker.clone(), worker);
+        deployed.state.set_worker(revision.worker.clone(), entry(&revision, digest, pool, routes));
         self.announce(&deployed);
         digest
+    }
+
+    /// Does the same for a revision that cannot be resolved now. Nodes that have it serve it on;
+    /// others are told that it is unavailable.
+    ///
+    /// # Arguments
+    /// * `revision` - without the values of its secrets.
+    /// * `digest` - the digest with the values.
+    pub fn hold_worker(
+        &self,
+        revision: &Revision,
+        digest: RevisionDigest,
+        pool: impl Into<String>,
+        routes: Vec<Route>,
+    ) {
+        let (mut deployed, id) = (self.write(), revision.worker.clone());
+        deployed.revisions.hold(id.clone(), digest, Instant::now());
+        deployed.state.set_worker(id, entry(revision, digest, pool, routes));
+        self.announce(&deployed);
     }
 
     /// Stops serving the Worker.
@@ -185,6 +195,17 @@ impl Catalog {
     /// Returns the revision with that digest, if it serves or did so recently.
     pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.read().revisions.get(digest)
+    }
+
+    /// Returns the revision that serves the Worker, with its digest, if it is resolved.
+    pub fn serving(&self, worker: &WorkerId) -> Option<(Arc<Revision>, RevisionDigest)> {
+        let deployed = self.read();
+        let digest = deployed.revisions.serving(worker)?;
+        Some((deployed.revisions.get(digest)?, *digest))
+    }
+
+    fn is_unresolved(&self, digest: &RevisionDigest) -> bool {
+        self.read().revisions.is_unresolved(digest)
     }
 
     /// Returns the collector of the catalog's metrics, for registration.
@@ -327,6 +348,24 @@ impl Catalog {
 
     fn write(&self) -> RwLockWriteGuard<'_, Deployed> {
         self.shared.deployed.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what routers are told of a Worker.
+fn entry(
+    revision: &Revision,
+    digest: RevisionDigest,
+    pool: impl Into<String>,
+    routes: Vec<Route>,
+) -> Worker {
+    Worker {
+        id: revision.worker.to_string(),
+        pool: pool.into(),
+        digest: digest.as_bytes().to_vec(),
+        routes,
+        wall_ms: revision.limits.wall_ms,
+        request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
+        services: revision.services().map(|(_, worker)| worker.to_string()).collect(),
     }
 }
 

@@ -1,14 +1,15 @@
-//! Decides which Worker holds a route that several Workers claim: the oldest, so that a route
-//! cannot be taken over. This module is pure.
+//! Decides which Worker holds a route that several Workers claim: one whose claim has been accepted
+//! rather than one that only asks, and of those the oldest, so that a route cannot be taken over.
+//! This module is pure.
 //!
 //! A host belongs to one namespace. Otherwise a tenant could add a longer path under another
 //! tenant's host and receive its clients' cookies:
 //! - a host below the platform's domain belongs to the namespace in its name
 //!   (`<name>.<namespace>.<domain>`);
-//! - any other host belongs to the namespace of the oldest Worker that claims it or a wildcard that
-//!   covers it.
+//! - any other host belongs to the namespace of the first Worker, in the same order, that claims it
+//!   or a wildcard that covers it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::jiff::Timestamp;
 use tenon_proto::catalog::Route;
@@ -20,22 +21,29 @@ pub struct Claims {
     claimants: HashMap<Claimed, BTreeSet<Claimant>>,
     /// The same claims by host, with one entry for each path.
     hosts: HashMap<String, BTreeSet<(Claimant, String)>>,
-    by_worker: HashMap<WorkerId, (Option<Timestamp>, Vec<Claimed>)>,
+    by_worker: HashMap<WorkerId, (Option<Timestamp>, BTreeMap<Claimed, Standing>)>,
 }
 
 /// Host and path of a route.
 type Claimed = (String, String);
 
-/// A claimant, in order of precedence: creation time, then id. An object without a creation time
-/// has never been stored.
-type Claimant = (Option<Timestamp>, WorkerId);
+/// Whether a claim has been accepted, in order of precedence.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Accepted,
+    Asked,
+}
+
+/// A claimant, in order of precedence: standing, creation time, then id. An object without a
+/// creation time has never been stored.
+type Claimant = (Standing, Option<Timestamp>, WorkerId);
 
 /// The holder of a route that a Worker claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The Worker itself.
     Claimant,
-    /// An older Worker holds the route, or its host.
+    /// Another Worker, which precedes, holds the route or its host.
     Worker(WorkerId),
     /// The host is below the platform's domain and not in the Worker's namespace.
     Platform,
@@ -72,17 +80,17 @@ impl Claims {
         let claimants = self.claimants.get(&(route.host.clone(), route.path.clone()));
         // Workers of other namespaces may claim paths of a host that they do not own.
         let ours =
-            claimants.into_iter().flatten().find(|(_, id)| id.namespace() == worker.namespace());
-        ours.map_or(Holder::Claimant, |(_, id)| other(id))
+            claimants.into_iter().flatten().find(|(.., id)| id.namespace() == worker.namespace());
+        ours.map_or(Holder::Claimant, |(.., id)| other(id))
     }
 
-    /// Returns the oldest of the Workers that claim the host or a wildcard that covers it.
+    /// Returns the first of the Workers that claim the host or a wildcard that covers it.
     fn owner(&self, host: &str) -> Option<&WorkerId> {
         let over = std::iter::successors(Some(host), |host| Some(host.split_once('.')?.1)).skip(1);
         let wildcards = over.map(|domain| format!("*.{domain}"));
         let names = std::iter::once(host.to_owned()).chain(wildcards);
-        let oldest = names.filter_map(|name| self.hosts.get(&name)?.first());
-        oldest.min().map(|((_, id), _)| id)
+        let first = names.filter_map(|name| self.hosts.get(&name)?.first());
+        first.min().map(|((.., id), _)| id)
     }
 
     /// Returns the namespace to which a host below the platform's domain belongs: `None` if it is
@@ -95,38 +103,41 @@ impl Claims {
         Some(Some(name.strip_suffix('.')?.rsplit('.').next()?))
     }
 
-    /// Replaces the claims of `worker`, created at `since`, with `routes`. Returns the other
-    /// Workers whose held routes may have changed.
+    /// Replaces the claims of `worker`, created at `since`. Returns the other Workers whose held
+    /// routes may have changed.
+    ///
+    /// # Arguments
+    /// * `accepted` - the routes with which it was accepted.
+    /// * `asked` - those of its spec.
     pub fn set(
         &mut self,
         worker: &WorkerId,
         since: Option<Timestamp>,
-        routes: Vec<Route>,
+        accepted: Vec<Route>,
+        asked: Vec<Route>,
     ) -> BTreeSet<WorkerId> {
-        let routes: Vec<Claimed> =
-            routes.into_iter().map(|route| (route.host, route.path)).collect();
+        let claims = |routes: Vec<Route>, standing| {
+            routes.into_iter().map(move |route| ((route.host, route.path), standing))
+        };
+        // A route that is in both is accepted.
+        let routes: BTreeMap<Claimed, Standing> =
+            claims(asked, Standing::Asked).chain(claims(accepted, Standing::Accepted)).collect();
         let (former_since, former) = self.by_worker.remove(worker).unwrap_or_default();
-        if former_since == since && former == routes {
-            self.by_worker.insert(worker.clone(), (since, routes));
-            return BTreeSet::new();
-        }
         let mut affected = BTreeSet::new();
-        for claimed in &former {
-            affected.extend(self.rivals(&claimed.0));
-            remove(&mut self.claimants, claimed, &(former_since, worker.clone()));
-            remove(
-                &mut self.hosts,
-                &claimed.0,
-                &((former_since, worker.clone()), claimed.1.clone()),
-            );
-        }
-        for claimed in &routes {
-            self.claimants.entry(claimed.clone()).or_default().insert((since, worker.clone()));
-            self.hosts
-                .entry(claimed.0.clone())
-                .or_default()
-                .insert(((since, worker.clone()), claimed.1.clone()));
-            affected.extend(self.rivals(&claimed.0));
+        if (former_since, &former) != (since, &routes) {
+            for (claimed, standing) in &former {
+                affected.extend(self.rivals(&claimed.0));
+                let claimant = (*standing, former_since, worker.clone());
+                remove(&mut self.claimants, claimed, &claimant);
+                remove(&mut self.hosts, &claimed.0, &(claimant, claimed.1.clone()));
+            }
+            for (claimed, standing) in &routes {
+                let (claimant, (host, path)) =
+                    ((*standing, since, worker.clone()), claimed.clone());
+                self.claimants.entry(claimed.clone()).or_default().insert(claimant.clone());
+                self.hosts.entry(host).or_default().insert((claimant, path));
+                affected.extend(self.rivals(&claimed.0));
+            }
         }
         if !routes.is_empty() {
             self.by_worker.insert(worker.clone(), (since, routes));
@@ -138,7 +149,7 @@ impl Claims {
     /// Returns the Workers that claim the host, or a host below it if it is a wildcard.
     fn rivals(&self, host: &str) -> BTreeSet<WorkerId> {
         let claimants = |claimants: &BTreeSet<(Claimant, String)>| -> Vec<WorkerId> {
-            claimants.iter().map(|((_, id), _)| id.clone()).collect()
+            claimants.iter().map(|((.., id), _)| id.clone()).collect()
         };
         match host.strip_prefix('*') {
             None => self.hosts.get(host).into_iter().flat_map(claimants).collect(),
@@ -180,7 +191,7 @@ mod tests {
     fn claims(all: &[(&str, &str)]) -> Claims {
         let mut claims = Claims::new("tenon.example");
         for (second, (worker, claimed)) in (0..).zip(all) {
-            claims.set(&id(worker), at(second), vec![route(claimed)]);
+            claims.set(&id(worker), at(second), Vec::new(), vec![route(claimed)]);
         }
         claims
     }
@@ -199,7 +210,7 @@ mod tests {
         let mut claims = claims(&[("a/new", "shop/")]);
         assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Claimant);
         assert_eq!(
-            claims.set(&id("a/old"), at(-1), vec![route("shop/")]),
+            claims.set(&id("a/old"), at(-1), Vec::new(), vec![route("shop/")]),
             BTreeSet::from([id("a/new")])
         );
         assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Worker(id("a/old")));
@@ -207,17 +218,41 @@ mod tests {
     }
 
     #[test]
+    fn an_accepted_claim_precedes_an_older_one_that_only_asks() {
+        let mut claims = claims(&[("a/old", "old/"), ("b/new", "shop/"), ("b/wide", "x.org/")]);
+        claims.set(&id("b/new"), at(1), vec![route("shop/")], vec![route("shop/")]);
+        claims.set(&id("b/wide"), at(2), vec![route("*.org/")], vec![route("*.org/")]);
+        let asked = ["shop/", "below.org/"].map(route).to_vec();
+        assert_eq!(claims.set(&id("a/old"), at(0), Vec::new(), asked).len(), 1);
+        for (worker, claimed, expected) in [
+            ("a/old", "shop/", Holder::Worker(id("b/new"))),
+            ("a/old", "below.org/", Holder::Worker(id("b/wide"))),
+            ("b/new", "shop/", Holder::Claimant),
+        ] {
+            assert_eq!(holder(&claims, worker, claimed), expected, "{worker} {claimed}");
+        }
+        // A spec that is not accepted releases nothing.
+        claims.set(&id("b/new"), at(1), vec![route("shop/")], vec![route("other/")]);
+        assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Worker(id("b/new")));
+        claims.set(&id("b/new"), at(1), vec![route("other/")], vec![route("other/")]);
+        assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
+    }
+
+    #[test]
     fn a_released_route_passes_to_the_next_claimant() {
         let mut claims = claims(&[("a/old", "shop/"), ("b/new", "shop/")]);
         assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Worker(id("a/old")));
-        assert_eq!(claims.set(&id("a/old"), None, Vec::new()), BTreeSet::from([id("b/new")]));
+        assert_eq!(
+            claims.set(&id("a/old"), None, Vec::new(), Vec::new()),
+            BTreeSet::from([id("b/new")])
+        );
         assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Claimant);
     }
 
     #[test]
     fn a_repeated_claim_affects_no_worker() {
         let mut claims = claims(&[("a/one", "shop/"), ("a/two", "shop/")]);
-        assert!(claims.set(&id("a/two"), at(1), vec![route("shop/")]).is_empty());
+        assert!(claims.set(&id("a/two"), at(1), Vec::new(), vec![route("shop/")]).is_empty());
     }
 
     #[test]
@@ -249,7 +284,7 @@ mod tests {
     #[test]
     fn a_new_wildcard_affects_the_claims_below_it() {
         let mut claims = claims(&[("b/had", "old.example.com/"), ("b/else", "example.org/")]);
-        let affected = claims.set(&id("a/all"), at(9), vec![route("*.example.com/")]);
+        let affected = claims.set(&id("a/all"), at(9), Vec::new(), vec![route("*.example.com/")]);
         assert_eq!(affected, BTreeSet::from([id("b/had")]));
     }
 

@@ -25,9 +25,12 @@ use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
-use tenon_crds::{PoolLimits, Quarantine, RuntimePool, Worker, WorkerRevision, WorkerStatus};
+use sha2::{Digest as _, Sha256};
+use tenon_crds::{
+    PoolLimits, Quarantine, RuntimePool, SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
+};
 use tenon_proto::catalog::{Node, Route};
-use tenon_proto::id::WorkerId;
+use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::claims::{Claims, Holder};
@@ -48,10 +51,12 @@ pub struct Candidate {
     /// The existing Secrets that its spec names, by name.
     pub secrets: BTreeMap<String, Arc<Secret>>,
     pub revisions: Vec<Arc<WorkerRevision>>,
-    /// Limits of its pool; the default if there is no such pool.
-    pub limits: PoolLimits,
-    /// Its routes, each with its holder.
+    /// Limits of the pool that its spec names; `None` if there is no such pool.
+    pub pool: Option<PoolLimits>,
+    /// The routes of its spec, each with its holder.
     pub routes: Vec<(Route, Holder)>,
+    /// The catalog's revision of it, with its digest, if all its bindings are resolved.
+    pub serving: Option<(Arc<Revision>, RevisionDigest)>,
 }
 
 /// The content of a Worker's source.
@@ -71,7 +76,7 @@ impl SourceState {
     }
 }
 
-/// The revision that serves a Worker, with its pool and routes.
+/// The revision that serves a Worker, with its pool and routes, as they were accepted.
 pub struct Serving {
     pub revision: Arc<Revision>,
     pub pool: String,
@@ -80,11 +85,14 @@ pub struct Serving {
 
 /// The result of [`Index::serving`].
 pub enum Service {
-    /// The Worker has been deleted, or has never had a valid revision.
+    /// The Worker has been deleted, or has never been accepted.
     None,
-    /// An object that the revision needs has not been seen, or was deleted. The catalog keeps its
-    /// previous entry.
+    /// The WorkerRevision has not been seen, or was deleted, or it has never been resolved. The
+    /// catalog keeps its previous entry.
     Unresolved,
+    /// A Secret that the revision binds does not exist now. Nodes that hold the revision by this
+    /// digest serve it on. The values of its secrets are empty here.
+    Held(Box<Serving>, RevisionDigest),
     Serving(Box<Serving>),
 }
 
@@ -93,8 +101,8 @@ pub struct Index {
     workers: HashMap<WorkerId, Arc<Worker>>,
     /// WorkerRevisions by Worker, then by name.
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
-    /// Limits of the pools that set any, by the pool's name.
-    limits: HashMap<String, PoolLimits>,
+    /// Limits of each pool, by its name.
+    pools: HashMap<String, PoolLimits>,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
@@ -116,7 +124,7 @@ impl Index {
             domain,
             workers: HashMap::new(),
             revisions: HashMap::new(),
-            limits: HashMap::new(),
+            pools: HashMap::new(),
             config_maps: HashMap::new(),
             secrets: HashMap::new(),
             config_map_users: Users::default(),
@@ -211,48 +219,64 @@ impl Index {
             let holder = self.claims.holder(id, &route);
             (route, holder)
         });
-        let limits = self.limits.get(&worker.spec.pool).copied().unwrap_or_default();
+        let pool = self.pools.get(&worker.spec.pool).copied();
         Some(Candidate {
             id: id.clone(),
             source,
             secrets,
             revisions,
-            limits,
+            pool,
             routes: routes.collect(),
+            serving: None,
             worker,
         })
     }
 
-    /// Returns the catalog's entry for a Worker: the revision that its status names, with resolved
-    /// bindings.
+    /// Returns the catalog's entry for a Worker, which follows from what was accepted and not from
+    /// its spec: the revision that its status names, with resolved bindings, and its placement.
     pub fn serving(&self, id: &WorkerId) -> Service {
-        let Some(candidate) = self.candidate(id) else { return Service::None };
-        let latest =
-            candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
-        let Some(latest) = latest else { return Service::None };
-        let Some(snapshot) =
-            candidate.revisions.iter().find(|revision| revision.name_any() == latest)
-        else {
-            return Service::Unresolved;
+        let status = self.status(id);
+        let accepted = status
+            .and_then(|status| status.latest_revision.as_deref().zip(status.accepted.as_ref()));
+        let Some((latest, accepted)) = accepted else { return Service::None };
+        let snapshot = self.revisions.get(id).and_then(|by_name| by_name.get(latest));
+        let Some(snapshot) = snapshot else { return Service::Unresolved };
+        let secret =
+            |reference: &SecretKeyRef| secret_value(self.secret(id, reference)?, &reference.key);
+        let limits = self.pools.get(&accepted.pool).copied().unwrap_or_default();
+        let resolve = |secret: &dyn Fn(&SecretKeyRef) -> Option<String>| {
+            let mut revision =
+                revision::resolve(id, latest, &snapshot.spec, &limits, secret).ok()?;
+            revision.salt = self.salt(id, &snapshot.spec.secrets);
+            let claims = revision::accepted_routes(accepted);
+            let routes = claims.filter(|route| self.claims.holder(id, route) == Holder::Claimant);
+            let (pool, routes) = (accepted.pool.clone(), routes.collect());
+            Some(Box::new(Serving { revision: Arc::new(revision), pool, routes }))
         };
-        // The snapshot may bind Secrets that the Worker's newest spec does not name.
-        let secret = |reference: &tenon_crds::SecretKeyRef| {
-            let key = (id.namespace().to_owned(), reference.name.clone());
-            secret_value(self.secrets.get(&key)?, &reference.key)
-        };
-        match revision::resolve(id, latest, &snapshot.spec, &candidate.limits, secret) {
-            Err(_) => Service::Unresolved,
-            Ok(revision) => Service::Serving(Box::new(Serving {
-                revision: Arc::new(revision),
-                pool: candidate.worker.spec.pool.clone(),
-                routes: candidate
-                    .routes
-                    .iter()
-                    .filter(|(_, h)| *h == Holder::Claimant)
-                    .map(|(r, _)| r.clone())
-                    .collect(),
-            })),
+        if let Some(serving) = resolve(&secret) {
+            return Service::Serving(serving);
         }
+        let digest = accepted.digest.as_ref().and_then(|digest| digest.parse().ok());
+        match resolve(&|_| Some(String::new())).zip(digest) {
+            Some((serving, digest)) => Service::Held(serving, digest),
+            None => Service::Unresolved,
+        }
+    }
+
+    fn secret(&self, id: &WorkerId, reference: &SecretKeyRef) -> Option<&Arc<Secret>> {
+        self.secrets.get(&(id.namespace().to_owned(), reference.name.clone()))
+    }
+
+    /// Returns the salt of a revision that binds Secrets: a hash of their uids. A uid is 122 random
+    /// bits, which only those can read who can read the Secret, and it is the same for every
+    /// replica.
+    fn salt(&self, id: &WorkerId, bound: &[tenon_crds::Secret]) -> Bytes {
+        let secrets = bound.iter().filter_map(|bound| self.secret(id, &bound.secret_key_ref));
+        let uids: Vec<_> = secrets.filter_map(|secret| secret.metadata.uid.as_deref()).collect();
+        if uids.is_empty() {
+            return Bytes::new();
+        }
+        Bytes::copy_from_slice(&Sha256::digest(uids.join("\n")))
     }
 
     fn set_worker(&mut self, worker: Arc<Worker>) -> Touched {
@@ -267,7 +291,10 @@ impl Index {
             .map(|s| s.secret_key_ref.name.clone());
         self.secret_users.set(&id, names.chain(served).collect());
         let since = worker.creation_timestamp().map(|time| time.0);
-        let mut touched = self.claims.set(&id, since, revision::routes(&worker, &self.domain));
+        let accepted = worker.status.iter().flat_map(|status| &status.accepted);
+        let accepted = accepted.flat_map(revision::accepted_routes).collect();
+        let asked = revision::routes(&worker, &self.domain);
+        let mut touched = self.claims.set(&id, since, accepted, asked);
         touched.insert(id.clone());
         self.workers.insert(id, worker);
         Touched::workers(touched)
@@ -277,7 +304,7 @@ impl Index {
         self.workers.remove(id);
         self.config_map_users.set(id, BTreeSet::new());
         self.secret_users.set(id, BTreeSet::new());
-        let mut touched = self.claims.set(id, None, Vec::new());
+        let mut touched = self.claims.set(id, None, Vec::new(), Vec::new());
         touched.insert(id.clone());
         Touched::workers(touched)
     }
@@ -308,22 +335,25 @@ impl Index {
         Touched::workers(BTreeSet::from([id]))
     }
 
-    /// Applies a change of a pool. Only its limits affect its Workers; its status changes often and
-    /// affects none.
+    /// Applies a change of a pool. Only its existence and its limits affect the Workers in it and
+    /// those that ask for it; its status changes often and affects none.
     fn take_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
         let (name, limits) = match watched {
-            Watched::Applied(pool) => (pool.name_any(), pool.spec.limits),
-            Watched::Deleted((_, name)) => (name, PoolLimits::default()),
+            Watched::Applied(pool) => (pool.name_any(), Some(pool.spec.limits)),
+            Watched::Deleted((_, name)) => (name, None),
         };
-        let before = if limits == PoolLimits::default() {
-            self.limits.remove(&name)
-        } else {
-            self.limits.insert(name.clone(), limits)
+        let before = match limits {
+            Some(limits) => self.pools.insert(name.clone(), limits),
+            None => self.pools.remove(&name),
         };
-        if before.unwrap_or_default() == limits {
+        if before == limits {
             return Touched::default();
         }
-        let of_pool = self.workers.iter().filter(|(_, worker)| worker.spec.pool == name);
+        let in_pool = |worker: &Worker| {
+            let accepted = worker.status.as_ref().and_then(|status| status.accepted.as_ref());
+            worker.spec.pool == name || accepted.is_some_and(|accepted| accepted.pool == name)
+        };
+        let of_pool = self.workers.iter().filter(|(_, worker)| in_pool(worker));
         Touched::workers(of_pool.map(|(id, _)| id.clone()).collect())
     }
 

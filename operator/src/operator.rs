@@ -31,7 +31,7 @@ use crate::certificates::plan::Terms;
 use crate::compiler::Compiler;
 use crate::config::{Config, TlsSource};
 use crate::health::Health;
-use crate::index::{Index, SharedIndex};
+use crate::index::{Candidate, Index, SharedIndex};
 use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::pool;
@@ -143,7 +143,7 @@ impl Operator {
             client: client.clone(),
             namespace: config.namespace.clone(),
             index: index.clone(),
-            catalog,
+            catalog: catalog.clone(),
             touched_tx,
             health_tx,
             scheduled_tx,
@@ -169,6 +169,7 @@ impl Operator {
         components.spawn(reconcile(
             reconciler,
             index,
+            catalog,
             touched_rx,
             leading_rx.clone(),
             metrics.clone(),
@@ -262,6 +263,7 @@ async fn stand(
 async fn reconcile(
     reconciler: Reconciler,
     index: SharedIndex,
+    catalog: Catalog,
     touched_rx: mpsc::UnboundedReceiver<WorkerId>,
     leading_rx: watch::Receiver<bool>,
     metrics: Arc<Metrics>,
@@ -270,9 +272,10 @@ async fn reconcile(
     let reconcile = |id| {
         let (reconciler, candidate) =
             (reconciler.clone(), index.with(|index| index.candidate(&id)));
+        let serving = catalog.serving(&id);
         async move {
             match candidate {
-                Some(candidate) => reconciler.reconcile(candidate).await,
+                Some(candidate) => reconciler.reconcile(Candidate { serving, ..candidate }).await,
                 None => Ok(()),
             }
         }

@@ -18,7 +18,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tenon_crds::{
-    PoolLimits, Secret, SecretKeyRef, ServiceBinding, Worker, WorkerRevisionSpec, WorkerSpec,
+    Accepted, PoolLimits, Secret, SecretKeyRef, ServiceBinding, Worker, WorkerRevisionSpec,
+    WorkerSpec,
 };
 use tenon_proto::catalog::Route;
 use tenon_proto::egress::{Egress, InvalidHostPattern};
@@ -270,6 +271,12 @@ pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
     }
     let routes = worker.spec.routes.iter();
     routes.map(|route| Route { host: route.host.clone(), path: route.path.clone() }).collect()
+}
+
+/// Returns the routes with which a Worker was accepted.
+pub fn accepted_routes(accepted: &Accepted) -> impl Iterator<Item = Route> {
+    let routes = accepted.routes.iter();
+    routes.map(|route| Route { host: route.host.clone(), path: route.path.clone() })
 }
 
 /// Returns the URL of a route with the default port. A wildcard host is kept as it is.

@@ -13,6 +13,7 @@
 //!
 //! An object that does not match its schema is skipped and reported; its previous state is kept.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use tokio::sync::mpsc;
 use crate::catalog::Catalog;
 use crate::endpoints::POOL_LABEL;
 use crate::health::HealthTrigger;
-use crate::index::{Change, Key, Service, SharedIndex, Touched, Watched, key};
+use crate::index::{Change, Key, Service, Serving, SharedIndex, Touched, Watched, key};
 use crate::metrics::Metrics;
 use crate::revision;
 use crate::rollouts::Rollouts;
@@ -179,11 +180,21 @@ impl Watches {
                 }
                 // The catalog keeps the previous entry.
                 Service::Unresolved => {}
+                Service::Held(held, digest) => {
+                    let Serving { revision, pool, routes } = *held;
+                    if let Entry::Vacant(vacant) = published.0.entry(id.clone()) {
+                        let entry = (digest, pool.clone(), routes.clone());
+                        vacant.insert(Publication { entry, redeployed_at: None });
+                        self.catalog.hold_worker(&revision, digest, pool, routes);
+                    }
+                }
                 Service::Serving(serving) => {
                     let now =
                         (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
                     let before = published.0.get(&id);
-                    if before.is_none_or(|before| before.entry != now) {
+                    // A held revision can now be fetched.
+                    let is_held = self.catalog.serving(&id).is_none();
+                    if is_held || before.is_none_or(|before| before.entry != now) {
                         self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
                         redeployed = before.is_some_and(|before| before.entry.0 != now.0);
                         let earlier = before.and_then(|before| before.redeployed_at);

@@ -95,6 +95,8 @@ enum Order {
 enum FetchError {
     #[error("the catalog has no such revision")]
     Unknown,
+    #[error("the catalog cannot resolve the revision: {0}")]
+    Unresolved(Status),
     #[error("the catalog cannot be reached: {0}")]
     Unreachable(Status),
     #[error("the catalog did not answer in time")]
@@ -330,7 +332,9 @@ impl FetchError {
             // Long enough for another replica to take over the connection, short enough for a
             // waiting client.
             Self::Unreachable(_) => Duration::from_secs(2),
-            Self::Silent | Self::Malformed(_) | Self::Other(_) => Duration::ZERO,
+            Self::Unresolved(_) | Self::Silent | Self::Malformed(_) | Self::Other(_) => {
+                Duration::ZERO
+            }
         }
     }
 }
@@ -339,6 +343,7 @@ impl From<Status> for FetchError {
     fn from(status: Status) -> Self {
         match status.code() {
             Code::NotFound => Self::Unknown,
+            Code::FailedPrecondition => Self::Unresolved(status),
             _ => Self::Unreachable(status),
         }
     }
@@ -349,6 +354,7 @@ impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
         unavailable(match error {
             FetchError::Unknown => "the catalog has no such revision",
+            FetchError::Unresolved(_) => "a Secret that the Worker binds does not exist",
             FetchError::Unreachable(_) | FetchError::Silent => "the catalog cannot be reached",
             FetchError::Malformed(_) | FetchError::Other(_) => "the catalog's response is damaged",
         })

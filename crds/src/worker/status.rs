@@ -18,7 +18,7 @@ pub struct WorkerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// URL of the first route.
+    /// URL of the first accepted route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The same URL for event sources (the duck type `Addressable`).
@@ -27,6 +27,10 @@ pub struct WorkerStatus {
     /// Name of the WorkerRevision that serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_revision: Option<String>,
+    /// Placement of the revision that serves, as it was accepted. A spec that is not accepted does
+    /// not change it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Accepted>,
     /// Nodes on which the code fails repeatedly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -44,6 +48,35 @@ pub struct WorkerStatus {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cron", "timeZone"])
     )]
     pub schedules: Vec<ScheduleStatus>,
+}
+
+/// The part of an accepted spec that is not in the WorkerRevision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    /// RuntimePool whose nodes run the revision.
+    #[schemars(length(min = 1, max = 63))]
+    pub pool: String,
+    /// Routes of the requests that the revision handles, including the default one.
+    #[schemars(length(max = 32))]
+    pub routes: Vec<AcceptedRoute>,
+    /// Digest by which nodes know the revision, if it binds Secrets: nodes that hold it serve it on
+    /// if a Secret is deleted. It is salted with the uids of the Secrets, so their values cannot be
+    /// guessed from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 64, max = 64))]
+    pub digest: Option<String>,
+}
+
+/// A host and a path prefix that the Worker was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptedRoute {
+    /// Host name, or a wildcard such as `*.example.com`.
+    #[schemars(length(min = 1, max = 253))]
+    pub host: String,
+    /// Path prefix.
+    #[schemars(length(min = 1, max = 1024))]
+    pub path: String,
 }
 
 /// Progress of a schedule.
@@ -90,9 +123,6 @@ pub struct CrashLoop {
 }
 
 /// The period in which every node refuses a revision, because its code ended a process of a node.
-// The `revision` field is the name of the WorkerRevision, not the digest by which nodes know it:
-// the digest covers the values of Secrets, and read access to a Worker must not allow a short value
-// to be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quarantine {
     /// Name of the WorkerRevision.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::ListParams;
-use tenon_crds::ConditionStatus;
+use k8s_openapi::api::core;
+use kube::api::{DeleteParams, ListParams};
+use tenon_crds::{ConditionStatus, Secret, SecretKeyRef};
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 use tokio::time::sleep;
 
@@ -33,6 +34,47 @@ pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyho
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
+    Ok(())
+}
+
+pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let (namespace, name) = (&scenario.namespace, "keeper");
+    namespace.apply_secret("credentials", &[("token", "told")]).await?;
+    let code = "export default { fetch: (request, env) => new Response(env.TOKEN) };";
+    let mut keeper = worker(name, code);
+    let reference = SecretKeyRef { name: "credentials".to_owned(), key: "token".to_owned() };
+    keeper.spec.secrets = vec![Secret { name: "TOKEN".to_owned(), secret_key_ref: reference }];
+    namespace.apply(&keeper).await?;
+    let host = namespace.host(name);
+    scenario.await_answer(&host, "told", SOON).await?;
+    await_condition("the digest to be recorded", SOON, async || {
+        let accepted = namespace.worker(name).await?.status.and_then(|status| status.accepted);
+        accepted.and_then(|accepted| accepted.digest).context("it is not")
+    })
+    .await?;
+
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
+    namespace.api::<core::v1::Secret>().delete("credentials", &DeleteParams::default()).await?;
+    let ready = namespace.await_ready(name, ConditionStatus::False).await?;
+    ensure!(ready.reason == "SecretMissing", "{ready:?}");
+    let mut operator = scenario.operator().await;
+    operator.take().context("there is an operator")?.kill().await?;
+    let successor = scenario.start_operator().await?;
+    scenario.route_catalog(&[&successor]);
+    *operator = Some(successor);
+    // It is served once the router knows the successor's catalog.
+    namespace.apply(&worker("later", &answering("later"))).await?;
+    scenario.await_answer(&namespace.host("later"), "later", SOON).await?;
+    prober.serve(400).await?;
+    let report = prober.stop().await?;
+    report.ensure_no_failure()?;
+    ensure!(report.bodies().keys().eq(&["told"]), "{report}");
+
+    namespace.apply_secret("credentials", &[("token", "changed")]).await?;
+    scenario.await_answer(&host, "changed", SOON).await?;
+    namespace.await_ready(name, ConditionStatus::True).await?;
     Ok(())
 }
 

@@ -35,6 +35,7 @@ fn main() -> anyhow::Result<ExitCode> {
         worker::a_change_of_its_secret_is_served,
         worker::a_worker_waits_for_its_config_map_and_secret,
         worker::a_bad_update_names_the_place_while_the_last_good_revision_serves_on,
+        worker::a_pool_that_does_not_exist_is_named_while_what_was_accepted_serves_on,
         worker::a_deleted_worker_answers_404,
         worker::the_older_of_two_workers_keeps_a_shared_route,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
@@ -74,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         malformed::a_malformed_stored_object_does_not_stop_the_others,
         tls::certificates_are_issued_and_renewed_without_a_failed_request,
         control_plane::workers_are_served_without_an_operator,
+        control_plane::a_worker_is_served_without_its_secret_by_restarted_operators,
         control_plane::a_standby_takes_over_from_a_killed_leader,
         control_plane::workers_are_served_without_the_api_server_and_updated_after_it,
     }

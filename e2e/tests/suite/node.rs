@@ -164,7 +164,9 @@ pub async fn an_endpoint_slice_of_a_tenant_makes_no_node(scenario: Scenario) -> 
 }
 
 pub async fn a_pool_without_nodes_refuses_with_no_node(scenario: Scenario) -> anyhow::Result<()> {
-    scenario.namespace.apply(&in_pool("homeless", scenario.namespace.name())).await?;
+    let pool = scenario.namespace.name();
+    scenario.cluster.apply_pool(pool).await?;
+    scenario.namespace.apply(&in_pool("homeless", pool)).await?;
     ensure_no_node(&scenario, "homeless").await
 }
 

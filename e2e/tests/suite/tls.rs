@@ -62,6 +62,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let start_node = async |name: &str| {
         Node::start(name, "tls", transport, address, internal, &system, &logs).await
     };
+    scenario.cluster.apply_pool("tls").await?;
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", transport, address, &logs).await?;
     inner.set_backends(vec![router.internal_address()]);

@@ -118,6 +118,25 @@ pub async fn a_bad_update_names_the_place_while_the_last_good_revision_serves_on
     Ok(())
 }
 
+pub async fn a_pool_that_does_not_exist_is_named_while_what_was_accepted_serves_on(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("placed", &answering("good"))).await?;
+    let host = scenario.namespace.host("placed");
+    scenario.await_answer(&host, "good", SOON).await?;
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
+    let mut misspelt = worker("placed", &answering("elsewhere"));
+    misspelt.spec.pool = "defualt".to_owned();
+    scenario.namespace.apply(&misspelt).await?;
+    let ready = scenario.namespace.await_ready("placed", ConditionStatus::False).await?;
+    ensure!(ready.reason == "PoolMissing" && ready.message.starts_with("spec.pool: "), "{ready:?}");
+    prober.serve(50).await?;
+    let report = prober.stop().await?;
+    report.ensure_no_failure()?;
+    ensure!(report.bodies().keys().eq(&["good"]), "{report}");
+    Ok(())
+}
+
 pub async fn a_deleted_worker_answers_404(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("short-lived", &answering("hello"))).await?;
     let host = scenario.namespace.host("short-lived");

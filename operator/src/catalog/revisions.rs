@@ -19,7 +19,8 @@ pub const GRACE: Duration = Duration::from_secs(600);
 #[derive(Default)]
 pub struct Revisions {
     serving: HashMap<WorkerId, RevisionDigest>,
-    held: HashMap<RevisionDigest, Arc<Revision>>,
+    /// `None` stands for a revision that cannot be resolved now.
+    held: HashMap<RevisionDigest, Option<Arc<Revision>>>,
     /// The superseded revisions with the time at which each ceased to serve, oldest first.
     superseded: VecDeque<(Instant, WorkerId, RevisionDigest)>,
 }
@@ -28,17 +29,28 @@ impl Revisions {
     /// Makes `revision` the one that serves its Worker, and returns its digest.
     pub fn serve(&mut self, revision: Arc<Revision>, now: Instant) -> RevisionDigest {
         if let Some(digest) = self.serving.get(&revision.worker)
-            && self.held.get(digest).is_some_and(|held| Arc::ptr_eq(held, &revision))
+            && self.get(digest).is_some_and(|held| Arc::ptr_eq(&held, &revision))
         {
             return *digest;
         }
         let (worker, digest) = (revision.worker.clone(), revision.digest());
-        self.held.insert(digest, revision);
+        self.held.insert(digest, Some(revision));
+        self.succeed(worker, digest, now);
+        digest
+    }
+
+    /// Makes the revision of this digest the one that serves the Worker, although it cannot be
+    /// resolved now.
+    pub fn hold(&mut self, worker: WorkerId, digest: RevisionDigest, now: Instant) {
+        self.held.entry(digest).or_insert(None);
+        self.succeed(worker, digest, now);
+    }
+
+    fn succeed(&mut self, worker: WorkerId, digest: RevisionDigest, now: Instant) {
         match self.serving.insert(worker.clone(), digest) {
             Some(before) if before != digest => self.superseded.push_back((now, worker, before)),
             _ => {}
         }
-        digest
     }
 
     /// Stops serving the Worker.
@@ -54,7 +66,12 @@ impl Revisions {
     }
 
     pub fn get(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
-        self.held.get(digest).cloned()
+        self.held.get(digest)?.clone()
+    }
+
+    /// Returns whether the revision serves, or did so recently, but could not be resolved.
+    pub fn is_unresolved(&self, digest: &RevisionDigest) -> bool {
+        matches!(self.held.get(digest), Some(None))
     }
 
     /// Drops revisions that were superseded longer than [`GRACE`] ago, unless they serve again.
@@ -87,6 +104,20 @@ mod tests {
         assert!(revisions.get(&old).is_some() && revisions.get(&new).is_some());
         revisions.expire(start + GRACE);
         assert!(revisions.get(&old).is_none() && revisions.get(&new).is_some());
+    }
+
+    #[test]
+    fn a_held_revision_is_unresolved_until_it_serves() {
+        let (mut revisions, now) = (Revisions::default(), Instant::now());
+        let (cart, id) = (revision("cart", "1"), WorkerId::new("shop", "cart"));
+        let digest = cart.digest();
+        revisions.hold(id.clone(), digest, now);
+        assert!(revisions.is_unresolved(&digest) && revisions.get(&digest).is_none());
+        assert_eq!(revisions.serving(&id), Some(&digest));
+        revisions.serve(cart, now);
+        assert!(!revisions.is_unresolved(&digest) && revisions.get(&digest).is_some());
+        revisions.hold(id, digest, now);
+        assert!(revisions.get(&digest).is_some(), "what is known is kept");
     }
 
     #[test]

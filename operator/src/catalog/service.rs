@@ -114,6 +114,9 @@ impl catalog_server::Catalog for Service {
             Some(revision) => {
                 Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
             }
+            None if self.catalog.is_unresolved(&digest) => Err(Status::failed_precondition(
+                "a Secret that the revision binds does not exist; create it",
+            )),
             None if !self.catalog.is_synced() => Err(not_synced()),
             None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
         }

@@ -133,6 +133,20 @@ async fn a_node_gets_the_revision_that_serves_and_the_one_before() {
 }
 
 #[tokio::test]
+async fn a_held_revision_is_routed_to_and_cannot_be_fetched() {
+    let mut served = serve_new().await;
+    let (cart, digest) = (revision("cart", "1"), revision("cart", "2").digest());
+    served.catalog.hold_worker(&cart, digest, "default", vec![route()]);
+    served.catalog.mark_synced();
+    assert_eq!(served.get(digest).await.unwrap_err().code(), Code::FailedPrecondition);
+    let mut stream = served.watch(None).await.unwrap();
+    let part = stream.message().await.unwrap().unwrap();
+    assert_eq!(part.kind(), Kind::SnapshotEnd);
+    assert_eq!(part.workers[0].digest, digest.as_bytes());
+    assert_eq!(part.workers[0].routes, [route()]);
+}
+
+#[tokio::test]
 async fn a_drain_ends_the_streams_of_catalog_watchers() {
     let mut served = serve_new().await;
     served.catalog.mark_synced();

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use serde_json::json;
-use tenon_crds::WorkerStatus;
+use tenon_crds::{Accepted, WorkerStatus};
 
 use super::*;
 
@@ -14,6 +14,16 @@ fn worker(name: &str, spec: serde_json::Value) -> Worker {
         "spec": spec,
     }))
     .unwrap()
+}
+
+/// Returns the status of a Worker whose revision `cart-1` serves.
+fn accepted(pool: &str, host: &str) -> WorkerStatus {
+    let routes = vec![tenon_crds::AcceptedRoute { host: host.to_owned(), path: "/".to_owned() }];
+    WorkerStatus {
+        latest_revision: Some("cart-1".to_owned()),
+        accepted: Some(Accepted { pool: pool.to_owned(), routes, digest: None }),
+        ..WorkerStatus::default()
+    }
 }
 
 fn applied<K>(object: K) -> Watched<K> {
@@ -29,6 +39,7 @@ fn secret(value: &str) -> Secret {
     let mut secret = Secret { data: Some(data), ..Secret::default() };
     secret.metadata.name = Some("keys".to_owned());
     secret.metadata.namespace = Some("shop".to_owned());
+    secret.metadata.uid = Some("17a5f3c0".to_owned());
     secret
 }
 
@@ -74,10 +85,7 @@ fn a_worker_is_served_once_its_status_names_an_existing_revision() {
     index.apply(Change::Worker(applied(cart.clone())));
     assert!(matches!(index.serving(&id("cart")), Service::None));
 
-    cart.status = Some(WorkerStatus {
-        latest_revision: Some("cart-1".to_owned()),
-        ..WorkerStatus::default()
-    });
+    cart.status = Some(accepted("default", "cart.shop.localhost"));
     index.apply(Change::Worker(applied(cart.clone())));
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
 
@@ -97,10 +105,7 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
             "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "api"}}],
         }),
     );
-    cart.status = Some(WorkerStatus {
-        latest_revision: Some("cart-1".to_owned()),
-        ..WorkerStatus::default()
-    });
+    cart.status = Some(accepted("default", "cart.shop.localhost"));
     index.apply(Change::Worker(applied(cart.clone())));
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
@@ -120,6 +125,38 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
 }
 
+#[test]
+fn a_worker_without_its_secret_is_held_by_the_digest_that_was_recorded() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker(
+        "cart",
+        json!({
+            "source": {"modules": {"worker.js": ""}},
+            "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "api"}}],
+        }),
+    );
+    cart.status = Some(accepted("default", "cart.shop.localhost"));
+    index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
+    index.apply(Change::Worker(applied(cart.clone())));
+    index.apply(Change::Secret(applied(secret("value"))));
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let unsalted = Revision { salt: Bytes::new(), ..(*serving.revision).clone() };
+    let digest = serving.revision.digest();
+    assert_ne!(digest, unsalted.digest(), "a status must not reveal a guessable digest");
+
+    cart.status.as_mut().unwrap().accepted.as_mut().unwrap().digest = Some(digest.to_string());
+    let mut restarted = Index::new("localhost");
+    restarted.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
+    restarted.apply(Change::Worker(applied(cart)));
+    let Service::Held(held, recorded) = restarted.serving(&id("cart")) else {
+        panic!("it is held")
+    };
+    assert_eq!((recorded, &held.routes), (digest, &serving.routes));
+    restarted.apply(Change::Secret(applied(secret("value"))));
+    let Service::Serving(again) = restarted.serving(&id("cart")) else { panic!("it serves") };
+    assert_eq!(again.revision.digest(), digest);
+}
+
 fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
     serde_json::from_value(json!({
         "apiVersion": "tenon.dev/v1alpha1",
@@ -135,10 +172,7 @@ fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
 fn limits_of_a_pool_affect_its_workers_and_its_status_affects_none() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
-    cart.status = Some(WorkerStatus {
-        latest_revision: Some("cart-1".to_owned()),
-        ..WorkerStatus::default()
-    });
+    cart.status = Some(accepted("default", "cart.shop.localhost"));
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     index.apply(Change::Worker(applied(cart)));
     let elsewhere = json!({"source": {"modules": {"worker.js": ""}}, "pool": "other"});
@@ -192,6 +226,50 @@ fn the_route_of_a_deleted_worker_passes_to_the_next() {
         index.apply(Change::Worker(Watched::Deleted(("shop".to_owned(), "a".to_owned()))));
     assert_eq!(touched.workers, BTreeSet::from([id("a"), id("b")]));
     assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, Holder::Claimant);
+}
+
+#[test]
+fn what_was_accepted_serves_whatever_the_spec_asks_for() {
+    let mut index = Index::new("localhost");
+    let spec = json!({
+        "source": {"modules": {"worker.js": "broken("}},
+        "pool": "defualt",
+        "routes": [{"host": "new.example.com"}],
+        "secrets": [{"name": "KEY", "secretKeyRef": {"name": "missing", "key": "k"}}],
+    });
+    let good = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
+    let mut asks = worker("cart", spec);
+    asks.status = Some(accepted("default", "old.example.com"));
+    index.apply(Change::Worker(applied(asks)));
+    index.apply(Change::Revision(applied(snapshot_of(&good, "cart-1"))));
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    assert_eq!(serving.pool, "default");
+    let hosts: Vec<_> = serving.routes.iter().map(|route| route.host.as_str()).collect();
+    assert_eq!(hosts, ["old.example.com"]);
+}
+
+#[test]
+fn a_new_or_deleted_pool_affects_the_workers_that_ask_for_it_and_those_in_it() {
+    let mut index = Index::new("localhost");
+    let mut leaves =
+        worker("leaves", json!({"source": {"modules": {"a.js": ""}}, "pool": "other"}));
+    leaves.status = Some(accepted("default", "leaves.shop.localhost"));
+    index.apply(Change::Worker(applied(leaves)));
+    let asks = json!({"source": {"modules": {"a.js": ""}}});
+    index.apply(Change::Worker(applied(worker("asks", asks.clone()))));
+    index.apply(Change::Worker(applied(worker(
+        "third",
+        json!({"source": {"modules": {"a.js": ""}}, "pool": "third"}),
+    ))));
+    assert!(index.candidate(&id("asks")).unwrap().pool.is_none());
+
+    let both = BTreeSet::from([id("asks"), id("leaves")]);
+    assert_eq!(index.apply(Change::Pool(applied(pool(None, 0)))).workers, both);
+    assert!(index.candidate(&id("asks")).unwrap().pool.is_some());
+    assert_eq!(index.apply(Change::Pool(applied(pool(None, 1)))), Touched::default());
+    let gone = || Change::Pool(Watched::Deleted((String::new(), "default".to_owned())));
+    assert_eq!(index.apply(gone()).workers, both);
+    assert_eq!(index.apply(gone()), Touched::default());
 }
 
 #[test]

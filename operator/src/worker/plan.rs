@@ -2,13 +2,15 @@
 //! current ones.
 //!
 //! ```text
-//!  source ─► draft ─► compile ─► bindings ─► limits ─► all good? ─► latestRevision moves
+//!  source ─► draft ─► compile ─► bindings ─► pool, limits, routes ─► all good? ─► accepted
 //!     └─────────┴─────────┴──────────┴──────────┴─► otherwise the conditions say why,
-//!                                                   and the last good revision keeps serving
+//!                                                   and what was accepted before keeps serving
 //! ```
 //!
 //! Compilation takes time and its input is hostile, so it runs elsewhere ([`crate::compiler`]),
-//! between [`draft`] and [`plan`].
+//! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served.
+
+mod placement;
 
 use std::collections::BTreeMap;
 
@@ -16,16 +18,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use tenon_crds::{
-    Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec, WorkerStatus,
-    condition,
+    Accepted, Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec,
+    WorkerStatus, condition,
 };
-use tenon_proto::catalog::Route;
 
-use crate::claims::Holder;
 use crate::compile::{self, Outcome};
 use crate::compiler::Job;
 use crate::index::{Candidate, SourceState, secret_value};
-use crate::limits;
 use crate::revision::{self, revision_name};
 use crate::schedule::timetable::Timetable;
 
@@ -133,10 +132,14 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
         }
     };
     let bound = bound(candidate);
-    let allowed = allowed(candidate);
+    let placed = placement::placed(candidate);
 
-    let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok() && allowed.is_ok());
+    let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok() && placed.is_ok());
     let latest = snapshot.map(revision_name).or_else(|| before.latest_revision.clone());
+    let accepted = placed.as_ref().ok().filter(|_| snapshot.is_some()).cloned();
+    let digest = placement::digest(candidate, &before, latest.as_deref());
+    let accepted = accepted.or_else(|| before.accepted.clone());
+    let accepted = accepted.map(|accepted| Accepted { digest, ..accepted });
     let apply =
         snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
             let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
@@ -147,7 +150,7 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
             revision
         });
     let programmed =
-        allowed.and_then(|()| programmed(candidate, latest.as_deref(), snapshot.is_some()));
+        placed.and_then(|_| programmed(candidate, latest.as_deref(), snapshot.is_some()));
 
     let compiled = compiled.map(|spec| {
         let modules = candidate.source.modules().map_or(0, BTreeMap::len);
@@ -159,7 +162,7 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
         ("BindingsResolved", "Resolved", bound),
         ("Programmed", "Programmed", programmed),
     ];
-    let status = status(candidate, &before, outcomes, latest, now);
+    let status = status(candidate, &before, outcomes, latest, accepted, now);
     Plan {
         delete: superseded(candidate, status.latest_revision.as_deref()),
         events: events(&before, &status, apply.as_ref()),
@@ -211,35 +214,7 @@ fn bound(candidate: &Candidate) -> Result<usize, Fault> {
     Ok(candidate.worker.spec.secrets.len())
 }
 
-/// Checks the Worker's requested limits against its pool's maximum.
-fn allowed(candidate: &Candidate) -> Result<(), Fault> {
-    let spec = &candidate.worker.spec;
-    limits::check(&spec.limits, &candidate.limits, &spec.pool)
-        .map_err(|over| Fault::new("LimitOverMaximum", over.to_string()))
-}
-
 fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Result<String, Fault> {
-    for (route, holder) in &candidate.routes {
-        let Route { host, path } = route;
-        let message = match holder {
-            Holder::Claimant => continue,
-            Holder::Worker(older) if older.namespace() == candidate.id.namespace() => {
-                format!(
-                    "spec.routes: {host}{path} belongs to Worker {older}, which is older; choose another host or path"
-                )
-            }
-            Holder::Worker(older) => format!(
-                "spec.routes: {host} belongs to namespace {}, whose Worker {older} is older; choose another host",
-                older.namespace()
-            ),
-            Holder::Platform => format!(
-                "spec.routes: {host} is reserved by the platform's domain; choose <name>.{}.<domain>, or a host outside \
-                 that domain",
-                candidate.id.namespace()
-            ),
-        };
-        return Err(Fault::new("RouteConflict", message));
-    }
     if let Some(invalid) =
         candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err())
     {
@@ -259,6 +234,7 @@ fn status(
     before: &WorkerStatus,
     outcomes: [(&str, &str, Result<String, Fault>); 3],
     latest: Option<String>,
+    accepted: Option<Accepted>,
     now: Timestamp,
 ) -> WorkerStatus {
     let generation = candidate.worker.metadata.generation;
@@ -285,13 +261,15 @@ fn status(
         })
         .collect();
     conditions.push(summary);
-    let url = candidate.routes.first().map(|(route, _)| revision::url(route));
+    let first = accepted.iter().flat_map(revision::accepted_routes).next();
+    let url = first.map(|route| revision::url(&route));
     WorkerStatus {
         observed_generation: generation,
         conditions,
         address: url.clone().map(|url| Address { url }),
         url,
         latest_revision: latest,
+        accepted,
         crash_loops: Vec::new(),
         quarantine: None,
         schedules: Vec::new(),

@@ -60,6 +60,8 @@ impl Kind for Worker {
             index
                 .apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
         }
+        let pool = json!({"metadata": {"name": self.spec.pool}, "spec": {}});
+        index.apply(Change::Pool(Watched::Applied(Arc::new(serde_json::from_value(pool)?))));
         index.apply(Change::Worker(Watched::Applied(Arc::new(self))));
         let candidate = index.candidate(&id).context("the index does not know it")?;
 

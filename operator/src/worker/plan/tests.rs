@@ -7,8 +7,10 @@ use serde_json::json;
 use tenon_crds::{Limits, PoolLimits, Schedule, Worker};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::WorkerId;
+use tenon_proto::revision::Revision;
 
 use super::*;
+use crate::claims::Holder;
 
 const GOOD: &str = "export default { fetch() { return new Response('hi'); } };\n";
 const BAD: &str = "export default {\n  fetch( { return 1; }\n};\n";
@@ -31,8 +33,9 @@ fn candidate(code: &str) -> Candidate {
         worker: Arc::new(worker),
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
-        limits: PoolLimits::default(),
+        pool: Some(PoolLimits::default()),
         routes: vec![(route, Holder::Claimant)],
+        serving: None,
     }
 }
 
@@ -153,7 +156,8 @@ fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_serves_
     let mut worker = (*greedy.worker).clone();
     worker.spec.limits.cpu_ms = Some(30_000);
     greedy.worker = Arc::new(worker);
-    greedy.limits.max = Limits { cpu_ms: Some(100), ..Limits::default() };
+    let max = Limits { cpu_ms: Some(100), ..Limits::default() };
+    greedy.pool = Some(PoolLimits { max, ..PoolLimits::default() });
 
     let held = plan(&greedy, now());
     assert!(held.apply.is_none());
@@ -172,7 +176,7 @@ fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_serves_
     );
     assert_eq!(held.status.unwrap().latest_revision, Some(good));
 
-    greedy.limits = PoolLimits::default();
+    greedy.pool = Some(PoolLimits::default());
     assert!(plan(&greedy, now()).apply.is_some());
 }
 
@@ -227,6 +231,30 @@ fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
 }
 
 #[test]
+fn the_digest_of_a_revision_with_secrets_is_recorded_once_it_is_in_the_catalog() {
+    let first = candidate(GOOD);
+    let done = plan(&first, now());
+    let name = done.apply.as_ref().unwrap().name_any();
+    let mut deployed = carried_out(first, done);
+    let revision = Revision { name, ..Revision::of_source(deployed.id.clone(), GOOD) };
+    let serve = |revision: &Revision| Some((Arc::new(revision.clone()), revision.digest()));
+    deployed.serving = serve(&revision);
+    assert!(plan(&deployed, now()).status.is_none(), "without secrets it is not needed");
+
+    let salted = Revision { salt: Bytes::from_static(b"uid"), ..revision };
+    deployed.serving = serve(&salted);
+    let recorded = plan(&deployed, now()).status.unwrap();
+    let digest = recorded.accepted.clone().unwrap().digest;
+    assert_eq!(digest, Some(salted.digest().to_string()));
+    let mut worker = (*deployed.worker).clone();
+    worker.status = Some(recorded);
+    (deployed.worker, deployed.serving) = (Arc::new(worker), None);
+    assert!(plan(&deployed, now()).status.is_none(), "it is kept while the Secret is away");
+    let changed = with_code(deployed, "export default {}");
+    assert_eq!(plan(&changed, now()).status.unwrap().accepted.unwrap().digest, None);
+}
+
+#[test]
 fn a_route_of_another_worker_is_reported_with_its_holder() {
     let mut candidate = candidate(GOOD);
     candidate.routes[0].1 = Holder::Worker(WorkerId::new("shop", "older"));
@@ -234,6 +262,55 @@ fn a_route_of_another_worker_is_reported_with_its_holder() {
     let ready = condition_of(&plan, "Ready");
     assert_eq!(ready.reason, "RouteConflict");
     assert!(ready.message.contains("shop/older"));
+}
+
+#[test]
+fn a_pool_that_does_not_exist_is_named_and_what_was_accepted_serves_on() {
+    let mut fresh = candidate(GOOD);
+    fresh.pool = None;
+    let refused = plan(&fresh, now());
+    let ready = condition_of(&refused, "Ready");
+    assert_eq!((ready.status, ready.reason.as_str()), (ConditionStatus::False, "PoolMissing"));
+    assert!(ready.message.starts_with("spec.pool: RuntimePool \"default\" does not exist; choose"));
+    assert!(refused.apply.is_none());
+    let status = refused.status.unwrap();
+    assert_eq!((status.latest_revision, status.accepted, status.url), (None, None, None));
+
+    let first = candidate(GOOD);
+    let done = plan(&first, now());
+    let serves = done.status.clone().unwrap();
+    assert_eq!(serves.accepted.as_ref().unwrap().pool, "default");
+    let mut misspelt = with_code(carried_out(first, done), "export default {}");
+    let mut worker = (*misspelt.worker).clone();
+    worker.spec.pool = "defualt".to_owned();
+    (misspelt.worker, misspelt.pool) = (Arc::new(worker), None);
+    let held = plan(&misspelt, now());
+    assert!(held.apply.is_none());
+    let message = &condition_of(&held, "Ready").message;
+    assert!(message.starts_with("spec.pool: RuntimePool \"defualt\" does not exist"), "{message}");
+    let status = held.status.unwrap();
+    assert_eq!(
+        (status.latest_revision, status.accepted, status.url),
+        (serves.latest_revision, serves.accepted, serves.url)
+    );
+}
+
+#[test]
+fn new_code_with_a_taken_route_is_held_back_and_what_was_accepted_serves_on() {
+    let first = candidate(GOOD);
+    let done = plan(&first, now());
+    let accepted = done.status.as_ref().unwrap().accepted.clone();
+    let mut changed = with_code(carried_out(first, done), "export default {}");
+    let route = Route { host: "shop.example.com".to_owned(), path: "/".to_owned() };
+    changed.routes = vec![(route, Holder::Worker(WorkerId::new("other", "first")))];
+    let held = plan(&changed, now());
+    assert!(held.apply.is_none());
+    assert_eq!(condition_of(&held, "Programmed").reason, "RouteConflict");
+    assert_eq!(held.status.as_ref().unwrap().accepted, accepted);
+    changed.routes[0].1 = Holder::Claimant;
+    let status = plan(&changed, now()).status.unwrap();
+    assert_eq!(status.url.as_deref(), Some("http://shop.example.com/"));
+    assert_eq!(status.accepted.unwrap().routes[0].host, "shop.example.com");
 }
 
 #[test]
