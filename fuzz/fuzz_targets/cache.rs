@@ -58,8 +58,11 @@ fuzz_target!(|input: Input<'_>| {
     let cache = ResponseCache::new(1 << 20);
     let key = |worker| Key::new(&WorkerId::new("tenant", worker), "default", input.url);
     let Ok(status) = StatusCode::from_u16(200 + input.status % 400) else { return };
-    let answer =
-        CacheResponse { status, reason: Bytes::from_static(b"Fine"), headers: headers(&input.answered) };
+    let answer = CacheResponse {
+        status,
+        reason: Bytes::from_static(b"Fine"),
+        headers: headers(&input.answered),
+    };
     let request = CacheRequest { headers: headers(&input.request) };
     let (cookies, vary) = (
         answer.headers.contains_key(SET_COOKIE),
