@@ -37,11 +37,17 @@ pub async fn a_probe_without_an_answer_reports_why_and_leaves_nothing(
     ensure_nothing_is_left(&scenario).await?;
 
     let router = format!("http://{}", scenario.router.address());
-    let output =
-        probe(&scenario, &["--router", &router, "--timeout", "10", "--pool", "no-pool"]).await?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success() && stderr.contains("the response was 503"), "{stderr}");
-    ensure_nothing_is_left(&scenario).await
+    // A pool without nodes, and no pool at all.
+    let pool = scenario.namespace.name();
+    scenario.cluster.apply_pool(pool).await?;
+    for (pool, problem) in [(pool, "the response was 503"), ("no-pool", "PoolMissing")] {
+        let arguments = ["--router", &router, "--timeout", "10", "--pool", pool];
+        let output = probe(&scenario, &arguments).await?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(!output.status.success() && stderr.contains(problem), "{stderr}");
+        ensure_nothing_is_left(&scenario).await?;
+    }
+    Ok(())
 }
 
 async fn probe(scenario: &Scenario, arguments: &[&str]) -> anyhow::Result<Output> {
