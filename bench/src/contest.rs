@@ -20,7 +20,7 @@ use crate::quantile::median;
 
 /// A server of the hello Worker, and its processes.
 pub struct Contender {
-    pub name: &'static str,
+    pub name: String,
     pub target: Target,
     /// The processes in the order in which a request passes through them.
     pub processes: Vec<Process>,
@@ -45,7 +45,7 @@ pub struct Sample {
 /// The measurements of a contender.
 #[derive(Clone, Debug)]
 pub struct Record {
-    pub name: &'static str,
+    pub name: String,
     pub processes: Vec<&'static str>,
     pub samples: Vec<Sample>,
 }
@@ -66,7 +66,8 @@ pub fn run(
     for round in 1..=schedule.rounds {
         for (contender, record) in contenders.iter().zip(&mut records) {
             eprintln!("round {round} of {}: {}", schedule.rounds, contender.name);
-            let sample = contender.sample(load, schedule).with_context(|| contender.name)?;
+            let sample =
+                contender.sample(load, schedule).with_context(|| contender.name.clone())?;
             record.samples.push(sample);
         }
     }
@@ -76,7 +77,7 @@ pub fn run(
 impl Contender {
     fn await_up(&mut self) -> anyhow::Result<()> {
         let alive = || self.processes.iter_mut().try_for_each(Process::ensure_running);
-        self.target.await_answer(ANSWER, alive).with_context(|| self.name)
+        self.target.await_answer(ANSWER, alive).with_context(|| self.name.clone())
     }
 
     fn sample(&self, load: &Load, schedule: Schedule) -> anyhow::Result<Sample> {
@@ -93,7 +94,7 @@ impl Contender {
 
     fn record(&self) -> Record {
         let processes = self.processes.iter().map(Process::name).collect();
-        Record { name: self.name, processes, samples: Vec::new() }
+        Record { name: self.name.clone(), processes, samples: Vec::new() }
     }
 }
 
@@ -155,7 +156,11 @@ mod tests {
             },
             cpu: vec![Duration::from_millis(*router_ms), Duration::from_millis(*node_ms)],
         });
-        Record { name: "Tenon", processes: vec!["router", "node"], samples: samples.collect() }
+        Record {
+            name: "Tenon".to_owned(),
+            processes: vec!["router", "node"],
+            samples: samples.collect(),
+        }
     }
 
     #[test]

@@ -14,9 +14,9 @@
 //!                                                          └──► the objectives, and their verdicts
 //! ```
 //!
-//! Two more parts are measured only if they are named: `soak`, which takes hours, mixed load of all
-//! kinds at once; and `containment`, which needs Tenon installed on a cluster, hostile Workers
-//! beside 300 others on several nodes.
+//! More parts are measured only if they are named: `builds` compares builds of Tenon; `soak` takes
+//! hours, with mixed load of all kinds at once; and `containment` needs Tenon installed on a
+//! cluster, for hostile Workers beside 300 others on several nodes.
 
 mod apply;
 mod containment;
@@ -51,7 +51,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::contest::Schedule;
+use crate::contest::{Contender, Schedule};
 use crate::load::{Ask, Load};
 use crate::peers::Peers;
 use crate::process::Placement;
@@ -71,7 +71,7 @@ struct Args {
     #[command(subcommand)]
     role: Option<Role>,
 
-    /// Parts to measure. By default all but `peers`, `soak` and `containment`.
+    /// Parts to measure. By default all but `peers`, `builds`, `soak` and `containment`.
     #[arg(value_enum)]
     parts: Vec<Part>,
 
@@ -124,6 +124,11 @@ struct Args {
     #[arg(long, default_value_t = 180)]
     minutes: u64,
 
+    /// Directories with the router and the node of other builds, which `builds` measures beside
+    /// this one.
+    #[arg(long, value_name = "DIR")]
+    beside: Vec<PathBuf>,
+
     /// Number of requests to the fleet in each run.
     #[arg(long, default_value_t = 40_000)]
     requests: usize,
@@ -144,6 +149,8 @@ enum Part {
     Contest,
     /// The peers alone.
     Peers,
+    /// This build of Tenon and those of `--beside` under the same load, without peers.
+    Builds,
     /// Invocations without a network.
     Engine,
     /// Cold starts and memory, compared with workerd.
@@ -206,6 +213,7 @@ fn main() -> anyhow::Result<()> {
         match part {
             Part::Apply => report.apply = Some(apply::run(args.workers)?),
             Part::Contest => report.contest = contest(&args, &peers, Some(&own))?,
+            Part::Builds => report.contest = builds(&args, &peers, &own)?,
             Part::Peers => report.contest = contest(&args, &peers, None)?,
             Part::Engine => report.engine = Some(engine::run()?),
             Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
@@ -278,14 +286,9 @@ fn own_binaries() -> anyhow::Result<PathBuf> {
 }
 
 fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {
-    let site = Site::open(1)?;
-    site.deploy("hello", peers.hello()?);
-    let mut contenders = Vec::new();
-    if let Some(own) = own {
-        let program = |name| peers.placement.contender(&own.join(name));
-        contenders
-            .push(site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?.into());
-    }
+    let tenon = own.map(|own| build(peers, own, "Tenon")).transpose()?;
+    let (_site, tenon) = tenon.unzip();
+    let mut contenders = Vec::from_iter(tenon);
     contenders.extend([
         peers.envoy_and_deno()?,
         peers.nginx_and_deno()?,
@@ -293,4 +296,24 @@ fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec
         peers.deno()?,
     ]);
     contest::run(&mut contenders, &args.load(peers), args.schedule())
+}
+
+/// Runs a contest of builds of Tenon.
+fn builds(args: &Args, peers: &Peers, own: &Path) -> anyhow::Result<Vec<contest::Record>> {
+    let others = args.beside.iter().map(|dir| build(peers, dir, &dir.display().to_string()));
+    let started: Vec<_> =
+        std::iter::once(build(peers, own, "Tenon")).chain(others).collect::<anyhow::Result<_>>()?;
+    let (_sites, mut contenders): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+    contest::run(&mut contenders, &args.load(peers), args.schedule())
+}
+
+/// Starts the router and the node in a directory. They serve the hello Worker as long as the site
+/// is open.
+fn build(peers: &Peers, programs: &Path, name: &str) -> anyhow::Result<(Site, Contender)> {
+    let site = Site::open(1)?;
+    site.deploy("hello", peers.hello()?);
+    let program = |name| peers.placement.contender(&programs.join(name));
+    let scratch = tempfile::tempdir_in(&peers.scratch)?.keep().join("tenon");
+    let tenon = site.start(&scratch, program(NODE), program(ROUTER))?;
+    Ok((site, Contender { name: name.to_owned(), ..tenon.into() }))
 }

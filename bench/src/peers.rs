@@ -161,7 +161,7 @@ fn contender(
     processes: impl IntoIterator<Item = Process>,
 ) -> Contender {
     Contender {
-        name,
+        name: name.to_owned(),
         target: Target::loopback(port, HOST),
         processes: processes.into_iter().collect(),
     }

@@ -133,7 +133,7 @@ fn contest_table(records: &[contest::Record]) -> Table {
         let by_process =
             record.cpu_by_process().map(|(name, cpu)| format!("{name} {}", micros(cpu)));
         table.row([
-            record.name.to_owned(),
+            record.name.clone(),
             format!("{:.0}", record.requests_per_second()),
             ratio(record, contest::Record::requests_per_second),
             human(record.p50()),

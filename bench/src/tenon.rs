@@ -201,7 +201,7 @@ fn ensure_running(router: &mut Process, node: &mut Process) -> anyhow::Result<()
 impl From<Tenon> for Contender {
     fn from(tenon: Tenon) -> Self {
         let target = Target { addr: tenon.addr, host: HOST };
-        Self { name: "Tenon", target, processes: vec![tenon.router, tenon.node] }
+        Self { name: "Tenon".to_owned(), target, processes: vec![tenon.router, tenon.node] }
     }
 }
 
