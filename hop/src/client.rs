@@ -1,0 +1,130 @@
+//! The router's side of a connection.
+//!
+//! ```text
+//!  Sender::call ─► outbox ─► Connection ─► socket
+//!  Call ◄───────── stream ◄─ Connection ◄─ socket
+//! ```
+//!
+//! A request is written to the outbox where it is made, and the connection's task writes what all
+//! requests of a turn have put there. The task keeps what arrives for a stream in the slot of that
+//! stream, and wakes the request.
+//!
+//! Belongs to one thread.
+
+mod call;
+mod connection;
+mod state;
+mod stream;
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::error::ConnectionError;
+use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX, MAX_PAYLOAD, PREFACE};
+use crate::settings::{self, Settings};
+pub use call::{Call, CallError, Writer};
+pub use connection::{Connection, Pings};
+use state::State;
+
+/// Sends requests on a connection, which ends once there is neither a sender nor a call.
+#[derive(Clone)]
+pub struct Sender(Rc<RefCell<State>>);
+
+/// The request was not sent: the connection takes no more.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the connection takes no more requests")]
+pub struct Closed;
+
+/// Greets a shard. Returns the sender and the connection, which must be driven, or `None` if the
+/// shard needs a complete implementation, on a new connection.
+///
+/// # Arguments
+/// * `window`: the bytes of one answer that may be buffered.
+///
+/// # Errors
+/// Fails if the stream breaks or the peer does not speak HTTP/2.
+pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    window: u32,
+    pings: Pings,
+) -> io::Result<Option<(Sender, Connection<S>)>> {
+    let mut hello = BytesMut::from(PREFACE);
+    // The peer opens no streams.
+    frame::put_settings(&mut hello, &settings::ours(window, 0));
+    frame::put_window_update(&mut hello, 0, MAX - INITIAL_WINDOW);
+    stream.write_all(&hello).await?;
+    stream.flush().await?;
+    let mut inbox = BytesMut::with_capacity(4096);
+    let settings = loop {
+        if let Some(settings) = first_settings(&inbox).map_err(io::Error::other)? {
+            break settings;
+        }
+        if stream.read_buf(&mut inbox).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    };
+    if !settings.is_narrow {
+        return Ok(None);
+    }
+    let state = Rc::new(RefCell::new(State::new(window)));
+    Ok(Some((Sender(state.clone()), Connection::new(stream, inbox, state, pings))))
+}
+
+/// Returns the peer's settings, which are its first frame, or `None` if they have not arrived yet.
+fn first_settings(bytes: &[u8]) -> Result<Option<Settings>, ConnectionError> {
+    let Some(head) = bytes.first_chunk().map(Head::parse) else { return Ok(None) };
+    if head.kind != Kind::Settings || head.len > MAX_PAYLOAD {
+        return Err(ConnectionError::protocol("something else before its settings"));
+    }
+    bytes.get(HEADER..HEADER + head.len).map(Settings::parse).transpose()
+}
+
+impl Sender {
+    /// Returns whether the connection takes no more requests.
+    pub fn is_closed(&self) -> bool {
+        self.0.borrow().is_closed()
+    }
+
+    /// Sends a request.
+    ///
+    /// # Arguments
+    /// * `seconds`: the timeout that the shard is told.
+    /// * `data`: the first data, or all of it if `ends` is true. Otherwise the [`Writer`] of the
+    ///   call sends the rest.
+    ///
+    /// # Errors
+    /// Fails if the connection takes no more requests.
+    pub fn call(&self, seconds: u64, data: &Bytes, ends: bool) -> Result<Call, Closed> {
+        let slot = self.0.borrow_mut().open(seconds, data, ends).ok_or(Closed)?;
+        Ok(Call::new(self.0.clone(), slot))
+    }
+
+    /// Sends a ping, and waits for its answer or the end of the connection.
+    pub async fn ping(&self) {
+        let ponged = {
+            let mut state = self.0.borrow_mut();
+            frame::put_ping(&mut state.outbox, [1; 8], false);
+            state.wake();
+            state.ponged.clone()
+        };
+        ponged.notified().await;
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // The connection ends with its last sender and its last call.
+        if Rc::strong_count(&self.0) <= 2 {
+            self.0.borrow().wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod interop;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! A request on a connection: its answer, and the rest of its data.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+
+use super::Closed;
+use super::state::State;
+use super::stream::Answer;
+use crate::frame;
+
+/// The reason for which there is no (complete) answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The shard has not processed any of the request.
+    #[error("the shard has not processed the request")]
+    NotProcessed,
+    #[error("the stream or its connection broke")]
+    Broken,
+}
+
+/// A request that has been sent, and its answer as a body of data and trailers. The trailers of
+/// success are empty. Dropping this before the end cancels the request.
+pub struct Call {
+    state: Rc<RefCell<State>>,
+    slot: usize,
+}
+
+/// Sends the rest of a request's data.
+pub struct Writer {
+    state: Weak<RefCell<State>>,
+    stream: u32,
+}
+
+impl Call {
+    pub(super) fn new(state: Rc<RefCell<State>>, slot: usize) -> Self {
+        Self { state, slot }
+    }
+
+    /// Returns the writer of a request that goes on. It does not keep the request alive.
+    pub fn writer(&self) -> Writer {
+        let stream = self.state.borrow_mut().stream(self.slot).id;
+        Writer { state: Rc::downgrade(&self.state), stream }
+    }
+
+    /// Returns the next piece of data, or the trailers, or `None` after them.
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
+        let mut state = self.state.borrow_mut();
+        let stream = state.stream(self.slot);
+        if let Some(piece) = stream.answer.pop() {
+            let (id, read) = (stream.id, read(&mut stream.answer, piece.len() as u32));
+            if let Some(bytes) = read {
+                frame::put_window_update(&mut state.outbox, id, bytes);
+                state.wake();
+            }
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match &mut stream.answer.end {
+            Some(Ok(trailers)) => {
+                // Once.
+                let trailers = trailers.take().map(Frame::trailers);
+                Poll::Ready(trailers.map(Ok))
+            }
+            Some(Err(error)) => Poll::Ready(Some(Err(*error))),
+            None => {
+                stream.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Counts what has been read. Returns what is to be announced to the peer.
+fn read(answer: &mut Answer, bytes: u32) -> Option<u32> {
+    answer.read += bytes;
+    // Half a window at a time.
+    if answer.end.is_some() || answer.read < answer.window {
+        return None;
+    }
+    answer.window += answer.read;
+    Some(std::mem::take(&mut answer.read))
+}
+
+impl Body for Call {
+    type Data = Bytes;
+    type Error = CallError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
+        self.poll(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let answer = &state.stream(self.slot).answer;
+        !answer.has_data() && matches!(answer.end, Some(Ok(None)))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.state.borrow_mut().close(self.slot);
+    }
+}
+
+impl Writer {
+    /// Waits until the shard has room for more.
+    ///
+    /// # Errors
+    /// Fails if the stream has ended.
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+        self.with(|state, slot| {
+            let stream = state.stream(slot);
+            if stream.unsent.is_empty() && stream.window > 0 {
+                return Poll::Ready(Ok(()));
+            }
+            stream.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .unwrap_or(Poll::Ready(Err(Closed)))
+    }
+
+    /// Waits until the stream has ended.
+    pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let waits = self.with(|state, slot| state.stream(slot).writer = Some(cx.waker().clone()));
+        if waits.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Sends data, after [`Self::poll_ready`].
+    pub fn send(&self, data: &Bytes) {
+        self.with(|state, slot| {
+            state.send_all(slot, data);
+            state.wake();
+        });
+    }
+
+    /// Ends the request in order.
+    pub fn end(self) {
+        self.with(|state, slot| {
+            state.stream(slot).ends = true;
+            state.send(slot);
+            state.wake();
+        });
+    }
+
+    /// Breaks the request off.
+    pub fn abort(self) {
+        self.with(|state, slot| state.abort(slot));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State, usize) -> T) -> Option<T> {
+        let state = self.state.upgrade()?;
+        let mut state = state.borrow_mut();
+        let slot = state.slot(self.stream)?;
+        Some(act(&mut state, slot))
+    }
+}

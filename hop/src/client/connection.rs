@@ -1,0 +1,258 @@
+//! The task of a connection: reads for all streams, writes for all streams, and pings.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::call::CallError;
+use super::state::State;
+use crate::block::{self, RESPONSE, SUCCESS};
+use crate::error::{Code, ConnectionError};
+use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};
+use crate::settings::Settings;
+use crate::wire::Wire;
+
+/// The ticks between two pings at least, and thus the precision of their times.
+const TICKS: u32 = 3;
+
+/// A shard that sends so much that has to be answered, and reads nothing, is given up, in bytes.
+const OVERFULL: usize = 8 * 1024 * 1024;
+
+/// Smaller payloads are copied, in bytes, so that one that stays does not keep the whole read that
+/// it came with.
+const SMALL: usize = 4 * 1024;
+
+/// When the peer of a connection with streams is sent a ping.
+#[derive(Clone, Copy, Debug)]
+pub struct Pings {
+    /// The time without a byte from the peer after which it is sent one.
+    pub after: Duration,
+    /// The time after which a peer that has not answered is taken for gone.
+    pub timeout: Duration,
+}
+
+/// A connection, which is driven as a future until it ends.
+pub struct Connection<S> {
+    wire: Wire<S>,
+    state: Rc<RefCell<State>>,
+    pings: Pings,
+    ticks: Interval,
+    /// Ticks since the last byte.
+    quiet: u32,
+    /// When the ping was sent that has not been answered.
+    pinged: Option<Instant>,
+    /// What has been received since the peer was last given a larger window, in bytes.
+    received: u32,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// # Arguments
+    /// * `inbox`: the peer's first frames, as far as they have been read.
+    pub(super) fn new(stream: S, inbox: BytesMut, state: Rc<RefCell<State>>, pings: Pings) -> Self {
+        let mut ticks = tokio::time::interval(pings.after / TICKS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let wire = Wire::new(stream, inbox);
+        Self { wire, state, pings, ticks, quiet: 0, pinged: None, received: 0 }
+    }
+
+    fn poll_connection(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        match &mut self.state.borrow_mut().task {
+            Some(task) => task.clone_from(cx.waker()),
+            empty => *empty = Some(cx.waker().clone()),
+        }
+        // Read in any case: a shard that has much to write may not read before.
+        loop {
+            match self.wire.poll_head(cx)? {
+                Poll::Ready(Some(head)) => {
+                    self.quiet = 0;
+                    self.receive(head)?;
+                }
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending => break,
+            }
+        }
+        self.tick(cx)?;
+        let mut state = self.state.borrow_mut();
+        if state.outbox.len() > OVERFULL {
+            return Poll::Ready(Err(ConnectionError::protocol("more than it reads answers to")));
+        }
+        loop {
+            ready!(self.wire.poll_flush(cx, &mut state.outbox))?;
+            if !state.resume() {
+                break;
+            }
+        }
+        let is_last = state.is_closed() || Rc::strong_count(&self.state) == 1;
+        if is_last && state.is_idle() {
+            drop(state);
+            return self.wire.poll_shutdown(cx).map_err(ConnectionError::from);
+        }
+        Poll::Pending
+    }
+
+    /// Sends a ping if there are streams and nothing arrives. The timer does not run without any.
+    fn tick(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionError> {
+        let mut state = self.state.borrow_mut();
+        if state.is_idle() {
+            self.quiet = 0;
+            return Ok(());
+        }
+        while self.ticks.poll_tick(cx).is_ready() {
+            if self.pinged.is_some_and(|at| at.elapsed() >= self.pings.timeout) {
+                return Err(ConnectionError::Silent);
+            }
+            self.quiet += 1;
+            if self.quiet >= TICKS && self.pinged.is_none() {
+                self.pinged = Some(Instant::now());
+                frame::put_ping(&mut state.outbox, [0; 8], false);
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, head: Head) -> Result<(), ConnectionError> {
+        let mut state = self.state.borrow_mut();
+        match head.kind {
+            Kind::Data => {
+                drop(state);
+                return self.data(head);
+            }
+            Kind::Headers => headers(&mut state, head, self.wire.payload(&head))?,
+            Kind::Reset => {
+                head.check_len(4)?;
+                state.check_known(head.stream)?;
+                state.reset(head.stream, Code(frame::number(self.wire.payload(&head))));
+            }
+            Kind::Settings if head.has(ACK) => head.check_len(0)?,
+            Kind::Settings => {
+                state.apply(Settings::parse(self.wire.payload(&head))?)?;
+                frame::put_settings_ack(&mut state.outbox);
+            }
+            Kind::Ping => {
+                head.check_len(8)?;
+                let payload = self.wire.payload(&head).try_into().unwrap_or_default();
+                if head.has(ACK) {
+                    self.pinged = None;
+                    state.ponged.notify_waiters();
+                } else {
+                    frame::put_ping(&mut state.outbox, payload, true);
+                }
+            }
+            Kind::GoAway => {
+                let payload = self.wire.payload(&head);
+                if payload.len() < 8 {
+                    return Err(ConnectionError::size("a frame of the wrong length"));
+                }
+                let code = Code(frame::number(&payload[4..]));
+                if code != Code::NO_ERROR {
+                    return Err(ConnectionError::GoAway(code));
+                }
+                state.close_above(frame::number(payload) & MAX);
+            }
+            Kind::WindowUpdate => {
+                head.check_len(4)?;
+                let by = frame::number(self.wire.payload(&head)) & MAX;
+                state.widen(head.stream, by)?;
+            }
+            Kind::PushPromise | Kind::Continuation => {
+                return Err(ConnectionError::protocol("a frame that no shard sends"));
+            }
+            Kind::Priority | Kind::Unknown => {}
+        }
+        drop(state);
+        self.wire.skip(&head);
+        Ok(())
+    }
+
+    fn data(&mut self, head: Head) -> Result<(), ConnectionError> {
+        head.check_plain()?;
+        let mut state = self.state.borrow_mut();
+        self.received += head.len as u32;
+        if self.received >= MAX / 4 {
+            frame::put_window_update(&mut state.outbox, 0, std::mem::take(&mut self.received));
+        }
+        let Some(slot) = state.slot(head.stream) else {
+            self.wire.skip(&head);
+            // The call has been cancelled.
+            return state.check_known(head.stream);
+        };
+        let payload = if head.len < SMALL {
+            let copy = Bytes::copy_from_slice(self.wire.payload(&head));
+            self.wire.skip(&head);
+            copy
+        } else {
+            self.wire.take(&head)
+        };
+        let stream = state.stream(slot);
+        let answer = &mut stream.answer;
+        if !answer.has_begun || answer.end.is_some() {
+            return Err(ConnectionError::protocol("data outside an answer"));
+        }
+        let window = answer.window.checked_sub(payload.len() as u32);
+        answer.window = window.ok_or(ConnectionError::flow("more than the window of a stream"))?;
+        if !payload.is_empty() {
+            answer.push(payload);
+        }
+        if head.has(END_STREAM) {
+            // gRPC's status is missing.
+            stream.end(Err(CallError::Broken));
+        } else {
+            stream.reader.take().into_iter().for_each(std::task::Waker::wake);
+        }
+        Ok(())
+    }
+}
+
+/// Handles the headers or the trailers of an answer.
+fn headers(state: &mut State, head: Head, block: &[u8]) -> Result<(), ConnectionError> {
+    const NONE: ConnectionError = ConnectionError::protocol("headers of another answer");
+    head.check_plain()?;
+    let Some(slot) = state.slot(head.stream) else { return state.check_known(head.stream) };
+    let stream = state.stream(slot);
+    if stream.answer.end.is_some() {
+        return Err(ConnectionError::protocol("headers after the end of an answer"));
+    }
+    let block = match block.strip_prefix(RESPONSE) {
+        Some(rest) if !stream.answer.has_begun => rest,
+        None if stream.answer.has_begun => block,
+        _ => return Err(NONE),
+    };
+    stream.answer.has_begun = true;
+    match (head.has(END_STREAM), block) {
+        (false, []) => {}
+        (true, SUCCESS) => stream.end(Ok(Some(HeaderMap::new()))),
+        (true, trailers) => stream.end(Ok(Some(block::read_literals(trailers).ok_or(NONE)?))),
+        (false, _) => return Err(NONE),
+    }
+    Ok(())
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
+    type Output = Result<(), ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let ended = ready!(self.poll_connection(cx));
+        let Self { wire, state, .. } = &mut *self;
+        let mut state = state.borrow_mut();
+        if let Err(ConnectionError::Violation { code, .. }) = &ended {
+            frame::put_go_away(&mut state.outbox, 0, *code);
+            // The peer may not read; the connection ends in any case.
+            _ = wire.poll_flush(cx, &mut state.outbox);
+        }
+        state.break_off();
+        Poll::Ready(ended)
+    }
+}
+
+impl<S> Drop for Connection<S> {
+    fn drop(&mut self) {
+        self.state.borrow_mut().break_off();
+    }
+}

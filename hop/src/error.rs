@@ -1,0 +1,46 @@
+//! The ways in which a connection fails.
+
+use std::io;
+
+/// The error codes of RFC 9113, section 7, that are used here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(pub u32);
+
+impl Code {
+    pub const NO_ERROR: Self = Self(0);
+    pub const PROTOCOL_ERROR: Self = Self(1);
+    pub const INTERNAL_ERROR: Self = Self(2);
+    pub const FLOW_CONTROL_ERROR: Self = Self(3);
+    pub const FRAME_SIZE_ERROR: Self = Self(6);
+    pub const REFUSED_STREAM: Self = Self(7);
+    pub const CANCEL: Self = Self(8);
+}
+
+/// The reason for which a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    #[error("the connection broke: {0}")]
+    Io(#[from] io::Error),
+    /// The peer violates the protocol.
+    #[error("the peer sent {what}")]
+    Violation { code: Code, what: &'static str },
+    /// The peer reports a violation of ours.
+    #[error("the peer ended the connection with error {0:?}")]
+    GoAway(Code),
+    #[error("the peer has not answered a ping")]
+    Silent,
+}
+
+impl ConnectionError {
+    pub(crate) const fn protocol(what: &'static str) -> Self {
+        Self::Violation { code: Code::PROTOCOL_ERROR, what }
+    }
+
+    pub(crate) const fn flow(what: &'static str) -> Self {
+        Self::Violation { code: Code::FLOW_CONTROL_ERROR, what }
+    }
+
+    pub(crate) const fn size(what: &'static str) -> Self {
+        Self::Violation { code: Code::FRAME_SIZE_ERROR, what }
+    }
+}

@@ -1,0 +1,278 @@
+//! The body of a request, on the shard's side.
+//!
+//! Nearly every request arrives whole, in one frame, and needs no state. Any other is buffered up
+//! to its window, which the peer gets back as the body is read.
+//!
+//! Belongs to one thread.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame};
+
+/// Smaller pieces are joined, in bytes, so that a buffered byte never costs more than a few: a
+/// piece that is not copied keeps the whole read that it came with.
+const SMALL: usize = 8 * 1024;
+
+/// A request's body.
+pub struct Incoming(Source);
+
+enum Source {
+    Whole(Bytes),
+    Streaming(Rc<Receive>),
+}
+
+/// The stream was reset, or its connection is gone.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the stream was reset")]
+pub struct Reset;
+
+/// What the readers of a connection's bodies have read, for the connection to announce.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    read: RefCell<Vec<(u32, u32)>>,
+    task: RefCell<Option<Waker>>,
+}
+
+/// A body that arrives in pieces, which its connection and its reader share.
+pub(crate) struct Receive {
+    stream: u32,
+    state: RefCell<State>,
+    ledger: Rc<Ledger>,
+}
+
+struct State {
+    pieces: VecDeque<Bytes>,
+    /// The last piece, as long as it is small.
+    tail: BytesMut,
+    /// What the peer may still send, in bytes.
+    window: u32,
+    /// What has been read and not been announced, in bytes.
+    read: u32,
+    end: Option<Result<(), Reset>>,
+    /// Nothing reads the body any more.
+    is_dropped: bool,
+    reader: Option<Waker>,
+}
+
+impl Ledger {
+    /// Has `waker` woken when something has been read.
+    pub(crate) fn register(&self, waker: &Waker) {
+        match &mut *self.task.borrow_mut() {
+            Some(before) => before.clone_from(waker),
+            empty => *empty = Some(waker.clone()),
+        }
+    }
+
+    /// Returns the streams that were read, and how many bytes of each.
+    pub(crate) fn take(&self) -> Vec<(u32, u32)> {
+        self.read.take()
+    }
+
+    fn announce(&self, stream: u32, bytes: u32) {
+        self.read.borrow_mut().push((stream, bytes));
+        self.task.borrow().iter().for_each(Waker::wake_by_ref);
+    }
+}
+
+impl Receive {
+    /// # Arguments
+    /// * `window`: the initial window of the stream, in bytes.
+    pub(crate) fn new(stream: u32, window: u32, ledger: Rc<Ledger>) -> Rc<Self> {
+        let state = State {
+            pieces: VecDeque::new(),
+            tail: BytesMut::new(),
+            window,
+            read: 0,
+            end: None,
+            is_dropped: false,
+            reader: None,
+        };
+        Rc::new(Self { stream, state: RefCell::new(state), ledger })
+    }
+
+    /// Appends a piece. Returns whether the peer was allowed to send it.
+    pub(crate) fn push(&self, piece: Bytes, ends: bool) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some(window) = state.window.checked_sub(piece.len() as u32) else { return false };
+        state.window = window;
+        if !state.is_dropped {
+            state.append(piece);
+        }
+        if ends {
+            state.end = Some(Ok(()));
+        }
+        state.wake();
+        true
+    }
+
+    /// Breaks the body off.
+    pub(crate) fn reset(&self) {
+        let mut state = self.state.borrow_mut();
+        if state.end.is_none() {
+            state.end = Some(Err(Reset));
+            state.wake();
+        }
+    }
+
+    fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Reset>>> {
+        let mut state = self.state.borrow_mut();
+        if let Some(piece) = state.next() {
+            state.read += piece.len() as u32;
+            // Half a window at a time.
+            if state.end.is_none() && state.read >= state.window {
+                let read = std::mem::take(&mut state.read);
+                state.window += read;
+                self.ledger.announce(self.stream, read);
+            }
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        match state.end {
+            Some(end) => Poll::Ready(end.err().map(Err)),
+            None => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl State {
+    fn append(&mut self, piece: Bytes) {
+        if piece.len() < SMALL && self.tail.len() < SMALL {
+            self.tail.extend_from_slice(&piece);
+            return;
+        }
+        if !self.tail.is_empty() {
+            let tail = self.tail.split().freeze();
+            self.pieces.push_back(tail);
+        }
+        if piece.len() < SMALL {
+            self.tail.extend_from_slice(&piece);
+        } else {
+            self.pieces.push_back(piece);
+        }
+    }
+
+    fn next(&mut self) -> Option<Bytes> {
+        let piece = self.pieces.pop_front();
+        piece.or_else(|| (!self.tail.is_empty()).then(|| self.tail.split().freeze()))
+    }
+
+    fn wake(&mut self) {
+        self.reader.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Incoming {
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self(Source::Whole(bytes))
+    }
+
+    pub(crate) fn streaming(receive: Rc<Receive>) -> Self {
+        Self(Source::Streaming(receive))
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Source::Streaming(receive) = &self.0 {
+            let mut state = receive.state.borrow_mut();
+            state.is_dropped = true;
+            (state.pieces, state.tail) = (VecDeque::new(), BytesMut::new());
+        }
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = Reset;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Reset>>> {
+        match &mut self.0 {
+            Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Streaming(receive) => {
+                receive.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u32 = 64 * 1024;
+
+    fn body() -> (Rc<Receive>, Incoming) {
+        let receive = Receive::new(1, WINDOW, Rc::default());
+        (receive.clone(), Incoming::streaming(receive))
+    }
+
+    fn next(receive: &Receive) -> Poll<Option<Result<Bytes, Reset>>> {
+        receive.poll_piece(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn pieces_are_read_in_order() {
+        let (receive, _incoming) = body();
+        let all: Vec<u8> = (0..60_000_u32).map(|at| at as u8).collect();
+        let mut rest = Bytes::from(all.clone());
+        for len in [1, 10_000, 3, 4, 20_000, 7_000, 5_000, 8] {
+            assert!(receive.push(rest.split_to(len), false));
+        }
+        assert!(receive.push(rest, true));
+        let mut read = Vec::new();
+        while let Poll::Ready(Some(Ok(piece))) = next(&receive) {
+            read.extend_from_slice(&piece);
+        }
+        assert_eq!(read, all);
+        assert!(matches!(next(&receive), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn tiny_pieces_take_no_entry_each() {
+        let (receive, _incoming) = body();
+        for _ in 0..WINDOW {
+            assert!(receive.push(Bytes::from_static(b"x"), false));
+        }
+        assert!(receive.state.borrow().pieces.len() <= WINDOW as usize / SMALL);
+        assert!(!receive.push(Bytes::from_static(b"x"), false), "the window is used up");
+    }
+
+    #[test]
+    fn the_peer_gets_back_what_has_been_read() {
+        let (receive, _incoming) = body();
+        assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
+        assert!(next(&receive).is_ready());
+        assert_eq!(receive.ledger.take(), [(1, WINDOW)]);
+        assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
+    }
+
+    #[test]
+    fn a_reset_breaks_the_body_off_unless_it_has_ended() {
+        let (receive, _incoming) = body();
+        receive.reset();
+        assert!(matches!(next(&receive), Poll::Ready(Some(Err(Reset)))));
+        let (receive, _incoming) = body();
+        receive.push(Bytes::new(), true);
+        receive.reset();
+        assert!(matches!(next(&receive), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn a_body_that_nothing_reads_takes_no_memory() {
+        let (receive, incoming) = body();
+        drop(incoming);
+        assert!(receive.push(Bytes::from(vec![0; 20_000]), false));
+        assert!(receive.state.borrow().pieces.is_empty());
+    }
+}

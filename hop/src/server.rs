@@ -1,0 +1,361 @@
+//! The shard's side of a connection.
+//!
+//! ```text
+//!  DATA ─► service ─► answer ─► outbox
+//!             │ pending             ▲
+//!             └─► slot ── woken ────┘
+//! ```
+//!
+//! - [`service`]: what answers the requests.
+//! - [`receive`]: the frames of a router.
+//! - [`slot`], [`wake`]: the streams, and which of them have been woken.
+//!
+//! A request is polled where it is read, in a slot whose memory the next request uses again. One
+//! that is not done stays in its slot, and is polled when its own waker says so. What all requests
+//! of a turn answer is written at once.
+//!
+//! Belongs to one thread; wakers may be used on any.
+
+mod receive;
+mod service;
+mod slot;
+mod wake;
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use http::HeaderMap;
+use rustc_hash::FxHashMap;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::block::{self, RESPONSE, SUCCESS};
+use crate::error::{Code, ConnectionError};
+use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
+use crate::incoming::{Incoming, Ledger};
+use crate::settings;
+use crate::sniff::Opening;
+use crate::wire::Wire;
+pub use service::{Answer, Outgoing, Part, Service};
+use slot::{Panicked, Slot};
+use wake::Queue;
+
+/// No more is read from the peer, or taken from an answer, while so much waits to be written, in
+/// bytes.
+const FULL: usize = 256 * 1024;
+
+/// The maximum number of requests that begin before the connection writes and other tasks run.
+const IN_A_ROW: usize = 32;
+
+/// The number of slots that keep the memory of a request for the next one.
+const KEPT: usize = 256;
+
+/// The payload of the ping by which the end of the peer's last requests is recognized.
+const LAST: [u8; 8] = *b"leaving!";
+
+/// The bounds on a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Concurrent streams.
+    pub streams: u32,
+    /// Unread bytes of one stream.
+    pub stream_window: u32,
+}
+
+/// The progress of the end of a connection that its peer does not end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// The peer has been told; requests that it sent before it knew are served.
+    Announced,
+    /// Later requests are not served.
+    Final,
+}
+
+/// A connection, which is driven as a future until it ends.
+pub struct Connection<S, V: Service> {
+    wire: Wire<S>,
+    service: V,
+    bounds: Bounds,
+    outbox: BytesMut,
+    slots: Vec<Slot<V>>,
+    vacant: Vec<usize>,
+    /// The slots of open streams.
+    open: FxHashMap<u32, usize>,
+    /// The last stream that the peer has opened.
+    last: u32,
+    queue: Arc<Queue>,
+    ledger: Rc<Ledger>,
+    /// What may be sent, in bytes: on the connection, and at first on a stream.
+    window: i64,
+    stream_window: i64,
+    /// What has been received since the peer was last given a larger window, in bytes.
+    received: u32,
+    /// Slots that wait for the connection's window or for room in the outbox.
+    blocked: Vec<usize>,
+    leaving: Leaving,
+    /// Requests begun in this turn.
+    begun: usize,
+}
+
+impl<S, V> Connection<S, V>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    V: Service,
+{
+    /// Begins to serve a connection.
+    pub fn new(opening: Opening<S>, service: V, bounds: Bounds) -> Self {
+        let mut outbox = BytesMut::new();
+        frame::put_settings(&mut outbox, &settings::ours(bounds.stream_window, bounds.streams));
+        // The streams' windows are the bound.
+        frame::put_window_update(&mut outbox, 0, MAX - INITIAL_WINDOW);
+        Self {
+            wire: Wire::new(opening.stream, opening.inbox),
+            service,
+            bounds,
+            outbox,
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            open: FxHashMap::default(),
+            last: 0,
+            queue: Arc::default(),
+            ledger: Rc::default(),
+            window: INITIAL_WINDOW.into(),
+            stream_window: INITIAL_WINDOW.into(),
+            received: 0,
+            blocked: Vec::new(),
+            leaving: Leaving::No,
+            begun: 0,
+        }
+    }
+
+    /// Tells the peer to send no more requests. The connection ends after those that it has sent.
+    pub fn graceful_shutdown(&mut self) {
+        if self.leaving == Leaving::No {
+            self.leaving = Leaving::Announced;
+            frame::put_go_away(&mut self.outbox, MAX, Code::NO_ERROR);
+            frame::put_ping(&mut self.outbox, LAST, false);
+        }
+    }
+
+    fn poll_connection(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.queue.register(cx.waker());
+        self.ledger.register(cx.waker());
+        self.begun = 0;
+        loop {
+            let more = match self.read(cx)? {
+                Read::All => false,
+                Read::Some => true,
+                Read::End => {
+                    // The peer may still read what there is.
+                    _ = self.wire.poll_flush(cx, &mut self.outbox);
+                    return Poll::Ready(Ok(()));
+                }
+            };
+            while let Some(slot) = self.queue.pop() {
+                self.poll_slot(slot);
+            }
+            self.announce_read();
+            match self.wire.poll_flush(cx, &mut self.outbox)? {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) if self.unblock() => continue,
+                Poll::Ready(()) => {}
+            }
+            if self.leaving == Leaving::Final && self.open.is_empty() {
+                return self.wire.poll_shutdown(cx).map_err(ConnectionError::from);
+            }
+            if more {
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+    }
+
+    /// Reads and handles what has arrived.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<Read, ConnectionError> {
+        while self.outbox.len() < FULL {
+            if self.begun >= IN_A_ROW {
+                return Ok(Read::Some);
+            }
+            match self.wire.poll_head(cx)? {
+                Poll::Ready(Some(head)) => self.receive(head)?,
+                Poll::Ready(None) => return Ok(Read::End),
+                Poll::Pending => return Ok(Read::All),
+            }
+        }
+        // Continues once the outbox has been written.
+        Ok(Read::Some)
+    }
+
+    fn begin(&mut self, slot: usize, incoming: Incoming) {
+        self.begun += 1;
+        let future = self.service.call(self.slots[slot].timeout, incoming);
+        self.slots[slot].begin(future);
+        self.poll_slot(slot);
+    }
+
+    fn poll_slot(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        match slot.poll() {
+            None => {}
+            Some(Poll::Pending) => return,
+            Some(Poll::Ready(Ok(Answer::Reply(reply)))) => {
+                frame::put_headers(&mut self.outbox, slot.stream, RESPONSE, false);
+                slot.reply = Some(reply);
+            }
+            Some(Poll::Ready(Ok(Answer::Failure(headers)))) => {
+                let mut block = BytesMut::from(RESPONSE);
+                block::put_literals(&mut block, &without_content_type(headers));
+                frame::put_headers(&mut self.outbox, slot.stream, &block, true);
+                return self.finish(index);
+            }
+            Some(Poll::Ready(Err(Panicked))) => {
+                frame::put_reset(&mut self.outbox, slot.stream, Code::INTERNAL_ERROR);
+                return self.close(index);
+            }
+        }
+        self.send(index);
+    }
+
+    /// Moves what an answer has to the outbox, as far as windows and the outbox have room.
+    fn send(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(reply) = &mut slot.reply else { return };
+        loop {
+            if self.outbox.len() >= FULL {
+                return self.block(index);
+            }
+            if let Some(data) = &mut slot.data {
+                let window = self.window.min(slot.window).min(MAX_PAYLOAD as i64);
+                if window <= 0 {
+                    // The stream's own window wakes it.
+                    if slot.window > 0 {
+                        self.block(index);
+                    }
+                    return;
+                }
+                let len = data.remaining().min(window as usize);
+                (self.window, slot.window) = (self.window - len as i64, slot.window - len as i64);
+                frame::put_data(&mut self.outbox, slot.stream, len, false);
+                put(&mut self.outbox, data, len);
+                if !data.has_remaining() {
+                    slot.data = None;
+                }
+                continue;
+            }
+            match reply.poll_part(&mut Context::from_waker(&slot.waker)) {
+                Poll::Pending => return,
+                Poll::Ready(Part::Data(data)) if data.has_remaining() => slot.data = Some(data),
+                Poll::Ready(Part::Data(_)) => {}
+                Poll::Ready(Part::Success) => {
+                    frame::put_headers(&mut self.outbox, slot.stream, SUCCESS, true);
+                    return self.finish(index);
+                }
+                Poll::Ready(Part::Failure(headers)) => {
+                    let mut block = BytesMut::new();
+                    block::put_literals(&mut block, &headers);
+                    frame::put_headers(&mut self.outbox, slot.stream, &block, true);
+                    return self.finish(index);
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.slots[index].is_blocked, true) {
+            self.blocked.push(index);
+        }
+    }
+
+    /// Continues with the blocked slots. Returns whether any has something to write.
+    fn unblock(&mut self) -> bool {
+        if self.window <= 0 {
+            return false;
+        }
+        for index in std::mem::take(&mut self.blocked) {
+            self.slots[index].is_blocked = false;
+            self.send(index);
+        }
+        !self.outbox.is_empty()
+    }
+
+    fn announce_read(&mut self) {
+        for (stream, bytes) in self.ledger.take() {
+            if self.open.contains_key(&stream) {
+                frame::put_window_update(&mut self.outbox, stream, bytes);
+            }
+        }
+    }
+
+    /// Ends a stream that has been answered.
+    fn finish(&mut self, index: usize) {
+        if self.slots[index].receive.is_some() {
+            // The rest of the request is not needed (RFC 9113, section 8.1).
+            frame::put_reset(&mut self.outbox, self.slots[index].stream, Code::NO_ERROR);
+        }
+        self.close(index);
+    }
+
+    fn close(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        self.open.remove(&slot.stream);
+        slot.close(index < KEPT);
+        self.vacant.push(index);
+    }
+}
+
+/// The result of a read.
+enum Read {
+    /// Everything has been handled.
+    All,
+    /// There may be more.
+    Some,
+    /// The peer has ended the connection.
+    End,
+}
+
+/// Every answer's header block has it already.
+fn without_content_type(mut headers: HeaderMap) -> HeaderMap {
+    headers.remove(http::header::CONTENT_TYPE);
+    headers
+}
+
+/// Copies `len` bytes.
+fn put(outbox: &mut BytesMut, from: &mut impl Buf, mut len: usize) {
+    outbox.reserve(len);
+    while len > 0 {
+        let chunk = from.chunk();
+        let part = chunk.len().min(len);
+        outbox.extend_from_slice(&chunk[..part]);
+        from.advance(part);
+        len -= part;
+    }
+}
+
+/// Only the futures in their slots are pinned, each in memory of its own.
+impl<S, V: Service> Unpin for Connection<S, V> {}
+
+impl<S, V> Future for Connection<S, V>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    V: Service,
+{
+    type Output = Result<(), ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let ended = std::task::ready!(self.poll_connection(cx));
+        if let Err(ConnectionError::Violation { code, .. }) = &ended {
+            let last = self.last;
+            frame::put_go_away(&mut self.outbox, last, *code);
+            // The peer may not read; the connection ends in any case.
+            let Self { wire, outbox, .. } = &mut *self;
+            _ = wire.poll_flush(cx, outbox);
+        }
+        Poll::Ready(ended)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The place of a stream in its connection. Its memory, and its waker, serve one stream after the
+//! other.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::service::{Answer, Outgoing, Service};
+use super::wake::{Queue, Wake};
+use crate::incoming::Receive;
+
+type DataOf<V> = <<V as Service>::Reply as Outgoing>::Data;
+
+pub(super) struct Slot<V: Service> {
+    pub(super) stream: u32,
+    pub(super) timeout: Duration,
+    /// The request's first data has arrived.
+    pub(super) is_begun: bool,
+    future: Option<Pin<Box<Option<V::Future>>>>,
+    /// The rest of the request, unless it has ended.
+    pub(super) receive: Option<Rc<Receive>>,
+    pub(super) reply: Option<V::Reply>,
+    /// A part of the reply that waits to be sent.
+    pub(super) data: Option<DataOf<V>>,
+    /// What may be sent, in bytes.
+    pub(super) window: i64,
+    pub(super) is_blocked: bool,
+    pub(super) wake: Arc<Wake>,
+    pub(super) waker: Waker,
+}
+
+/// The request panicked. The panic hook has logged it.
+pub(super) struct Panicked;
+
+impl<V: Service> Slot<V> {
+    pub(super) fn vacant(queue: &Arc<Queue>, index: usize) -> Self {
+        let wake = Wake::new(queue, index);
+        Self {
+            stream: 0,
+            timeout: Duration::ZERO,
+            is_begun: false,
+            future: None,
+            receive: None,
+            reply: None,
+            data: None,
+            window: 0,
+            is_blocked: false,
+            waker: Waker::from(wake.clone()),
+            wake,
+        }
+    }
+
+    pub(super) fn open(&mut self, stream: u32, timeout: Duration, window: i64) {
+        (self.stream, self.timeout, self.window) = (stream, timeout, window);
+        self.is_begun = false;
+    }
+
+    pub(super) fn begin(&mut self, future: V::Future) {
+        self.is_begun = true;
+        self.future.get_or_insert_with(|| Box::pin(None)).set(Some(future));
+    }
+
+    /// Polls a request. Returns `None` if it has been answered, or has not begun.
+    pub(super) fn poll(&mut self) -> Option<Poll<Result<Answer<V::Reply>, Panicked>>> {
+        let mut future = self.future.as_mut()?.as_mut();
+        let request = future.as_mut().as_pin_mut()?;
+        let mut cx = Context::from_waker(&self.waker);
+        // A request that has panicked is not polled again.
+        let polled = match catch_unwind(AssertUnwindSafe(|| request.poll(&mut cx))) {
+            Ok(polled) => polled.map(Ok),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        };
+        if polled.is_ready() {
+            future.set(None);
+        }
+        Some(polled)
+    }
+
+    /// Drops what the stream has, which cancels a request that has not been answered.
+    ///
+    /// # Arguments
+    /// * `keeps`: whether the memory of the future is kept for the next stream.
+    pub(super) fn close(&mut self, keeps: bool) {
+        self.receive.take().into_iter().for_each(|receive| receive.reset());
+        match &mut self.future {
+            Some(future) if keeps => future.set(None),
+            dropped => *dropped = None,
+        }
+        (self.reply, self.data) = (None, None);
+    }
+}

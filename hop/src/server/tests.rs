@@ -1,0 +1,155 @@
+//! The shard's side against peers that violate the protocol, and its answer as another
+//! implementation reads it.
+
+use std::future::{Ready, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+use super::*;
+use crate::frame::{HEADER, Head, Kind, PREFACE};
+use crate::sniff::{Peer, sniff};
+
+const BOUNDS: Bounds = Bounds { streams: 4, stream_window: 64 * 1024 };
+
+/// Answers `hi`.
+struct Hello;
+
+struct Hi(Option<Bytes>);
+
+impl Outgoing for Hi {
+    type Data = Bytes;
+
+    fn poll_part(&mut self, _: &mut Context<'_>) -> Poll<Part<Bytes>> {
+        Poll::Ready(self.0.take().map_or(Part::Success, Part::Data))
+    }
+}
+
+impl Service for Hello {
+    type Reply = Hi;
+    type Future = Ready<Answer<Hi>>;
+
+    fn call(&self, _: Duration, _: Incoming) -> Self::Future {
+        ready(Answer::Reply(Hi(Some(Bytes::from_static(b"hi")))))
+    }
+}
+
+/// Serves a peer that sends these bytes after its settings and then hangs up. Returns what it is
+/// sent, and how the connection ended.
+async fn served(bytes: &[u8]) -> (Vec<u8>, Result<(), ConnectionError>) {
+    let (mut ours, theirs) = duplex(1 << 20);
+    let mut all = BytesMut::from(PREFACE);
+    frame::put_settings(&mut all, &settings::ours(1 << 16, 0));
+    all.extend_from_slice(bytes);
+    ours.write_all(&all).await.unwrap();
+    ours.shutdown().await.unwrap();
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("is narrow") };
+    let ended = Connection::new(opening, Hello, BOUNDS).await;
+    let mut sent = Vec::new();
+    ours.read_to_end(&mut sent).await.unwrap();
+    (sent, ended)
+}
+
+fn request(out: &mut BytesMut, stream: u32) {
+    frame::put_headers(out, stream, &block::request(1), false);
+    frame::put_data(out, stream, 0, true);
+}
+
+#[tokio::test]
+async fn another_implementation_reads_the_answer() {
+    let mut bytes = BytesMut::new();
+    request(&mut bytes, 1);
+    let (sent, ended) = served(&bytes).await;
+    ended.unwrap();
+
+    // The answer is to the first request of a client, which is played to one.
+    let (ours, mut theirs) = duplex(1 << 20);
+    let (mut client, connection) = h2::client::handshake(ours).await.unwrap();
+    let request = http::Request::post("http://shard/").body(()).unwrap();
+    let (response, _) = client.send_request(request, true).unwrap();
+    let answered = async {
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "application/grpc");
+        let mut body = response.into_body();
+        assert_eq!(&body.data().await.unwrap().unwrap()[..], b"hi");
+        assert_eq!(body.trailers().await.unwrap().unwrap()["grpc-status"], "0");
+    };
+    let play = async {
+        theirs.read_exact(&mut [0; PREFACE.len()]).await.unwrap();
+        let mut head = [0; HEADER];
+        while Head::parse(&head).kind != Kind::Headers {
+            theirs.read_exact(&mut head).await.unwrap();
+            theirs.read_exact(&mut vec![0; Head::parse(&head).len]).await.unwrap();
+        }
+        theirs.write_all(&sent).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = answered => {}
+        () = play => {}
+        ended = connection => panic!("the connection ended: {ended:?}"),
+    }
+}
+
+#[tokio::test]
+async fn violations_end_the_connection() {
+    let mut streams: Vec<(&str, BytesMut)> = Vec::new();
+    let mut add = |what, write: &dyn Fn(&mut BytesMut)| {
+        let mut bytes = BytesMut::new();
+        write(&mut bytes);
+        streams.push((what, bytes));
+    };
+    add("an even stream", &|out| request(out, 2));
+    add("a stream that is not new", &|out| {
+        request(out, 3);
+        request(out, 1);
+    });
+    add("another request", &|out| frame::put_headers(out, 1, b"\x82\x86\x84", true));
+    add("data without a stream", &|out| frame::put_data(out, 0, 0, true));
+    add("data of an idle stream", &|out| frame::put_data(out, 5, 0, true));
+    add("a reset of an idle stream", &|out| frame::put_reset(out, 5, Code::CANCEL));
+    add("an empty window update", &|out| frame::put_window_update(out, 0, 0));
+    add("a window that is too large", &|out| frame::put_window_update(out, 0, MAX));
+    add("a header block in several frames", &|out| {
+        out.extend_from_slice(&[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83]);
+    });
+    add("padding", &|out| out.extend_from_slice(&[0, 0, 1, 0, 8, 0, 0, 0, 1, 0]));
+    add("a frame that is too large", &|out| {
+        out.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 1]);
+    });
+    add("a ping of the wrong length", &|out| {
+        out.extend_from_slice(&[0, 0, 1, 6, 0, 0, 0, 0, 0, 0])
+    });
+    for (what, bytes) in streams {
+        let (sent, ended) = served(&bytes).await;
+        assert!(matches!(ended, Err(ConnectionError::Violation { .. })), "{what}: {ended:?}");
+        let go_away = &sent[sent.len() - HEADER - 8..];
+        assert_eq!(Head::parse(go_away.first_chunk().unwrap()).kind, Kind::GoAway, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_ends_within_a_frame_has_broken_off() {
+    let (_, ended) = served(&[0, 0, 8, 6]).await;
+    assert!(matches!(ended, Err(ConnectionError::Io(_))));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_connection_fail_otherwise(
+        frames in prop::collection::vec((0..12_u8, any::<u8>(), 0..6_u32, prop::collection::vec(any::<u8>(), 0..20)), 0..20),
+    ) {
+        let mut bytes = BytesMut::new();
+        request(&mut bytes, 1);
+        for (kind, flags, stream, payload) in frames {
+            bytes.extend_from_slice(&[0, 0, payload.len() as u8, kind, flags]);
+            bytes.extend_from_slice(&stream.to_be_bytes());
+            bytes.extend_from_slice(&payload);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        _ = runtime.block_on(served(&bytes));
+    }
+}
