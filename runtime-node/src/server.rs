@@ -17,12 +17,15 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{Method, Request, Response, StatusCode};
+use http_body::Body as HttpBody;
 use hyper::body::Incoming;
 use tenon_engine::{
     Body, CallContext, FetchRequest, FetchResponse, Piece, ResponseBody, ScheduledEvent,
 };
+use tenon_hop::server::Answer;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Scheduled};
@@ -40,7 +43,19 @@ const NO_HURRY: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Serves one HTTP/2 stream.
+/// Serves a request of a router, which has stated that it makes no other ([`tenon_hop`]).
+pub async fn serve_narrow(
+    shard: Rc<Shard>,
+    timeout: Duration,
+    body: tenon_hop::Incoming,
+) -> Answer<Reply> {
+    match invoke(&shard, Some(timeout), body).await {
+        Ok(reply) => Answer::Reply(reply),
+        Err(failure) => Answer::Failure(reply::status(&failure)),
+    }
+}
+
+/// Serves one stream of any other caller.
 pub async fn serve(
     shard: Rc<Shard>,
     request: Request<Incoming>,
@@ -55,7 +70,11 @@ pub async fn serve(
             Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http()
         );
     }
-    Ok(invoke(&shard, request).await)
+    let timeout = timeout(request.headers());
+    Ok(match invoke(&shard, timeout, request.into_body()).await {
+        Ok(reply) => reply.into_http(),
+        Err(failure) => Status::from(&failure).into_http(),
+    })
 }
 
 fn is_grpc(request: &Request<Incoming>) -> bool {
@@ -65,13 +84,13 @@ fn is_grpc(request: &Request<Incoming>) -> bool {
     request.method() == Method::POST && content_type.is_some_and(is_ours)
 }
 
-async fn invoke(shard: &Rc<Shard>, request: Request<Incoming>) -> Response<Reply> {
-    let timeout = timeout(request.headers());
-    let mut messages = Messages::new(request.into_body());
-    let (head, digest) = match messages.head().await {
-        Ok(read) => read,
-        Err(failure) => return Status::from(&failure).into_http(),
-    };
+async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
+    shard: &Rc<Shard>,
+    timeout: Option<Duration>,
+    body: B,
+) -> Result<Reply, Failure> {
+    let mut messages = Messages::new(body);
+    let (head, digest) = messages.head().await?;
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
     // The phase reached, for the failure if the deadline passes.
@@ -91,22 +110,22 @@ async fn invoke(shard: &Rc<Shard>, request: Request<Incoming>) -> Response<Reply
     match outcome {
         Ok((response, permits)) => {
             observation.end(None);
-            Reply::of(response, permits)
+            Ok(Reply::of(response, permits))
         }
         Err(failure) => {
             observation.end(Some(failure.code));
             report(&failure, &worker, digest, &request_id);
-            Status::from(&failure).into_http()
+            Err(failure)
         }
     }
 }
 
-async fn answer(
+async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     shard: &Rc<Shard>,
     head: InvokeHead,
     digest: RevisionDigest,
     deadline: Instant,
-    messages: Messages,
+    messages: Messages<B>,
     phase: &Cell<Phase>,
 ) -> Result<(FetchResponse, Permits), Failure> {
     let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
@@ -203,7 +222,6 @@ fn parse_timeout(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use tenon_proto::runtime::Header;
 
     use super::*;

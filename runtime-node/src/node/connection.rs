@@ -1,5 +1,10 @@
 //! A router thread's connection to a shard: HTTP/2, over TLS if configured. All its streams are
 //! served on the shard's own thread, TLS records included.
+//!
+//! ```text
+//!  accept ─► TLS ─► sniff ─┬─ a router ──► tenon_hop ─┬─► server
+//!                          └─ any other ─► hyper ─────┘
+//! ```
 
 use std::io;
 use std::pin::pin;
@@ -11,7 +16,9 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
-use tenon_lifecycle::tls::{self, Tls};
+use tenon_hop::server::{Bounds, Connection};
+use tenon_hop::sniff::{Opening, Peer, Replay, sniff};
+use tenon_lifecycle::tls::{self, Stream, Tls};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
@@ -44,8 +51,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_RETRIES: u32 = 3;
 const VANISHED: Duration = Duration::from_secs(25);
 
-/// Time that a draining node leaves for unfinished TLS handshakes; a regular one takes
-/// milliseconds.
+/// Time that a draining node leaves for unfinished handshakes; a regular one takes milliseconds.
 const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// Serves the connection until the peer closes it or `leave_rx` turns true, and then finishes what
@@ -64,14 +70,50 @@ pub(super) async fn serve(
         let _ = leave_rx.wait_for(|leave| *leave).await;
         tokio::time::sleep(LAST_HANDSHAKE).await;
     };
-    let stream = tokio::select! {
-        accepted = tls::accept(tls.as_ref(), stream) => match accepted {
-            Ok(stream) => stream,
-            // The refused peer has been logged.
-            Err(_) => return,
-        },
-        () = hurried => return,
+    let opened = async {
+        // The refused peer has been logged.
+        let stream = tls::accept(tls.as_ref(), stream).await.ok()?;
+        sniff(stream).await.ok()
     };
+    let peer = tokio::select! {
+        opened = opened => opened,
+        () = hurried => None,
+    };
+    match peer {
+        Some(Peer::Narrow(opening)) => serve_narrow(opening, shard, leave_rx).await,
+        Some(Peer::Other(stream)) => serve_other(stream, shard, leave_rx).await,
+        None => {}
+    }
+}
+
+/// Serves a router.
+async fn serve_narrow(
+    opening: Opening<Stream>,
+    shard: Rc<Shard>,
+    mut leave_rx: watch::Receiver<bool>,
+) {
+    let service = move |timeout, body| server::serve_narrow(Rc::clone(&shard), timeout, body);
+    let bounds = Bounds { streams: STREAMS, stream_window: STREAM_WINDOW };
+    let mut connection = Connection::new(opening, service, bounds);
+    let leave = pin!(leave_rx.wait_for(|leave| *leave));
+    let ended = match select(&mut connection, leave).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right(_) => {
+            connection.graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "lost a router's connection");
+    }
+}
+
+/// Serves any other caller.
+async fn serve_other(
+    stream: Replay<Stream>,
+    shard: Rc<Shard>,
+    mut leave_rx: watch::Receiver<bool>,
+) {
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 
 use bytes::Bytes;
 use futures::stream;
-use hyper::body::Incoming;
+use http_body::Body as HttpBody;
 use tenon_engine::{Body, Broken};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::FrameError;
@@ -12,7 +12,7 @@ use tenon_proto::id::RevisionDigest;
 use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
 
-pub(super) struct Messages(Reader<Incoming>);
+pub(super) struct Messages<B>(Reader<B>);
 
 /// The reason for which the next message cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +23,8 @@ enum Unread {
     Stream,
 }
 
-impl Messages {
-    pub(super) fn new(incoming: Incoming) -> Self {
+impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
+    pub(super) fn new(incoming: B) -> Self {
         Self(Reader::new(incoming))
     }
 

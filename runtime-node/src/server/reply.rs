@@ -12,6 +12,7 @@ use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use tenon_engine::{FetchResponse, Piece, ResponseBody, Sending};
+use tenon_hop::server::{Outgoing, Part};
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::invoke::Prologue;
@@ -22,6 +23,9 @@ use crate::shard::Permits;
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const OK: HeaderValue = HeaderValue::from_static("0");
+
+/// The maximum length of a failure's message, in bytes.
+const MAX_MESSAGE: usize = 2048;
 
 /// A message as it is sent: the prologue, unless the block had space for it in front of the body,
 /// and the body.
@@ -40,7 +44,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub(super) fn of(response: FetchResponse, permits: Permits) -> Response<Self> {
+    pub(super) fn of(response: FetchResponse, permits: Permits) -> Self {
         let FetchResponse { status, headers, body } = response;
         let (mut rest, stream) = match body {
             ResponseBody::Full(piece) => (piece, None),
@@ -51,8 +55,11 @@ impl Reply {
         let head = ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body };
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
         let trailers = Some(Trailers::Success);
-        let mut response =
-            Response::new(Self { first, rest, stream, trailers, _permits: Some(permits) });
+        Self { first, rest, stream, trailers, _permits: Some(permits) }
+    }
+
+    pub(super) fn into_http(self) -> Response<Self> {
+        let mut response = Response::new(self);
         response.headers_mut().insert(CONTENT_TYPE, GRPC);
         response
     }
@@ -71,20 +78,16 @@ enum Trailers {
     Failure(Failure),
 }
 
-impl From<Trailers> for HeaderMap {
-    fn from(trailers: Trailers) -> Self {
-        match trailers {
-            Trailers::Success => Self::from_iter([(GRPC_STATUS, OK)]),
-            Trailers::Failure(failure) => {
-                let mut headers = Self::new();
-                // Fails only if the message is too large for a header, which no message is.
-                if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
-                    headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
-                }
-                headers
-            }
-        }
+/// Returns a failure as headers. A long message is cut, so that code and phase always fit.
+pub(super) fn status(failure: &Failure) -> HeaderMap {
+    let mut failure = failure.clone();
+    failure.message.truncate(failure.message.floor_char_boundary(MAX_MESSAGE));
+    let mut headers = HeaderMap::new();
+    // Fails only if the message is too large for a header, which no message is.
+    if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
+        headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
     }
+    headers
 }
 
 fn message(prologue: &Prologue<'_>, mut body: Piece) -> Message {
@@ -97,6 +100,33 @@ fn message(prologue: &Prologue<'_>, mut body: Piece) -> Message {
     }
 }
 
+impl Outgoing for Reply {
+    type Data = Message;
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part<Message>> {
+        if let Some(message) = self.first.take() {
+            return Poll::Ready(Part::Data(message));
+        }
+        while self.rest.is_empty()
+            && let Some(stream) = &mut self.stream
+        {
+            match ready!(Pin::new(stream).poll_next(cx)) {
+                Some(Ok(bytes)) => self.rest = bytes.into(),
+                Some(Err(failure)) => self.end(Trailers::Failure(failure)),
+                None => self.end(Trailers::Success),
+            }
+        }
+        if !self.rest.is_empty() {
+            let piece = self.rest.split_to(INLINE_BODY);
+            return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
+        }
+        Poll::Ready(match self.trailers.take() {
+            Some(Trailers::Failure(failure)) => Part::Failure(status(&failure)),
+            Some(Trailers::Success) | None => Part::Success,
+        })
+    }
+}
+
 impl Body for Reply {
     type Data = Message;
     type Error = Infallible;
@@ -105,27 +135,15 @@ impl Body for Reply {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Message>, Infallible>>> {
-        let this = &mut *self;
-        if let Some(message) = this.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(message))));
+        if self.is_end_stream() {
+            return Poll::Ready(None);
         }
-        while this.rest.is_empty()
-            && let Some(stream) = &mut this.stream
-        {
-            match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(bytes)) => this.rest = bytes.into(),
-                Some(Err(failure)) => this.end(Trailers::Failure(failure)),
-                None => this.end(Trailers::Success),
-            }
-        }
-        if !this.rest.is_empty() {
-            let piece = this.rest.split_to(INLINE_BODY);
-            return Poll::Ready(Some(Ok(Frame::data(message(
-                &Prologue::of_piece(piece.len()),
-                piece,
-            )))));
-        }
-        Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers.into()))))
+        let frame = match ready!(self.poll_part(cx)) {
+            Part::Data(message) => Frame::data(message),
+            Part::Success => Frame::trailers(HeaderMap::from_iter([(GRPC_STATUS, OK)])),
+            Part::Failure(status) => Frame::trailers(status),
+        };
+        Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
