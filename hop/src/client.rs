@@ -13,6 +13,7 @@
 
 mod call;
 mod connection;
+mod pulse;
 mod state;
 mod stream;
 
@@ -27,7 +28,8 @@ use crate::error::ConnectionError;
 use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX, MAX_PAYLOAD, PREFACE};
 use crate::settings::{self, Settings};
 pub use call::{Call, CallError, Writer};
-pub use connection::{Connection, Pings};
+pub use connection::Connection;
+pub use pulse::Pings;
 use state::State;
 
 /// Sends requests on a connection, which ends once there is neither a sender nor a call.
@@ -44,13 +46,14 @@ pub struct Closed;
 ///
 /// # Arguments
 /// * `window`: the bytes of one answer that may be buffered.
+/// * `pings`: when the shard is sent pings, or `None` if its silence is no failure.
 ///
 /// # Errors
 /// Fails if the stream breaks or the peer does not speak HTTP/2.
 pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     window: u32,
-    pings: Pings,
+    pings: Option<Pings>,
 ) -> io::Result<Option<(Sender, Connection<S>)>> {
     let mut hello = BytesMut::from(PREFACE);
     // The peer opens no streams.

@@ -8,7 +8,7 @@
 //!
 //! - [`forward`]: one invocation, with all its attempts.
 //! - [`pick`], [`placement`]: the shard or lane that an attempt goes to.
-//! - [`exchange`], [`upload`]: one attempt, and the request's body in it.
+//! - [`exchange`], [`upload`], [`answer`]: one attempt, the request's body in it, and its answer.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.
 //! - [`health`], [`pulse`], [`silence`], [`inquiry`]: whether a shard takes requests.
@@ -17,6 +17,7 @@
 //!
 //! Depends on `table`, `quota`, `meters` and `trace`, and on no other group. Belongs to one thread.
 
+pub(crate) mod answer;
 pub(crate) mod bulkhead;
 pub(crate) mod connection;
 pub(crate) mod counting_stream;

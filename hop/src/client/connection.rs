@@ -4,23 +4,19 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::call::CallError;
+use super::pulse::{Pings, Pulse};
 use super::state::State;
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};
 use crate::settings::Settings;
 use crate::wire::Wire;
-
-/// The ticks between two pings at least, and thus the precision of their times.
-const TICKS: u32 = 3;
 
 /// A shard that sends so much that has to be answered, and reads nothing, is given up, in bytes.
 const OVERFULL: usize = 8 * 1024 * 1024;
@@ -29,25 +25,11 @@ const OVERFULL: usize = 8 * 1024 * 1024;
 /// it came with.
 const SMALL: usize = 4 * 1024;
 
-/// When the peer of a connection with streams is sent a ping.
-#[derive(Clone, Copy, Debug)]
-pub struct Pings {
-    /// The time without a byte from the peer after which it is sent one.
-    pub after: Duration,
-    /// The time after which a peer that has not answered is taken for gone.
-    pub timeout: Duration,
-}
-
 /// A connection, which is driven as a future until it ends.
 pub struct Connection<S> {
     wire: Wire<S>,
     state: Rc<RefCell<State>>,
-    pings: Pings,
-    ticks: Interval,
-    /// Ticks since the last byte.
-    quiet: u32,
-    /// When the ping was sent that has not been answered.
-    pinged: Option<Instant>,
+    pulse: Option<Pulse>,
     /// What has been received since the peer was last given a larger window, in bytes.
     received: u32,
 }
@@ -55,11 +37,9 @@ pub struct Connection<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// # Arguments
     /// * `inbox`: the peer's first frames, as far as they have been read.
-    pub(super) fn new(stream: S, inbox: BytesMut, state: Rc<RefCell<State>>, pings: Pings) -> Self {
-        let mut ticks = tokio::time::interval(pings.after / TICKS);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pub(super) fn new(stream: S, inbox: BytesMut, state: Rc<RefCell<State>>, pings: Option<Pings>) -> Self {
         let wire = Wire::new(stream, inbox);
-        Self { wire, state, pings, ticks, quiet: 0, pinged: None, received: 0 }
+        Self { wire, state, pulse: pings.map(Pulse::new), received: 0 }
     }
 
     fn poll_connection(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
@@ -71,15 +51,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             match self.wire.poll_head(cx)? {
                 Poll::Ready(Some(head)) => {
-                    self.quiet = 0;
+                    self.pulse.iter_mut().for_each(Pulse::heard);
                     self.receive(head)?;
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => break,
             }
         }
-        self.tick(cx)?;
         let mut state = self.state.borrow_mut();
+        if let Some(pulse) = &mut self.pulse
+            && pulse.poll_ping(cx, state.is_idle())?
+        {
+            frame::put_ping(&mut state.outbox, [0; 8], false);
+        }
         if state.outbox.len() > OVERFULL {
             return Poll::Ready(Err(ConnectionError::protocol("more than it reads answers to")));
         }
@@ -95,26 +79,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return self.wire.poll_shutdown(cx).map_err(ConnectionError::from);
         }
         Poll::Pending
-    }
-
-    /// Sends a ping if there are streams and nothing arrives. The timer does not run without any.
-    fn tick(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionError> {
-        let mut state = self.state.borrow_mut();
-        if state.is_idle() {
-            self.quiet = 0;
-            return Ok(());
-        }
-        while self.ticks.poll_tick(cx).is_ready() {
-            if self.pinged.is_some_and(|at| at.elapsed() >= self.pings.timeout) {
-                return Err(ConnectionError::Silent);
-            }
-            self.quiet += 1;
-            if self.quiet >= TICKS && self.pinged.is_none() {
-                self.pinged = Some(Instant::now());
-                frame::put_ping(&mut state.outbox, [0; 8], false);
-            }
-        }
-        Ok(())
     }
 
     fn receive(&mut self, head: Head) -> Result<(), ConnectionError> {
@@ -139,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 head.check_len(8)?;
                 let payload = self.wire.payload(&head).try_into().unwrap_or_default();
                 if head.has(ACK) {
-                    self.pinged = None;
+                    self.pulse.iter_mut().for_each(Pulse::ponged);
                     state.ponged.notify_waiters();
                 } else {
                     frame::put_ping(&mut state.outbox, payload, true);

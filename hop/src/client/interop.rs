@@ -41,7 +41,7 @@ async fn our_request_is_ordinary_http2() {
 #[tokio::test]
 async fn a_peer_that_is_not_narrow_is_recognized() {
     let (ours, theirs) = duplex(1 << 20);
-    let shaken = tokio::join!(handshake(ours, WINDOW, PINGS), h2::server::handshake(theirs));
+    let shaken = tokio::join!(handshake(ours, WINDOW, Some(PINGS)), h2::server::handshake(theirs));
     assert!(shaken.0.unwrap().is_none());
 }
 

@@ -121,7 +121,7 @@ async fn connected<F: Future<Output = ()>>(
                 };
                 ended.unwrap();
             });
-            let (sender, connection) = handshake(ours, WINDOW, PINGS).await.unwrap().unwrap();
+            let (sender, connection) = handshake(ours, WINDOW, Some(PINGS)).await.unwrap().unwrap();
             let driven = spawn_local(connection);
             test(sender, echo, leave).await;
             driven.await.unwrap().unwrap();
@@ -290,7 +290,7 @@ async fn a_connection_without_senders_ends_after_its_calls() {
     })
     .await;
     let (ours, theirs) = duplex(4096);
-    let shaken = tokio::join!(handshake(ours, WINDOW, PINGS), async {
+    let shaken = tokio::join!(handshake(ours, WINDOW, Some(PINGS)), async {
         let mut settings = BytesMut::new();
         frame::put_settings(&mut settings, &settings::ours(WINDOW, 8));
         let mut stream = theirs;
@@ -306,7 +306,7 @@ async fn a_connection_without_senders_ends_after_its_calls() {
 async fn a_lost_connection_breaks_its_calls() {
     let (ours, theirs) = duplex(4096);
     let connected = async {
-        let (sender, connection) = handshake(ours, WINDOW, PINGS).await.unwrap().unwrap();
+        let (sender, connection) = handshake(ours, WINDOW, Some(PINGS)).await.unwrap().unwrap();
         let mut call = sender.call(1, &Bytes::from_static(b"x"), true).unwrap();
         connection.await.unwrap();
         assert_eq!(read(&mut call).await, Err(CallError::Broken));
@@ -328,7 +328,7 @@ async fn a_silent_peer_is_pinged_and_then_given_up() {
     let mut settings = BytesMut::new();
     frame::put_settings(&mut settings, &settings::ours(WINDOW, 8));
     theirs.write_all(&settings).await.unwrap();
-    let (sender, connection) = handshake(ours, WINDOW, pings).await.unwrap().unwrap();
+    let (sender, connection) = handshake(ours, WINDOW, Some(pings)).await.unwrap().unwrap();
     let _call = sender.call(1, &Bytes::from_static(b"x"), true).unwrap();
     let ended = connection.await;
     assert!(matches!(ended, Err(ConnectionError::Silent)));

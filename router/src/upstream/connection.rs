@@ -9,11 +9,14 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::future::{FutureExt as _, LocalBoxFuture};
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
+use tenon_hop::client::{self, Pings};
+use tenon_hop::error::ConnectionError;
 use tenon_lifecycle::tls::{Role, Stream, Tls};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -53,32 +56,83 @@ const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// control is the actual buffer.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Sends requests on a connection.
-pub(crate) type Sender = SendRequest<AttemptBody>;
+/// When a shard is sent pings. None are sent while there is no stream.
+const PINGS: Pings = Pings { after: pulse::PING_AFTER, timeout: PING_TIMEOUT };
 
-/// Opens a connection: TCP, TLS if it is configured, and HTTP/2. Returns its sender, and a future
-/// that drives the connection until it ends.
+/// Sends requests on a connection.
+#[derive(Clone)]
+pub(crate) enum Sender {
+    Narrow(client::Sender),
+    /// To a shard of another version.
+    Complete(SendRequest<AttemptBody>),
+}
+
+impl Sender {
+    /// Returns whether the connection takes no more requests.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Narrow(sender) => sender.is_closed(),
+            Self::Complete(sender) => sender.is_closed(),
+        }
+    }
+}
+
+/// Drives a connection until it ends.
+pub(crate) type Driver = LocalBoxFuture<'static, Disconnect>;
+
+/// Opens a connection: TCP, TLS if it is configured, and HTTP/2.
 ///
 /// # Arguments
 /// * `pings`: whether to ping the shard while it has requests.
 /// * `counts`: counts reads from the connection and writes to it.
-/// * `prove_by`: the deadline of the TLS handshake, if the peer has yet to prove that it is there.
+/// * `prove_by`: the deadline of the handshakes, if the peer has yet to prove that it is there.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,
     pings: bool,
     counts: &Rc<IoCounts>,
     prove_by: Option<Instant>,
-) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
+) -> io::Result<(Sender, Driver)> {
+    let timeout = || {
+        prove_by.map_or(HANDSHAKE_TIMEOUT, |deadline| {
+            deadline.saturating_duration_since(Instant::now())
+        })
+    };
+    let stream = connect(shard, tls, counts, timeout()).await?;
+    // Nothing but the greeting has been written, and no request been sent.
+    let pings = pings.then_some(PINGS);
+    let shaken = in_time(timeout(), client::handshake(stream, STREAM_WINDOW, pings)).await?;
+    if let Some((sender, connection)) = shaken {
+        let driver = connection.map(|ended| narrow_disconnect(&ended)).boxed_local();
+        return Ok((Sender::Narrow(sender), driver));
+    }
+    let (sender, connection) = http2::Builder::new(Local)
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(pings.map(|pings| pings.after))
+        .keep_alive_timeout(PINGS.timeout)
+        .handshake(TokioIo::new(connect(shard, tls, counts, timeout()).await?))
+        .await
+        .map_err(io::Error::other)?;
+    let driver = connection.map(|ended| disconnect(&ended)).boxed_local();
+    Ok((Sender::Complete(sender), driver))
+}
+
+/// Connects with TCP, and with TLS if it is configured.
+async fn connect(
+    shard: &Shard,
+    tls: Option<&Tls>,
+    counts: &Rc<IoCounts>,
+    timeout: Duration,
+) -> io::Result<CountingStream<Stream>> {
     let address = (&*shard.address, shard.port);
     let stream = in_time(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
     set_options(&stream)?;
     let stream = match tls {
         Some(tls) => {
             let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-            let timeout = prove_by.map_or(HANDSHAKE_TIMEOUT, |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
             let stream = in_time(timeout, async { Ok(connecting.await?) }).await?;
             // The handshake is an answer by the shard's thread.
             counts.count_read();
@@ -86,17 +140,7 @@ pub(crate) async fn open(
         }
         None => Stream::Plain(stream),
     };
-    http2::Builder::new(Local)
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(SEND_BUFFER)
-        // No pings are sent while there is no stream.
-        .keep_alive_interval(pings.then_some(pulse::PING_AFTER))
-        .keep_alive_timeout(PING_TIMEOUT)
-        .handshake(TokioIo::new(CountingStream::new(stream, counts.clone())))
-        .await
-        .map_err(io::Error::other)
+    Ok(CountingStream::new(stream, counts.clone()))
 }
 
 async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
@@ -134,13 +178,24 @@ pub(crate) fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
 }
 
 /// Returns how a connection has ended, from its error.
-pub(crate) fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
+fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     let Err(error) = ended else { return Disconnect::Closed };
+    tracing::debug!(%error, "lost the connection to a shard");
     let causes = std::iter::successors(error.source(), |&error| error.source());
     let mut kinds =
         causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
     let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));
     if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
+}
+
+fn narrow_disconnect(ended: &Result<(), ConnectionError>) -> Disconnect {
+    let Err(error) = ended else { return Disconnect::Closed };
+    tracing::debug!(%error, "lost the connection to a shard");
+    match error {
+        ConnectionError::Io(error) if !HANGS_UP.contains(&error.kind()) => Disconnect::Vanished,
+        ConnectionError::Silent => Disconnect::Vanished,
+        _ => Disconnect::HungUp,
+    }
 }
 
 /// The errors with which the kernel ends a connection whose other process has ended.

@@ -4,23 +4,25 @@
 //! Belongs to one thread.
 
 use std::cell::Cell;
-use std::error::Error;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use hyper::client::conn::http2::SendRequest;
+use tenon_hop::client;
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::FrameError;
 use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
+use tokio::task::spawn_local;
 use tonic::{Code, Status};
 
 use crate::quota::Peer;
+use crate::upstream::answer::{Answer, broken, send_rest};
 use crate::upstream::bulkhead::Berth;
-use crate::upstream::connection::STREAM_WINDOW;
+use crate::upstream::connection::{STREAM_WINDOW, Sender};
 use crate::upstream::link::{Link, Unreachable};
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{AttemptBody, Upload};
@@ -40,7 +42,7 @@ pub(crate) struct Reply {
 }
 
 pub(crate) struct Rest {
-    stream: Reader<Incoming>,
+    stream: Reader<Answer>,
     /// The request counts among the shard's until the last byte.
     berth: Option<Berth>,
 }
@@ -62,25 +64,19 @@ pub(crate) async fn invoke(
 ) -> Result<Reply, AttemptError> {
     let berth = link.berth(peer).ok_or(AttemptError::Full)?;
     let _waiting = link.wait();
-    let mut sender =
-        link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
+    let sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
-    let mut request = Request::new(AttemptBody::new(head.clone(), upload));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = link.uri().clone();
-    let headers = request.headers_mut();
-    headers.insert(header::CONTENT_TYPE, GRPC);
-    headers.insert(header::TE, TRAILERS);
-    headers.insert("grpc-timeout", grpc_timeout(patience));
-
     let writes = link.writes();
     let exchange = async {
-        let response = sender.try_send_request(request).await.map_err(|mut error| {
+        let answer = match sender {
+            Sender::Narrow(sender) => call(&sender, head, upload, patience)?,
+            Sender::Complete(sender) => request(sender, link, head, upload, patience).await?,
+        };
+        first_message(answer, berth).await.map_err(|error| match error {
             // The shard may have ended just before, so that the request was not sent.
-            let was_sent = error.take_message().is_none() && link.writes() != writes;
-            if was_sent { broken(&error.into_error()) } else { AttemptError::NotBegun }
-        })?;
-        first_message(response, berth).await
+            AttemptError::Lost if link.writes() == writes => AttemptError::NotBegun,
+            error => error,
+        })
     };
     let reply = exchange.await;
     // A failed body breaks the stream too; the body is the cause.
@@ -89,16 +85,42 @@ pub(crate) async fn invoke(
     })
 }
 
-/// Returns the timeout in whole seconds: nearly all requests have the same value, so that header
-/// compression reduces it to one byte.
-fn grpc_timeout(patience: Duration) -> HeaderValue {
-    let seconds = patience.as_secs() + u64::from(patience.subsec_nanos() > 0);
-    // The specification allows eight digits.
-    HeaderValue::try_from(format!("{}S", seconds.min(99_999_999)))
-        .expect("digits and a letter are a header")
+/// Sends the request on a narrow connection.
+fn call(
+    sender: &client::Sender,
+    head: &Bytes,
+    upload: Option<&Rc<Upload>>,
+    patience: Duration,
+) -> Result<Answer, AttemptError> {
+    let call = sender.call(seconds(patience), head, upload.is_none());
+    let call = call.map_err(|client::Closed| AttemptError::NotBegun)?;
+    if let Some(upload) = upload {
+        spawn_local(send_rest(call.writer(), upload.clone()));
+    }
+    Ok(Answer::Narrow(call))
 }
 
-async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, AttemptError> {
+/// Sends the request on another connection, and waits for the headers of the answer.
+async fn request(
+    mut sender: SendRequest<AttemptBody>,
+    link: &Link,
+    head: &Bytes,
+    upload: Option<&Rc<Upload>>,
+    patience: Duration,
+) -> Result<Answer, AttemptError> {
+    let mut request = Request::new(AttemptBody::new(head.clone(), upload));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = link.uri().clone();
+    let headers = request.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    headers.insert(header::TE, TRAILERS);
+    headers.insert("grpc-timeout", grpc_timeout(patience));
+    let writes = link.writes();
+    let response = sender.try_send_request(request).await.map_err(|mut error| {
+        // The shard may have ended just before, so that the request was not sent.
+        let was_sent = error.take_message().is_none() && link.writes() != writes;
+        if was_sent { broken(&error.into_error()) } else { AttemptError::NotBegun }
+    })?;
     if response.status() != StatusCode::OK {
         return Err(AttemptError::Nonsense(format!("HTTP status {}", response.status())));
     }
@@ -106,7 +128,23 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
     if let Some(failure) = failure(response.headers()) {
         return Err(AttemptError::Failed(failure));
     }
-    let mut rest = Rest { stream: Reader::new(response.into_body()), berth: Some(berth) };
+    Ok(Answer::Complete(response.into_body()))
+}
+
+/// Returns the timeout in whole seconds: nearly all requests have the same value, so that their
+/// headers are the same.
+fn seconds(patience: Duration) -> u64 {
+    // The specification allows eight digits.
+    (patience.as_secs() + u64::from(patience.subsec_nanos() > 0)).min(99_999_999)
+}
+
+fn grpc_timeout(patience: Duration) -> HeaderValue {
+    HeaderValue::try_from(format!("{}S", seconds(patience)))
+        .expect("digits and a letter are a header")
+}
+
+async fn first_message(answer: Answer, berth: Berth) -> Result<Reply, AttemptError> {
+    let mut rest = Rest { stream: Reader::new(answer), berth: Some(berth) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
         Some(Part::Body(_)) => Err(AttemptError::Nonsense("a body before its head".into())),
@@ -131,7 +169,7 @@ impl Rest {
             }
             Ok(Next::End) => Err(AttemptError::Lost),
             Err(ReadError::Frame(error)) => Err(nonsense(error)),
-            Err(ReadError::Stream(error)) => Err(broken(&error)),
+            Err(ReadError::Stream(error)) => Err(error),
         })
     }
 
@@ -155,29 +193,4 @@ fn nonsense(error: FrameError) -> AttemptError {
 fn failure(headers: &HeaderMap) -> Option<Failure> {
     let status = Status::from_header_map(headers)?;
     (status.code() != Code::Ok).then(|| Failure::from(&status))
-}
-
-/// Returns the error for a broken stream or connection.
-fn broken(error: &hyper::Error) -> AttemptError {
-    if error.is_canceled() {
-        return AttemptError::NotBegun;
-    }
-    let reason = std::iter::successors(error.source(), |error| (*error).source())
-        .find_map(|error| error.downcast_ref::<h2::Error>());
-    match reason {
-        // RFC 9113, section 8.7: a refused stream has not been processed at all.
-        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => {
-            AttemptError::NotBegun
-        }
-        // Section 6.8: streams above the last one that a GOAWAY names have not been processed
-        // either.
-        Some(error)
-            if error.is_go_away()
-                && error.is_remote()
-                && error.reason() == Some(h2::Reason::NO_ERROR) =>
-        {
-            AttemptError::NotBegun
-        }
-        _ => AttemptError::Lost,
-    }
 }

@@ -177,8 +177,8 @@ impl Link {
         }
     }
 
-    /// Returns whether the shard sends anything now, in answer to a request for a path that no
-    /// shard serves. No JavaScript is involved.
+    /// Returns whether the shard sends anything now, in answer to a ping or to a request for a path
+    /// that no shard serves. No JavaScript is involved.
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
         let _waiting = self.wait();
         let reads = self.counts.reads();
@@ -192,7 +192,11 @@ impl Link {
         self.counts.reads() != reads
     }
 
-    async fn knock(&self, mut sender: Sender) {
+    async fn knock(&self, sender: Sender) {
+        let mut sender = match sender {
+            Sender::Narrow(sender) => return sender.ping().await,
+            Sender::Complete(sender) => sender,
+        };
         let mut request = Request::new(AttemptBody::new(Bytes::new(), None));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = connection::uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
@@ -225,17 +229,13 @@ impl Link {
         let prove_by = self.health.get().proof().map(|timeout| Instant::now() + timeout);
         let (shard, tls) = (&self.shard, self.tls.as_ref());
         match connection::open(shard, tls, !self.may_pause, &self.counts, prove_by).await {
-            Ok((sender, connection)) => {
+            Ok((sender, driver)) => {
                 let (link, open) = (Rc::downgrade(&self), self.metrics.links.clone());
                 open.inc();
                 spawn_local(async move {
-                    let ended = connection.await;
-                    if let Err(error) = &ended {
-                        tracing::debug!(%error, "lost the connection to a shard");
-                    }
+                    let how = driver.await;
                     open.dec();
-                    link.upgrade()
-                        .inspect(|link| link.disconnected(connection::disconnect(&ended)));
+                    link.upgrade().inspect(|link| link.disconnected(how));
                 });
                 if let Some(by) = prove_by {
                     if !self.is_answered(&sender, reads, by).await {

@@ -200,6 +200,11 @@ impl AttemptBody {
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
         Self { head: Some(head), streaming: body.map(Upload::begin) }
     }
+
+    /// Starts an attempt whose head is sent elsewhere.
+    pub(crate) fn after_head(body: &Rc<Upload>) -> Self {
+        Self { head: None, streaming: Some(body.begin()) }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

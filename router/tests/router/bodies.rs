@@ -23,7 +23,15 @@ fn pattern(len: usize) -> Bytes {
 
 #[tokio::test]
 async fn bodies_of_every_size_arrive_as_they_were_sent() {
-    let node = Node::start("n1", Behaviour::Echo);
+    bodies_of_every_size(Node::start("n1", Behaviour::Echo)).await;
+}
+
+#[tokio::test]
+async fn a_node_of_another_version_receives_the_same_bodies() {
+    bodies_of_every_size(Node::of_another_version("n1", Behaviour::Echo)).await;
+}
+
+async fn bodies_of_every_size(node: Node) {
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         for len in [0, 1, 1000, 64 * 1024 - 1, 64 * 1024, 64 * 1024 + 1, 300_000, 3_000_000] {
@@ -39,7 +47,15 @@ async fn bodies_of_every_size_arrive_as_they_were_sent() {
 
 #[tokio::test]
 async fn large_bodies_stream_through_both_ways_at_once() {
-    let node = Node::start("n1", Behaviour::EchoStream);
+    large_bodies(Node::start("n1", Behaviour::EchoStream)).await;
+}
+
+#[tokio::test]
+async fn large_bodies_stream_through_a_node_of_another_version() {
+    large_bodies(Node::of_another_version("n1", Behaviour::EchoStream)).await;
+}
+
+async fn large_bodies(node: Node) {
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         let answer = client.post("/", pattern(20_000_000)).await;

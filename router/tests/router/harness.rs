@@ -6,6 +6,7 @@ mod client;
 mod internal;
 mod node;
 mod shard;
+mod thread;
 mod tls;
 pub(crate) mod websocket;
 

@@ -79,8 +79,10 @@ async fn a_get_leaves_a_stopped_node_and_later_requests_avoid_it() {
 #[tokio::test]
 async fn a_post_sent_to_a_stopped_node_waits_for_it() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
-    first.processes().for_each(|process| process.stop());
     let mut client = scenario.client().await;
+    // A request is not sent before the node has greeted the router.
+    client.get("/").await;
+    first.processes().for_each(|process| process.stop());
     let response = tokio::spawn(async move { client.post("/", "x").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
     assert_eq!(scenario.client().await.post("/", "y").await.header("observed-node"), second.name());

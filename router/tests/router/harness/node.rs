@@ -9,13 +9,9 @@ use std::sync::mpsc;
 use socket2::{Domain, Socket, Type};
 use tenon_proto::catalog::{self, node::State};
 use tenon_proto::runtime::InvokeHead;
-use tenon_proto::runtime::runtime_server::RuntimeServer;
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
-use tokio_stream::wrappers::TcpListenerStream;
 
-use super::DEADLINE;
 use super::shard::{Behaviour, Shard};
+use super::thread::{Thread, Version};
 
 /// A node. It dereferences to its shard, whose behaviour can be changed and inspected.
 pub(crate) struct Node {
@@ -33,8 +29,9 @@ pub(crate) struct Process {
     listener: Option<std::net::TcpListener>,
     /// The process is stopped for as long as this exists.
     stopped: Option<mpsc::Sender<()>>,
-    /// The runtime stands for the process: dropping it resets every connection.
-    runtime: Option<Runtime>,
+    /// The thread stands for the process: its end resets every connection.
+    thread: Option<Thread>,
+    version: Version,
 }
 
 const ANY_PORT: SocketAddr =
@@ -49,14 +46,20 @@ impl Node {
     pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
         Self {
             name: name.into(),
-            process: Process::start(name, behaviour, addr),
+            process: Process::start(name, behaviour, addr, Version::Current),
             lanes: Vec::new(),
         }
     }
 
+    /// Starts a node that does not know the narrow protocol.
+    pub(crate) fn of_another_version(name: &str, behaviour: Behaviour) -> Self {
+        let process = Process::start(name, behaviour, ANY_PORT, Version::Other);
+        Self { name: name.into(), process, lanes: Vec::new() }
+    }
+
     /// Starts a node whose shard and two lanes are separate processes.
     pub(crate) fn with_lanes(name: &str, behaviour: Behaviour) -> Self {
-        let lane = || Process::start(name, behaviour.clone(), ANY_PORT);
+        let lane = || Process::start(name, behaviour.clone(), ANY_PORT, Version::Current);
         Self { lanes: vec![lane(), lane()], ..Self::start(name, behaviour.clone()) }
     }
 
@@ -105,7 +108,7 @@ impl DerefMut for Node {
 }
 
 impl Process {
-    fn start(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
+    fn start(name: &str, behaviour: Behaviour, addr: SocketAddr, version: Version) -> Self {
         let shard = Shard::new(name, behaviour);
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.set_reuse_address(true).unwrap();
@@ -114,8 +117,8 @@ impl Process {
         socket.set_nonblocking(true).unwrap();
         let listener = std::net::TcpListener::from(socket);
         let addr = listener.local_addr().unwrap();
-        let runtime = Some(serve(&shard, &listener));
-        Self { addr, shard, listener: Some(listener), stopped: None, runtime }
+        let thread = Some(Thread::serve(&shard, &listener, version));
+        Self { addr, shard, listener: Some(listener), stopped: None, thread, version }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -149,61 +152,31 @@ impl Process {
     /// Ends the process, whose parent will start another one. A stopped process sends nothing more.
     pub(crate) fn end(&mut self) {
         // This cannot wait: a stopped process notices only when it resumes.
-        self.runtime.take().unwrap().shutdown_background();
+        drop(self.thread.take().unwrap());
         self.resume();
     }
 
     /// Starts the successor of a process that has ended.
     pub(crate) fn succeed(&mut self) {
-        self.runtime = Some(serve(&self.shard, self.listener.as_ref().unwrap()));
+        let listener = self.listener.as_ref().unwrap();
+        self.thread = Some(Thread::serve(&self.shard, listener, self.version));
     }
 
     /// Acts like SIGKILL of the whole node: the kernel resets its connections, and its port is free
     /// when this returns.
     pub(crate) fn kill(&mut self) {
         self.listener = None;
-        let runtime = self.runtime.take().unwrap();
-        // A runtime must not be shut down synchronously on a thread of another.
-        std::thread::spawn(move || runtime.shutdown_timeout(DEADLINE)).join().unwrap();
+        self.thread.take().unwrap().join();
     }
 
     /// Acts like SIGSTOP, or a turn that does not end: the kernel accepts connections and bytes for
     /// the process, and the process answers nothing.
     pub(crate) fn stop(&mut self) {
-        let (go_tx, go_rx) = mpsc::channel();
-        let (stopped_tx, stopped_rx) = mpsc::channel();
-        // This blocks its only thread.
-        self.runtime.as_ref().unwrap().spawn(async move {
-            stopped_tx.send(()).unwrap();
-            _ = go_rx.recv();
-        });
-        stopped_rx.recv().unwrap();
-        self.stopped = Some(go_tx);
+        self.stopped = Some(self.thread.as_ref().unwrap().stop());
     }
 
     /// Acts like SIGCONT.
     pub(crate) fn resume(&mut self) {
         self.stopped = None;
     }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.resume();
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// Runs a process on a thread of its own.
-fn serve(shard: &Shard, listener: &std::net::TcpListener) -> Runtime {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let entered = runtime.enter();
-    let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
-    drop(entered);
-    let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
-    runtime.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-    runtime
 }

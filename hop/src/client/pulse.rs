@@ -1,0 +1,83 @@
+//! When a shard is sent a ping, and when it is given up.
+
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use crate::error::ConnectionError;
+
+/// The ticks between two pings at least, and thus the precision of their times.
+const TICKS: u32 = 3;
+
+/// When the peer of a connection with streams is sent a ping.
+#[derive(Clone, Copy, Debug)]
+pub struct Pings {
+    /// The time without a byte from the peer after which it is sent one.
+    pub after: Duration,
+    /// The time after which a peer that has not answered is taken for gone.
+    pub timeout: Duration,
+}
+
+/// The signs of life of a connection's peer.
+pub(super) struct Pulse {
+    pings: Pings,
+    ticks: Interval,
+    /// The connection had no streams.
+    was_idle: bool,
+    /// Ticks since the last byte.
+    quiet: u32,
+    /// When the ping was sent that has not been answered.
+    pinged: Option<Instant>,
+}
+
+impl Pulse {
+    pub(super) fn new(pings: Pings) -> Self {
+        let period = pings.after / TICKS;
+        let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { pings, ticks, was_idle: true, quiet: 0, pinged: None }
+    }
+
+    /// Records a byte from the peer.
+    pub(super) fn heard(&mut self) {
+        self.quiet = 0;
+    }
+
+    /// Records the answer to a ping.
+    pub(super) fn ponged(&mut self) {
+        self.pinged = None;
+    }
+
+    /// Returns whether to send a ping now: there are streams, and nothing arrives. The timer does
+    /// not run without streams.
+    ///
+    /// # Errors
+    /// Fails if the last ping has not been answered in time.
+    pub(super) fn poll_ping(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_idle: bool,
+    ) -> Result<bool, ConnectionError> {
+        let was_idle = std::mem::replace(&mut self.was_idle, is_idle);
+        if is_idle {
+            self.quiet = 0;
+            return Ok(false);
+        }
+        if was_idle {
+            self.ticks.reset();
+        }
+        let mut is_due = false;
+        while self.ticks.poll_tick(cx).is_ready() {
+            if self.pinged.is_some_and(|at| at.elapsed() >= self.pings.timeout) {
+                return Err(ConnectionError::Silent);
+            }
+            self.quiet += 1;
+            if self.quiet >= TICKS && self.pinged.is_none() {
+                self.pinged = Some(Instant::now());
+                is_due = true;
+            }
+        }
+        Ok(is_due)
+    }
+}
