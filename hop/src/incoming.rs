@@ -6,17 +6,14 @@
 //! Belongs to one thread.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame};
 
-/// Smaller pieces are joined, in bytes, so that a buffered byte never costs more than a few: a
-/// piece that is not copied keeps the whole read that it came with.
-const SMALL: usize = 8 * 1024;
+use crate::pieces::Pieces;
 
 /// A request's body.
 pub struct Incoming(Source);
@@ -46,9 +43,7 @@ pub(crate) struct Receive {
 }
 
 struct State {
-    pieces: VecDeque<Bytes>,
-    /// The last piece, as long as it is small.
-    tail: BytesMut,
+    pieces: Pieces,
     /// What the peer may still send, in bytes.
     window: u32,
     /// What has been read and not been announced, in bytes.
@@ -73,6 +68,11 @@ impl Ledger {
         self.read.take()
     }
 
+    /// Forgets the task: the connection has ended.
+    pub(crate) fn close(&self) {
+        self.task.take();
+    }
+
     fn announce(&self, stream: u32, bytes: u32) {
         self.read.borrow_mut().push((stream, bytes));
         self.task.borrow().iter().for_each(Waker::wake_by_ref);
@@ -84,8 +84,7 @@ impl Receive {
     /// * `window`: the initial window of the stream, in bytes.
     pub(crate) fn new(stream: u32, window: u32, ledger: Rc<Ledger>) -> Rc<Self> {
         let state = State {
-            pieces: VecDeque::new(),
-            tail: BytesMut::new(),
+            pieces: Pieces::default(),
             window,
             read: 0,
             end: None,
@@ -101,7 +100,7 @@ impl Receive {
         let Some(window) = state.window.checked_sub(piece.len() as u32) else { return false };
         state.window = window;
         if !state.is_dropped {
-            state.append(piece);
+            state.pieces.push(piece);
         }
         if ends {
             state.end = Some(Ok(()));
@@ -121,7 +120,7 @@ impl Receive {
 
     fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Reset>>> {
         let mut state = self.state.borrow_mut();
-        if let Some(piece) = state.next() {
+        if let Some(piece) = state.pieces.pop() {
             state.read += piece.len() as u32;
             // Half a window at a time.
             if state.end.is_none() && state.read >= state.window {
@@ -142,27 +141,6 @@ impl Receive {
 }
 
 impl State {
-    fn append(&mut self, piece: Bytes) {
-        if piece.len() < SMALL && self.tail.len() < SMALL {
-            self.tail.extend_from_slice(&piece);
-            return;
-        }
-        if !self.tail.is_empty() {
-            let tail = self.tail.split().freeze();
-            self.pieces.push_back(tail);
-        }
-        if piece.len() < SMALL {
-            self.tail.extend_from_slice(&piece);
-        } else {
-            self.pieces.push_back(piece);
-        }
-    }
-
-    fn next(&mut self) -> Option<Bytes> {
-        let piece = self.pieces.pop_front();
-        piece.or_else(|| (!self.tail.is_empty()).then(|| self.tail.split().freeze()))
-    }
-
     fn wake(&mut self) {
         self.reader.take().into_iter().for_each(Waker::wake);
     }
@@ -183,7 +161,7 @@ impl Drop for Incoming {
         if let Source::Streaming(receive) = &self.0 {
             let mut state = receive.state.borrow_mut();
             state.is_dropped = true;
-            (state.pieces, state.tail) = (VecDeque::new(), BytesMut::new());
+            state.pieces = Pieces::default();
         }
     }
 }
@@ -222,36 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_read_in_order() {
-        let (receive, _incoming) = body();
-        let all: Vec<u8> = (0..60_000_u32).map(|at| at as u8).collect();
-        let mut rest = Bytes::from(all.clone());
-        for len in [1, 10_000, 3, 4, 20_000, 7_000, 5_000, 8] {
-            assert!(receive.push(rest.split_to(len), false));
-        }
-        assert!(receive.push(rest, true));
-        let mut read = Vec::new();
-        while let Poll::Ready(Some(Ok(piece))) = next(&receive) {
-            read.extend_from_slice(&piece);
-        }
-        assert_eq!(read, all);
-        assert!(matches!(next(&receive), Poll::Ready(None)));
-    }
-
-    #[test]
-    fn tiny_pieces_take_no_entry_each() {
-        let (receive, _incoming) = body();
-        for _ in 0..WINDOW {
-            assert!(receive.push(Bytes::from_static(b"x"), false));
-        }
-        assert!(receive.state.borrow().pieces.len() <= WINDOW as usize / SMALL);
-        assert!(!receive.push(Bytes::from_static(b"x"), false), "the window is used up");
-    }
-
-    #[test]
     fn the_peer_gets_back_what_has_been_read() {
         let (receive, _incoming) = body();
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
+        assert!(!receive.push(Bytes::from_static(b"x"), false), "the window is used up");
         assert!(next(&receive).is_ready());
         assert_eq!(receive.ledger.take(), [(1, WINDOW)]);
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));

@@ -20,6 +20,7 @@
 //! - [`server`]: the shard's side, and [`incoming`], a request's body on it.
 //! - [`sniff`]: tells on the shard's side which implementation a peer needs.
 //! - [`block`], [`frame`], [`settings`]: the encoding of headers, frames and settings. Pure.
+//! - [`pieces`]: what has arrived of a stream. Pure.
 //! - [`wire`]: reads frames from a socket and writes an outbox to it.
 //! - [`error`]: the ways in which a connection fails.
 
@@ -28,6 +29,7 @@ pub mod client;
 pub mod error;
 mod frame;
 mod incoming;
+mod pieces;
 pub mod server;
 mod settings;
 pub mod sniff;

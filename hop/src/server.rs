@@ -39,8 +39,8 @@ use crate::settings;
 use crate::sniff::Opening;
 use crate::wire::Wire;
 pub use service::{Answer, Outgoing, Part, Service};
-use slot::{Panicked, Slot};
-use wake::Queue;
+use slot::{Panicked, Slot, isolate};
+use wake::{Queue, Wake};
 
 /// No more is read from the peer, or taken from an answer, while so much waits to be written, in
 /// bytes.
@@ -48,6 +48,9 @@ const FULL: usize = 256 * 1024;
 
 /// The maximum number of requests that begin before the connection writes and other tasks run.
 const IN_A_ROW: usize = 32;
+
+/// The maximum number of frames that are handled before the connection writes and other tasks run.
+const FRAMES: usize = 1024;
 
 /// The number of slots that keep the memory of a request for the next one.
 const KEPT: usize = 256;
@@ -87,6 +90,8 @@ pub struct Connection<S, V: Service> {
     /// The last stream that the peer has opened.
     last: u32,
     queue: Arc<Queue>,
+    /// The slots that are polled now.
+    woken: Vec<Arc<Wake>>,
     ledger: Rc<Ledger>,
     /// What may be sent, in bytes: on the connection, and at first on a stream.
     window: i64,
@@ -121,6 +126,7 @@ where
             open: FxHashMap::default(),
             last: 0,
             queue: Arc::default(),
+            woken: Vec::new(),
             ledger: Rc::default(),
             window: INITIAL_WINDOW.into(),
             stream_window: INITIAL_WINDOW.into(),
@@ -144,6 +150,10 @@ where
         self.queue.register(cx.waker());
         self.ledger.register(cx.waker());
         self.begun = 0;
+        if !self.outbox.is_empty() {
+            // Before anything else: requests may use up what the task may do in one turn of tokio.
+            _ = self.wire.poll_flush(cx, &mut self.outbox)?;
+        }
         loop {
             let more = match self.read(cx)? {
                 Read::All => false,
@@ -154,12 +164,15 @@ where
                     return Poll::Ready(Ok(()));
                 }
             };
-            while let Some(slot) = self.queue.pop() {
-                self.poll_slot(slot);
-            }
+            self.poll_woken();
             self.announce_read();
             match self.wire.poll_flush(cx, &mut self.outbox)? {
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if more && self.outbox.len() < FULL {
+                        cx.waker().wake_by_ref();
+                    }
+                    return Poll::Pending;
+                }
                 Poll::Ready(()) if self.unblock() => continue,
                 Poll::Ready(()) => {}
             }
@@ -175,9 +188,10 @@ where
 
     /// Reads and handles what has arrived.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<Read, ConnectionError> {
-        while self.outbox.len() < FULL {
-            if self.begun >= IN_A_ROW {
-                return Ok(Read::Some);
+        for _ in 0..FRAMES {
+            // Continues once the outbox has been written.
+            if self.outbox.len() >= FULL || self.begun >= IN_A_ROW {
+                break;
             }
             match self.wire.poll_head(cx)? {
                 Poll::Ready(Some(head)) => self.receive(head)?,
@@ -185,15 +199,27 @@ where
                 Poll::Pending => return Ok(Read::All),
             }
         }
-        // Continues once the outbox has been written.
         Ok(Read::Some)
     }
 
     fn begin(&mut self, slot: usize, incoming: Incoming) {
         self.begun += 1;
-        let future = self.service.call(self.slots[slot].timeout, incoming);
-        self.slots[slot].begin(future);
-        self.poll_slot(slot);
+        let timeout = self.slots[slot].timeout;
+        match isolate(|| self.service.call(timeout, incoming)) {
+            Ok(future) => {
+                self.slots[slot].begin(future);
+                self.poll_slot(slot);
+            }
+            Err(Panicked) => self.panicked(slot),
+        }
+    }
+
+    /// Polls the slots that have been woken. Those that are woken meanwhile wait for the next turn.
+    fn poll_woken(&mut self) {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.queue.take(&mut woken);
+        woken.drain(..).for_each(|wake| self.poll_slot(wake.take()));
+        self.woken = woken;
     }
 
     fn poll_slot(&mut self, index: usize) {
@@ -211,10 +237,7 @@ where
                 frame::put_headers(&mut self.outbox, slot.stream, &block, true);
                 return self.finish(index);
             }
-            Some(Poll::Ready(Err(Panicked))) => {
-                frame::put_reset(&mut self.outbox, slot.stream, Code::INTERNAL_ERROR);
-                return self.close(index);
-            }
+            Some(Poll::Ready(Err(Panicked))) => return self.panicked(index),
         }
         self.send(index);
     }
@@ -245,7 +268,11 @@ where
                 }
                 continue;
             }
-            match reply.poll_part(&mut Context::from_waker(&slot.waker)) {
+            let mut cx = Context::from_waker(&slot.waker);
+            let Ok(part) = isolate(|| reply.poll_part(&mut cx)) else {
+                return self.panicked(index);
+            };
+            match part {
                 Poll::Pending => return,
                 Poll::Ready(Part::Data(data)) if data.has_remaining() => slot.data = Some(data),
                 Poll::Ready(Part::Data(_)) => {}
@@ -295,6 +322,12 @@ where
             // The rest of the request is not needed (RFC 9113, section 8.1).
             frame::put_reset(&mut self.outbox, self.slots[index].stream, Code::NO_ERROR);
         }
+        self.close(index);
+    }
+
+    /// Breaks off a stream whose request has panicked.
+    fn panicked(&mut self, index: usize) {
+        frame::put_reset(&mut self.outbox, self.slots[index].stream, Code::INTERNAL_ERROR);
         self.close(index);
     }
 
@@ -354,6 +387,13 @@ where
             _ = wire.poll_flush(cx, outbox);
         }
         Poll::Ready(ended)
+    }
+}
+
+impl<S, V: Service> Drop for Connection<S, V> {
+    fn drop(&mut self) {
+        self.queue.close();
+        self.ledger.close();
     }
 }
 

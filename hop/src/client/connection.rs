@@ -37,7 +37,12 @@ pub struct Connection<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// # Arguments
     /// * `inbox`: the peer's first frames, as far as they have been read.
-    pub(super) fn new(stream: S, inbox: BytesMut, state: Rc<RefCell<State>>, pings: Option<Pings>) -> Self {
+    pub(super) fn new(
+        stream: S,
+        inbox: BytesMut,
+        state: Rc<RefCell<State>>,
+        pings: Option<Pings>,
+    ) -> Self {
         let wire = Wire::new(stream, inbox);
         Self { wire, state, pulse: pings.map(Pulse::new), received: 0 }
     }

@@ -152,6 +152,9 @@ where
     fn apply(&mut self, settings: Settings) -> Result<(), ConnectionError> {
         let Some(window) = settings.window else { return Ok(()) };
         let by = i64::from(window) - self.stream_window;
+        if by == 0 {
+            return Ok(());
+        }
         self.stream_window = window.into();
         for &slot in self.open.values() {
             let slot = &mut self.slots[slot];

@@ -69,12 +69,12 @@ impl<V: Service> Slot<V> {
         let request = future.as_mut().as_pin_mut()?;
         let mut cx = Context::from_waker(&self.waker);
         // A request that has panicked is not polled again.
-        let polled = match catch_unwind(AssertUnwindSafe(|| request.poll(&mut cx))) {
+        let polled = match isolate(|| request.poll(&mut cx)) {
             Ok(polled) => polled.map(Ok),
-            Err(_) => Poll::Ready(Err(Panicked)),
+            Err(Panicked) => Poll::Ready(Err(Panicked)),
         };
         if polled.is_ready() {
-            future.set(None);
+            _ = isolate(|| future.set(None));
         }
         Some(polled)
     }
@@ -84,11 +84,29 @@ impl<V: Service> Slot<V> {
     /// # Arguments
     /// * `keeps`: whether the memory of the future is kept for the next stream.
     pub(super) fn close(&mut self, keeps: bool) {
-        self.receive.take().into_iter().for_each(|receive| receive.reset());
-        match &mut self.future {
+        self.reset_receive();
+        // What is dropped is gone even if it panics.
+        _ = isolate(|| match &mut self.future {
             Some(future) if keeps => future.set(None),
             dropped => *dropped = None,
-        }
-        (self.reply, self.data) = (None, None);
+        });
+        _ = isolate(|| self.reply = None);
+        _ = isolate(|| self.data = None);
     }
+
+    fn reset_receive(&mut self) {
+        self.receive.take().into_iter().for_each(|receive| receive.reset());
+    }
+}
+
+impl<V: Service> Drop for Slot<V> {
+    fn drop(&mut self) {
+        // A body may outlive its connection.
+        self.reset_receive();
+    }
+}
+
+/// Calls the code of a request, whose panic concerns no other.
+pub(super) fn isolate<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }

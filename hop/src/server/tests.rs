@@ -137,6 +137,33 @@ async fn a_peer_that_ends_within_a_frame_has_broken_off() {
     assert!(matches!(ended, Err(ConnectionError::Io(_))));
 }
 
+#[tokio::test]
+async fn a_body_that_outlives_its_connection_breaks_off() {
+    let (mut ours, theirs) = duplex(1 << 20);
+    let mut bytes = BytesMut::from(PREFACE);
+    frame::put_settings(&mut bytes, &settings::ours(1 << 16, 0));
+    frame::put_headers(&mut bytes, 1, &block::request(1), false);
+    frame::put_data(&mut bytes, 1, 1, false);
+    bytes.extend_from_slice(b"x");
+    ours.write_all(&bytes).await.unwrap();
+    ours.shutdown().await.unwrap();
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("is narrow") };
+    let kept: Rc<std::cell::RefCell<Option<Incoming>>> = Rc::default();
+    let keeps = kept.clone();
+    let service = move |_: Duration, body: Incoming| {
+        *keeps.borrow_mut() = Some(body);
+        std::future::pending::<Answer<Hi>>()
+    };
+    Connection::new(opening, service, BOUNDS).await.unwrap();
+    let mut body = kept.borrow_mut().take().unwrap();
+    let mut next = || {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        http_body::Body::poll_frame(Pin::new(&mut body), &mut cx)
+    };
+    assert!(matches!(next(), Poll::Ready(Some(Ok(_)))));
+    assert!(matches!(next(), Poll::Ready(Some(Err(_)))));
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_the_connection_fail_otherwise(

@@ -1,15 +1,15 @@
 //! Which slots have been woken. A waker marks its slot and wakes the connection's task.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use futures::task::AtomicWaker;
 
 /// The woken slots of a connection.
-#[derive(Default)]
 pub(super) struct Queue {
-    woken: Mutex<Vec<Arc<Wake>>>,
+    /// `None` once the connection has ended: its slots refer to the queue.
+    woken: Mutex<Option<Vec<Arc<Wake>>>>,
     task: AtomicWaker,
 }
 
@@ -18,6 +18,12 @@ pub(super) struct Wake {
     queue: Arc<Queue>,
     index: usize,
     is_queued: AtomicBool,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { woken: Mutex::new(Some(Vec::new())), task: AtomicWaker::new() }
+    }
 }
 
 impl Queue {
@@ -29,21 +35,37 @@ impl Queue {
     /// Adds a slot.
     pub(super) fn push(&self, wake: &Arc<Wake>) {
         if !wake.is_queued.swap(true, Ordering::AcqRel) {
-            self.woken.lock().unwrap_or_else(PoisonError::into_inner).push(wake.clone());
+            self.woken().iter_mut().for_each(|woken| woken.push(wake.clone()));
         }
     }
 
-    /// Takes a woken slot. It can be woken again from now on.
-    pub(super) fn pop(&self) -> Option<usize> {
-        let wake = self.woken.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        wake.is_queued.store(false, Ordering::Release);
-        Some(wake.index)
+    /// Moves the woken slots to `taken`, which is empty, in their order.
+    pub(super) fn take(&self, taken: &mut Vec<Arc<Wake>>) {
+        self.woken().iter_mut().for_each(|woken| std::mem::swap(woken, taken));
+    }
+
+    /// Forgets the slots and the task: the connection has ended.
+    pub(super) fn close(&self) {
+        let woken = self.woken().take();
+        // Outside the lock.
+        drop((woken, self.task.take()));
+    }
+
+    fn woken(&self) -> MutexGuard<'_, Option<Vec<Arc<Wake>>>> {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Wake {
     pub(super) fn new(queue: &Arc<Queue>, index: usize) -> Arc<Self> {
         Arc::new(Self { queue: queue.clone(), index, is_queued: AtomicBool::new(false) })
+    }
+
+    /// Returns the slot, which can be woken again from now on.
+    pub(super) fn take(&self) -> usize {
+        // Acquires what another thread wrote before it found the slot queued.
+        self.is_queued.swap(false, Ordering::AcqRel);
+        self.index
     }
 }
 
