@@ -110,6 +110,9 @@ impl Sender {
     pub async fn ping(&self) {
         let ponged = {
             let mut state = self.0.borrow_mut();
+            if state.is_gone {
+                return;
+            }
             frame::put_ping(&mut state.outbox, [1; 8], false);
             state.wake();
             state.ponged.clone()

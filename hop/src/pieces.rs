@@ -27,7 +27,8 @@ impl Pieces {
             return;
         }
         let is_small = piece.len() < SMALL;
-        if !self.tail.is_empty() && !(is_small && self.tail.len() < SMALL) {
+        let joins = is_small && self.tail.len() < SMALL;
+        if !self.tail.is_empty() && !joins {
             let tail = self.tail.split().freeze();
             self.more.push_back(tail);
         }

@@ -151,8 +151,9 @@ where
         self.ledger.register(cx.waker());
         self.begun = 0;
         if !self.outbox.is_empty() {
-            // Before anything else: requests may use up what the task may do in one turn of tokio.
-            _ = self.wire.poll_flush(cx, &mut self.outbox)?;
+            // Before anything else: requests may use up what the task may do in one turn of tokio. The
+            // flush after them reports an error.
+            _ = self.wire.poll_flush(cx, &mut self.outbox);
         }
         loop {
             let more = match self.read(cx)? {

@@ -51,7 +51,7 @@ impl Call {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
         let mut state = self.state.borrow_mut();
         let stream = state.stream(self.slot);
-        if let Some(piece) = stream.answer.pop() {
+        if let Some(piece) = stream.answer.pieces.pop() {
             let (id, read) = (stream.id, read(&mut stream.answer, piece.len() as u32));
             if let Some(bytes) = read {
                 frame::put_window_update(&mut state.outbox, id, bytes);
@@ -99,7 +99,7 @@ impl Body for Call {
     fn is_end_stream(&self) -> bool {
         let mut state = self.state.borrow_mut();
         let answer = &state.stream(self.slot).answer;
-        !answer.has_data() && matches!(answer.end, Some(Ok(None)))
+        answer.pieces.is_empty() && matches!(answer.end, Some(Ok(None)))
     }
 }
 

@@ -14,16 +14,16 @@ use super::pulse::{Pings, Pulse};
 use super::state::State;
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
-use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};
+use crate::frame::{self, ACK, END_STREAM, HEADER, Head, Kind, MAX};
+use crate::pieces::SMALL;
 use crate::settings::Settings;
 use crate::wire::Wire;
 
 /// A shard that sends so much that has to be answered, and reads nothing, is given up, in bytes.
-const OVERFULL: usize = 8 * 1024 * 1024;
+const OVERFULL: usize = 1024 * 1024;
 
-/// Smaller payloads are copied, in bytes, so that one that stays does not keep the whole read that
-/// it came with.
-const SMALL: usize = 4 * 1024;
+/// The maximum number of frames that are handled before the connection writes and other tasks run.
+const FRAMES: usize = 1024;
 
 /// A connection, which is driven as a future until it ends.
 pub struct Connection<S> {
@@ -52,8 +52,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Some(task) => task.clone_from(cx.waker()),
             empty => *empty = Some(cx.waker().clone()),
         }
+        {
+            // Before anything else: reads may use up what the task may do in one turn of tokio. The
+            // flush after them reports an error: the peer may have said before why it has gone.
+            let mut state = self.state.borrow_mut();
+            if !state.outbox.is_empty() {
+                _ = self.wire.poll_flush(cx, &mut state.outbox);
+            }
+        }
         // Read in any case: a shard that has much to write may not read before.
-        loop {
+        let mut left = FRAMES;
+        while left > 0 {
             match self.wire.poll_head(cx)? {
                 Poll::Ready(Some(head)) => {
                     self.pulse.iter_mut().for_each(Pulse::heard);
@@ -62,6 +71,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => break,
             }
+            left -= 1;
+        }
+        if left == 0 {
+            // There may be more.
+            cx.waker().wake_by_ref();
         }
         let mut state = self.state.borrow_mut();
         if let Some(pulse) = &mut self.pulse
@@ -69,11 +83,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         {
             frame::put_ping(&mut state.outbox, [0; 8], false);
         }
-        if state.outbox.len() > OVERFULL {
+        if state.owed > OVERFULL {
             return Poll::Ready(Err(ConnectionError::protocol("more than it reads answers to")));
         }
         loop {
             ready!(self.wire.poll_flush(cx, &mut state.outbox))?;
+            state.owed = 0;
             if !state.resume() {
                 break;
             }
@@ -103,6 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Kind::Settings => {
                 state.apply(Settings::parse(self.wire.payload(&head))?)?;
                 frame::put_settings_ack(&mut state.outbox);
+                state.owed += HEADER;
             }
             Kind::Ping => {
                 head.check_len(8)?;
@@ -112,6 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     state.ponged.notify_waiters();
                 } else {
                     frame::put_ping(&mut state.outbox, payload, true);
+                    state.owed += HEADER + payload.len();
                 }
             }
             Kind::GoAway => {
@@ -166,9 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let window = answer.window.checked_sub(payload.len() as u32);
         answer.window = window.ok_or(ConnectionError::flow("more than the window of a stream"))?;
-        if !payload.is_empty() {
-            answer.push(payload);
-        }
+        answer.pieces.push(payload);
         if head.has(END_STREAM) {
             // gRPC's status is missing.
             stream.end(Err(CallError::Broken));

@@ -1,5 +1,6 @@
 //! What a connection and its requests share.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
@@ -17,6 +18,14 @@ use crate::settings::Settings;
 /// No more data is copied to the outbox while so much waits to be written, in bytes.
 const FULL: usize = 1024 * 1024;
 
+/// No more requests are taken while so much waits to be written, in bytes: cancelled requests
+/// leave their headers.
+const OVERFULL: usize = 2 * FULL;
+
+/// The maximum number of times that a peer may change the initial window of streams: each change
+/// concerns every stream.
+const CHANGES: u32 = 8;
+
 /// The state of a connection.
 pub(super) struct State {
     pub(super) outbox: BytesMut,
@@ -31,10 +40,18 @@ pub(super) struct State {
     stream_window: i64,
     /// The initial window of answers, in bytes.
     answer_window: u32,
-    /// Streams wait for room in the outbox.
-    is_full: bool,
+    /// The slots of streams that wait for the connection's window or for room in the outbox.
+    waiting: VecDeque<usize>,
+    /// Bytes of the outbox that the peer has caused: answers to its pings and settings.
+    pub(super) owed: usize,
+    /// How often the peer has changed the initial window of streams.
+    changes: u32,
+    /// The last stream that the peer processes.
+    last: u32,
     /// No more requests are taken.
     is_closed: bool,
+    /// The connection is gone.
+    pub(super) is_gone: bool,
     /// The block of the last request, and its timeout: nearly all have the same.
     block: (u64, Vec<u8>),
     /// The connection's task.
@@ -55,8 +72,12 @@ impl State {
             window: INITIAL_WINDOW.into(),
             stream_window: INITIAL_WINDOW.into(),
             answer_window,
-            is_full: false,
+            waiting: VecDeque::new(),
+            owed: 0,
+            changes: 0,
+            last: MAX,
             is_closed: false,
+            is_gone: false,
             block: (0, block::request(0)),
             task: None,
             ponged: Rc::default(),
@@ -75,7 +96,8 @@ impl State {
     /// Opens a stream and sends what can be sent. Returns its slot, or `None` if the connection
     /// takes no more.
     pub(super) fn open(&mut self, seconds: u64, data: &Bytes, ends: bool) -> Option<usize> {
-        if self.is_closed() || self.open.len() >= self.max_streams {
+        let is_overfull = self.outbox.len() >= OVERFULL;
+        if self.is_closed() || is_overfull || self.open.len() >= self.max_streams {
             return None;
         }
         let id = self.next;
@@ -132,22 +154,31 @@ impl State {
 
     /// Moves what a stream has to send to the outbox, as far as the windows allow.
     pub(super) fn send(&mut self, slot: usize) {
+        while self.send_one(slot) {}
+    }
+
+    /// Moves one frame to the outbox. Returns whether the stream can send another one.
+    fn send_one(&mut self, slot: usize) -> bool {
         let stream = &mut self.streams[slot];
-        while !stream.unsent.is_empty() {
-            if self.outbox.len() >= FULL {
-                self.is_full = true;
-                return;
+        if !stream.unsent.is_empty() {
+            if stream.window <= 0 {
+                // The stream's own window continues it.
+                return false;
+            }
+            if self.window <= 0 || self.outbox.len() >= FULL {
+                self.enqueue(slot);
+                return false;
             }
             let window = self.window.min(stream.window).min(MAX_PAYLOAD as i64);
-            if window <= 0 {
-                return;
-            }
             let len = stream.unsent.len().min(window as usize);
             let piece = stream.unsent.split_to(len);
             (self.window, stream.window) = (self.window - len as i64, stream.window - len as i64);
             stream.is_sent = stream.ends && stream.unsent.is_empty();
             frame::put_data(&mut self.outbox, stream.id, len, stream.is_sent);
             self.outbox.extend_from_slice(&piece);
+            if !stream.unsent.is_empty() {
+                return true;
+            }
         }
         stream.unsent = Bytes::new();
         if stream.ends && !stream.is_sent {
@@ -155,16 +186,30 @@ impl State {
             frame::put_data(&mut self.outbox, stream.id, 0, true);
         }
         stream.writer.take().into_iter().for_each(Waker::wake);
+        false
     }
 
-    /// Continues with the streams that waited for room in the outbox. Returns whether there were
-    /// any.
-    pub(super) fn resume(&mut self) -> bool {
-        let was_full = std::mem::take(&mut self.is_full);
-        if was_full {
-            self.slots().into_iter().for_each(|slot| self.send(slot));
+    fn enqueue(&mut self, slot: usize) {
+        if !std::mem::replace(&mut self.streams[slot].is_waiting, true) {
+            self.waiting.push_back(slot);
         }
-        was_full
+    }
+
+    /// Continues with the streams that wait, a frame of each at a time, as long as the connection's
+    /// window and the outbox have room. Returns whether the outbox has something to write.
+    pub(super) fn resume(&mut self) -> bool {
+        while self.window > 0
+            && self.outbox.len() < FULL
+            && let Some(slot) = self.waiting.pop_front()
+        {
+            let stream = &mut self.streams[slot];
+            stream.is_waiting = false;
+            let is_open = self.open.get(&stream.id) == Some(&slot);
+            if is_open && self.send_one(slot) {
+                self.enqueue(slot);
+            }
+        }
+        !self.outbox.is_empty()
     }
 
     /// Has the connection's task write the outbox.
@@ -175,17 +220,17 @@ impl State {
     /// Gives the slot of a call back, and resets its stream if that has not ended.
     pub(super) fn close(&mut self, slot: usize) {
         let mut stream = std::mem::take(&mut self.streams[slot]);
+        // The slot has its place among those that wait, whoever has it.
+        self.streams[slot].is_waiting = stream.is_waiting;
         stream.wake();
         self.vacant.push(slot);
-        let is_open = self.open.get(&stream.id) == Some(&slot);
-        if !is_open {
-            return;
+        if self.open.get(&stream.id) == Some(&slot) {
+            self.open.remove(&stream.id);
+            if stream.answer.end.is_none() || !stream.is_sent {
+                frame::put_reset(&mut self.outbox, stream.id, Code::CANCEL);
+            }
         }
-        self.open.remove(&stream.id);
-        if stream.answer.end.is_none() || !stream.is_sent {
-            frame::put_reset(&mut self.outbox, stream.id, Code::CANCEL);
-        }
-        // A connection that takes no more ends with its last stream.
+        // A connection that takes no more ends with its last stream or call.
         self.wake();
     }
 
@@ -193,12 +238,11 @@ impl State {
     pub(super) fn reset(&mut self, id: u32, code: Code) {
         let Some(slot) = self.slot(id) else { return };
         self.open.remove(&id);
-        let error = match code {
+        match code {
             // RFC 9113, section 8.7.
-            Code::REFUSED_STREAM => CallError::NotProcessed,
-            _ => CallError::Broken,
-        };
-        self.streams[slot].end(Err(error));
+            Code::REFUSED_STREAM => self.streams[slot].refuse(),
+            _ => self.streams[slot].end(Err(CallError::Broken)),
+        }
         self.wake();
     }
 
@@ -215,6 +259,13 @@ impl State {
         }
         let Some(window) = settings.window else { return Ok(()) };
         let by = i64::from(window) - self.stream_window;
+        if by == 0 {
+            return Ok(());
+        }
+        self.changes += 1;
+        if self.changes > CHANGES {
+            return Err(ConnectionError::flow("too many changes of its initial window"));
+        }
         self.stream_window = window.into();
         for slot in self.slots() {
             self.streams[slot].window += by;
@@ -240,27 +291,29 @@ impl State {
         if *window > MAX.into() {
             return Err(ConnectionError::flow("a window that is too large"));
         }
-        match slot {
-            Some(slot) => self.send(slot),
-            None => self.slots().into_iter().for_each(|slot| self.send(slot)),
-        }
+        // Streams that wait for the connection's window continue after the next flush.
+        slot.into_iter().for_each(|slot| self.send(slot));
         Ok(())
     }
 
     /// Takes no more requests, and ends the streams above `last`, which the peer has not processed.
     pub(super) fn close_above(&mut self, last: u32) {
         self.is_closed = true;
+        if last >= self.last {
+            return;
+        }
+        self.last = last;
         for slot in self.slots() {
             if self.streams[slot].id > last {
                 self.open.remove(&self.streams[slot].id);
-                self.streams[slot].end(Err(CallError::NotProcessed));
+                self.streams[slot].refuse();
             }
         }
     }
 
     /// Ends all streams: the connection is gone.
     pub(super) fn break_off(&mut self) {
-        self.is_closed = true;
+        (self.is_closed, self.is_gone) = (true, true);
         for (_, slot) in std::mem::take(&mut self.open) {
             self.streams[slot].end(Err(CallError::Broken));
         }
@@ -269,5 +322,63 @@ impl State {
 
     fn slots(&self) -> Vec<usize> {
         self.open.values().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{HEADER, Head, Kind};
+
+    fn opened(state: &mut State, data: &'static [u8]) -> usize {
+        state.open(1, &Bytes::from_static(data), true).unwrap()
+    }
+
+    #[test]
+    fn cancelled_requests_do_not_fill_the_outbox_of_a_peer_that_does_not_read() {
+        let mut state = State::new(1024);
+        while let Some(slot) = state.open(1, &Bytes::from_static(b"x"), true) {
+            state.close(slot);
+        }
+        assert!(!state.is_closed() && state.outbox.len() < OVERFULL + 1024);
+        state.outbox.clear();
+        assert!(state.open(1, &Bytes::new(), true).is_some());
+    }
+
+    #[test]
+    fn what_has_been_answered_in_part_was_processed() {
+        let mut state = State::new(1024);
+        let [begun, other] = [opened(&mut state, b"x"), opened(&mut state, b"y")];
+        state.stream(begun).answer.has_begun = true;
+        state.close_above(0);
+        let mut end = |slot| state.stream(slot).answer.end.take().unwrap().unwrap_err();
+        assert_eq!((end(begun), end(other)), (CallError::Broken, CallError::NotProcessed));
+    }
+
+    #[test]
+    fn streams_that_wait_take_turns() {
+        static DATA: [u8; 40_000] = [0; 40_000];
+        let mut state = State::new(1024);
+        state.window = 0;
+        (0..2).for_each(|_| _ = opened(&mut state, &DATA));
+        state.outbox.clear();
+        state.widen(0, 80_000).unwrap();
+        assert!(state.resume());
+        let mut streams = Vec::new();
+        while let Some(head) = state.outbox.first_chunk().map(Head::parse) {
+            assert_eq!(head.kind, Kind::Data);
+            streams.push(head.stream);
+            _ = state.outbox.split_to(HEADER + head.len);
+        }
+        assert_eq!(streams, [1, 3, 1, 3, 1, 3]);
+    }
+
+    #[test]
+    fn a_peer_changes_the_window_of_streams_a_few_times_only() {
+        let mut state = State::new(1024);
+        let mut change =
+            |window| state.apply(Settings { window: Some(window), ..Settings::default() });
+        assert!((0..100).all(|_| change(70_000).is_ok()), "no change");
+        assert!((1..100).any(|by| change(70_000 + by).is_err()));
     }
 }

@@ -1,12 +1,12 @@
 //! A stream, from the router's side.
 
-use std::collections::VecDeque;
 use std::task::Waker;
 
 use bytes::Bytes;
 use http::HeaderMap;
 
 use super::call::CallError;
+use crate::pieces::Pieces;
 
 /// The state of a stream.
 #[derive(Default)]
@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub(super) is_sent: bool,
     /// What may be sent, in bytes.
     pub(super) window: i64,
+    /// The slot waits for the connection's window or for room in the outbox.
+    pub(super) is_waiting: bool,
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
 }
@@ -29,9 +31,7 @@ pub(super) struct Stream {
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) has_begun: bool,
-    /// The first piece of data, which is mostly the only one.
-    pub(super) first: Option<Bytes>,
-    pub(super) more: VecDeque<Bytes>,
+    pub(super) pieces: Pieces,
     pub(super) end: Option<Result<Trailers, CallError>>,
     /// What the peer may still send, in bytes.
     pub(super) window: u32,
@@ -42,24 +42,6 @@ pub(super) struct Answer {
 /// The trailers of an answer, until they have been read. Those of success are empty.
 pub(super) type Trailers = Option<HeaderMap>;
 
-impl Answer {
-    pub(super) fn push(&mut self, piece: Bytes) {
-        if self.first.is_none() && self.more.is_empty() {
-            self.first = Some(piece);
-        } else {
-            self.more.push_back(piece);
-        }
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Bytes> {
-        self.first.take().or_else(|| self.more.pop_front())
-    }
-
-    pub(super) fn has_data(&self) -> bool {
-        self.first.is_some() || !self.more.is_empty()
-    }
-}
-
 impl Stream {
     /// Ends the answer, unless it has ended.
     pub(super) fn end(&mut self, end: Result<Trailers, CallError>) {
@@ -67,6 +49,13 @@ impl Stream {
             self.answer.end = Some(end);
         }
         self.wake();
+    }
+
+    /// Ends the answer of a request that the peer has not processed. What has been answered in part
+    /// has been processed, whatever the peer says.
+    pub(super) fn refuse(&mut self) {
+        let began = self.answer.has_begun;
+        self.end(Err(if began { CallError::Broken } else { CallError::NotProcessed }));
     }
 
     pub(super) fn wake(&mut self) {
