@@ -108,7 +108,7 @@ impl Isolate {
             if !self.engine.turn_timer.is_over() {
                 scope.perform_microtask_checkpoint();
                 if who.is_none() || state.unattended_cpu().is_zero() {
-                    run(scope, &vm.tasks);
+                    self.run_tasks(scope, &vm.tasks);
                 } else if vm.tasks.are_urgent() {
                     vm.tasks.wake();
                 }
@@ -189,20 +189,22 @@ impl Isolate {
         }
         found
     }
-}
 
-/// Runs V8's own tasks that are due, each followed by the microtasks that it queues.
-fn run(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
-    for _ in 0..TASK_ROUNDS {
-        for task in tasks.take_due() {
-            if scope.is_execution_terminating() {
+    /// Runs V8's own tasks that are due, each followed by the microtasks that it queues, until the
+    /// turn is over.
+    fn run_tasks(&self, scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
+        for _ in 0..TASK_ROUNDS {
+            for task in tasks.take_due() {
+                // V8's own flag is of no use here: it is clear again when a terminated task returns.
+                if self.engine.turn_timer.is_over() {
+                    return;
+                }
+                task.run();
+                scope.perform_microtask_checkpoint();
+            }
+            if !tasks.are_urgent() {
                 return;
             }
-            task.run();
-            scope.perform_microtask_checkpoint();
-        }
-        if !tasks.are_urgent() {
-            return;
         }
     }
 }
