@@ -38,11 +38,19 @@ use super::rejections::Rejections;
 use super::slot::given;
 use super::streams::{Incoming, StreamId};
 
-/// The budget, until the next invocation begins, of code that runs for no invocation or for one
-/// that has ended: callbacks of a `FinalizationRegistry`, and promises settled by other code.
+/// The budget of code that runs for no invocation or for one that has ended: callbacks of a
+/// `FinalizationRegistry`, and promises settled by other code. It is what the invocation that ended
+/// last has left, so that a request costs no more than its limit, whatever it leaves behind.
+#[derive(Default)]
 struct Unattended {
     cpu: Duration,
     log: usize,
+}
+
+impl From<&Invocation> for Unattended {
+    fn from(ended: &Invocation) -> Self {
+        Self { cpu: ended.cpu_left.saturating_sub(GRACE), log: ended.log_left }
+    }
 }
 
 pub struct State {
@@ -88,7 +96,7 @@ impl State {
             rejections: RefCell::default(),
             buffers,
             operations: Operations::default(),
-            unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
+            unattended: RefCell::default(),
             log,
             condemned: Cell::new(None),
             sealed: Cell::new(false),
@@ -119,8 +127,6 @@ impl State {
     // Invocations.
 
     pub fn begin(&self, invocation: Invocation) -> InvocationId {
-        let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
-        *self.unattended.borrow_mut() = Unattended { cpu, log: log::BUDGET };
         let id = self.invocations.borrow_mut().begin(invocation);
         let mut kept = self.kept.borrow_mut();
         if kept.is_none() {
@@ -149,21 +155,18 @@ impl State {
         }
     }
 
-    /// Deducts a turn's CPU time from the invocation's budget, or from the unattended one.
+    /// Deducts a turn's CPU time from the invocation's budget, or from the unattended one if there
+    /// is no invocation or the turn has ended it.
     pub fn charge(&self, who: Option<InvocationId>, cpu: Duration) {
-        match who {
-            None => {
-                let mut unattended = self.unattended.borrow_mut();
-                unattended.cpu = unattended.cpu.saturating_sub(cpu);
-            }
-            Some(id) => {
-                if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
-                    invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
-                    if invocation.is_over_its_limit() {
-                        self.retired.set(true);
-                    }
-                }
-            }
+        let mut invocations = self.invocations.borrow_mut();
+        let Some(invocation) = who.and_then(|id| invocations.get_mut(id)) else {
+            let mut unattended = self.unattended.borrow_mut();
+            unattended.cpu = unattended.cpu.saturating_sub(cpu);
+            return;
+        };
+        invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
+        if invocation.is_over_its_limit() {
+            self.retired.set(true);
         }
     }
 
@@ -256,9 +259,8 @@ impl State {
 
     /// Ends the invocation if nothing keeps it.
     pub fn sweep(&self, id: InvocationId) {
-        // Dropped after the borrow, as in `remove`.
         let ended = self.invocations.borrow_mut().sweep(id);
-        drop(ended);
+        self.release(ended);
     }
 
     /// Ends the invocation and aborts its operations.
@@ -284,9 +286,16 @@ impl State {
     }
 
     fn remove(&self, id: InvocationId) {
-        // Dropped after the borrow, because a request's body may hold anything.
         let ended = self.invocations.borrow_mut().end(id);
-        drop(ended);
+        self.release(ended);
+    }
+
+    /// Drops an invocation that has ended, and leaves its budget to unattended work. No borrow is
+    /// held, because a request's body may hold anything.
+    fn release(&self, ended: Option<Invocation>) {
+        if let Some(ended) = ended {
+            self.unattended.replace(Unattended::from(&ended));
+        }
     }
 
     /// Fails the invocations that can make no more progress, and releases the isolate when nothing
