@@ -1,15 +1,16 @@
 // Built-in functions of arrays and array-likes, and the Promise combinators (see bounds.js). They
 // visit as many indices as `length` says, which may be 2⁵³ − 1 for an object without elements.
-//: after bounds.js
+//: after bounds-long-arrays.js
 (function (internal) {
   "use strict";
 
   const {
-    Array, ArrayIsArray, ArrayPrototype, MathMax, MathMin, MathTrunc, Object, Promise, Proxy, RangeError, ReflectApply,
+    Array, ArrayIsArray, ArrayPrototype, MathMin, Object, Promise, Proxy, RangeError, ReflectApply,
     ReflectDeleteProperty, ReflectGet, ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectSet, String, SymbolIterator, TypedArray,
     TypedArrayPrototypeGetLength, TypedArrayPrototypeJoin, TypedArrayPrototypeToLocaleString,
   } = internal.primordials;
   const { each, isProxy, refuse, replace } = internal.bounds;
+  const { TOO_MANY, isLong, loopOf, toIndex } = internal.bounds.long;
 
   // Native code visits an array of this length in tens of milliseconds at worst. For a longer
   // array, and for an object whose length is not reliable, each access is a call.
@@ -17,8 +18,6 @@
   // The limits if each element is converted to a string, and if a locale's rules apply.
   const MANY_NUMBERS = 2 ** 20;
   const MANY_WORDS = 2 ** 12;
-  // Objects with a greater length are sparse and refused.
-  const TOO_MANY = 2 ** 25;
 
   // Returns whether native code may visit the value: its length is reliable and at most MANY.
   const isBounded = (value) => (ArrayIsArray(value) ? !isProxy(value) && value.length <= MANY : isBoundedLike(value));
@@ -62,6 +61,8 @@
   const disguise = (value) => new Proxy(Object(value), traps);
 
   function visit(native, value, args) {
+    const loop = isLong(value) ? loopOf(native) : undefined;
+    if (loop !== undefined) return loop(value, args);
     if (value === undefined || value === null) return ReflectApply(native, value, args);
     const disguised = disguise(value);
     const result = ReflectApply(native, disguised, args);
@@ -71,9 +72,8 @@
   // Fills an array in pieces, between which a termination takes effect.
   function fillPieces(array, value, start, end) {
     const { length } = array;
-    const position = (index) => (index < 0 ? MathMax(length + index, 0) : MathMin(index, length));
-    const from = position(MathTrunc(start) || 0);
-    const to = end === undefined ? length : position(MathTrunc(end) || 0);
+    const from = toIndex(start, length);
+    const to = end === undefined ? length : toIndex(end, length);
     for (let i = from; i < to; i += MANY) ReflectApply(fill, array, [value, i, MathMin(i + MANY, to)]);
     return array;
   }

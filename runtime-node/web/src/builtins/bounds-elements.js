@@ -97,9 +97,10 @@
     if (ArrayIsArray(list)) define(like, "constructor", list.constructor);
     return ReflectApply(native, like, []);
   }
+  const isPlain = (result) => ObjectGetPrototypeOf(result) === ArrayPrototype;
   // Assigns elements of a plain array. Defines those of a subclass, whose setters must not run.
   function append(result, at, element) {
-    if (ObjectGetPrototypeOf(result) === ArrayPrototype) result[at] = element;
+    if (isPlain(result)) result[at] = element;
     else define(result, at, element);
   }
   function define(object, key, value) {
@@ -134,8 +135,11 @@
       return at + 1;
     }
     const length = lengthOf(item);
+    const assigns = isPlain(result);
     for (let i = 0; i < length; i++) {
-      if (i in item) append(result, at + i, item[i]);
+      if (!(i in item)) continue;
+      if (assigns) result[at + i] = item[i];
+      else append(result, at + i, item[i]);
     }
     return at + length;
   }

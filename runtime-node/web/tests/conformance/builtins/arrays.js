@@ -31,3 +31,77 @@ check("positions that are no numbers are refused for a long array", () => {
   throws("TypeError", () => array.fill(0, 0, Symbol()));
   equal(0 in array, false);
 });
+
+// Elements that are their indices, but for one hole.
+const HOLE = 2 ** 21 + 1;
+const long = Array.from({ length: LONG }, (_, i) => i);
+delete long[HOLE];
+
+check("callbacks visit each element of a long array, with its index", () => {
+  const self = {};
+  let visited = 0;
+  const visit = function (element, index, list) {
+    if (this !== self || element !== index || list !== long) throw new Error(`visited ${element} at ${index}`);
+    visited++;
+    return false;
+  };
+  equal(long.forEach(visit, self), undefined);
+  equal(long.some(visit, self), false);
+  equal(long.filter(visit, self), []);
+  equal(visited, 3 * (LONG - 1));
+});
+
+check("results of callbacks decide what a long array yields", () => {
+  const isEnd = (element) => element === undefined || element === LONG - 1;
+  equal([long.find(isEnd), long.findIndex(isEnd), long.some(isEnd), long.every(isEnd)], [undefined, HOLE, true, false]);
+  equal([long.every((element) => element !== undefined), long.find((element) => element < 0)], [true, undefined]);
+  equal([long.filter(isEnd), long.findIndex((element) => element < 0)], [[LONG - 1], -1]);
+  const doubled = long.map((element) => 2 * element);
+  equal([doubled.length, doubled.at(-1), doubled[7], HOLE in doubled], [LONG, 2 * (LONG - 1), 14, false]);
+});
+
+check("a long array is reduced from its first element or an initial value", () => {
+  const sum = (LONG * (LONG - 1)) / 2 - HOLE;
+  const add = (total, element) => total + element;
+  equal([long.reduce(add), long.reduce(add, 1), new Array(LONG).reduce(add, 2)], [sum, sum + 1, 2]);
+  throws("TypeError", () => new Array(LONG).reduce(add));
+});
+
+check("searches of a long array skip holes or not as the standard says", () => {
+  equal([long.indexOf(LONG - 1), long.indexOf(5, 6), long.indexOf(5, -LONG), long.indexOf(5, 5)], [LONG - 1, -1, 5, 5]);
+  equal([long.indexOf(undefined), long.includes(undefined), long.includes(undefined, HOLE + 1)], [-1, true, false]);
+  const last = new Array(LONG).fill(0, -1);
+  last[LONG - 2] = NaN;
+  equal([last.includes(NaN), last.indexOf(NaN), last.includes(-0), last.includes(1)], [true, -1, true, false]);
+});
+
+check("a slice of a long array keeps holes", () => {
+  equal(long.slice(HOLE - 1, HOLE + 2).length, 3);
+  equal(Object.keys(long.slice(HOLE - 1, HOLE + 2)), ["0", "2"]);
+  equal([long.slice(-2), long.slice(5, 3), long.slice(1).length], [[LONG - 2, LONG - 1], [], LONG - 1]);
+});
+
+check("elements that a callback adds to a long array are not visited, and those it deletes are skipped", () => {
+  const array = new Array(LONG).fill(1);
+  let visited = 0;
+  array.forEach((_, index) => {
+    visited++;
+    if (index === 0) {
+      array.push(1);
+      delete array[LONG - 1];
+    }
+  });
+  equal(visited, LONG - 1);
+});
+
+check("a subclass of a long array makes its own results", () => {
+  class List extends Array {}
+  const list = List.from({ length: 2 ** 21 + 1 }, (_, i) => i);
+  equal([list.slice(-1) instanceof List, list.filter((i) => i > 2 ** 21 - 1).length], [true, 1]);
+});
+
+check("a callback that is no function is refused for a long array", () => {
+  for (const name of ["every", "filter", "find", "findIndex", "forEach", "map", "reduce", "some"]) {
+    throws("TypeError", () => long[name]({}));
+  }
+});
