@@ -142,6 +142,15 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial:
     limit.saturating_add(guard.headroom.0).max(current)
 }
 
+/// The number of a stream's pieces that fit into the memory that is left.
+const PIECES: usize = 256;
+
+/// The smallest size of a piece, in bytes, below which a piece costs more than its bytes.
+const SMALLEST_PIECE: usize = 4 * 1024;
+
+/// The largest size of a piece, in bytes: as many as one message to the router carries.
+const LARGEST_PIECE: usize = 64 * 1024;
+
 /// The allocator of an isolate's array buffers. V8 may free from other threads.
 pub struct BufferBudget {
     limit: AtomicUsize,
@@ -219,6 +228,13 @@ impl BufferBudget {
     pub fn have_collected(&self, isolate: &mut v8::Isolate) {
         self.refuses.store(true, Ordering::Relaxed);
         drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
+    }
+
+    /// Returns the size of a stream's pieces that suits the memory that is left, in bytes: the less
+    /// there is, the smaller they are, so that any number of concurrent streams share it.
+    pub fn piece(&self) -> usize {
+        let left = self.limit().saturating_sub(self.used());
+        (left / PIECES).clamp(SMALLEST_PIECE, LARGEST_PIECE)
     }
 
     /// Returns the limit, in bytes.
@@ -419,6 +435,19 @@ mod tests {
         }
         let after = isolate.get_heap_statistics().total_heap_size_executable();
         assert!(after > before + (4 << 20), "{before} bytes, then {after}");
+    }
+
+    #[test]
+    fn pieces_are_smaller_when_less_memory_is_left() {
+        let budget = BufferBudget::new(32 << 20);
+        assert_eq!(budget.piece(), LARGEST_PIECE);
+        let mut held = Vec::new();
+        // Whatever the number of streams, each finds room for a piece.
+        while budget.piece() > SMALLEST_PIECE {
+            held.push(budget.charge(budget.piece()).unwrap());
+        }
+        assert!(held.len() > 900, "{} pieces", held.len());
+        assert!(budget.has_room(LARGEST_PIECE));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::byte_stream::Broken;
 
 /// The bytes that may be buffered before a writer has to wait: as many as one message to the router
 /// carries.
-const ROOM: usize = 64 * 1024;
+pub const ROOM: usize = 64 * 1024;
 
 /// The reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +33,8 @@ pub struct Gone;
 struct Shared {
     pieces: VecDeque<Bytes>,
     bytes: usize,
+    /// The number of bytes from which the writer waits.
+    room: usize,
     /// The end of the stream, after the buffered pieces.
     end: Option<Result<(), Broken>>,
     reader: Option<Waker>,
@@ -52,15 +54,20 @@ pub fn pipe() -> (Writer, Reader) {
 
 impl Writer {
     /// Appends a piece and returns whether there is room for more now.
-    pub fn write(&self, piece: Bytes) -> Result<bool, Gone> {
+    ///
+    /// # Arguments
+    /// * `room` - the number of buffered bytes from which the writer waits, [`ROOM`] unless memory
+    ///   is short.
+    pub fn write(&self, piece: Bytes, room: usize) -> Result<bool, Gone> {
         let mut shared = self.0.borrow_mut();
         if shared.is_gone {
             return Err(Gone);
         }
+        shared.room = room;
         shared.bytes += piece.len();
         shared.pieces.push_back(piece);
         shared.wake_reader();
-        Ok(shared.bytes < ROOM)
+        Ok(shared.has_room())
     }
 
     /// Resolves when there is room for more.
@@ -71,7 +78,7 @@ impl Writer {
             if shared.is_gone {
                 return Poll::Ready(Err(Gone));
             }
-            if shared.bytes < ROOM {
+            if shared.has_room() {
                 return Poll::Ready(Ok(()));
             }
             shared.writer = Some(cx.waker().clone());
@@ -92,6 +99,10 @@ impl Drop for Writer {
 }
 
 impl Shared {
+    fn has_room(&self) -> bool {
+        self.bytes < self.room
+    }
+
     fn end(&mut self, end: Result<(), Broken>) {
         if self.end.is_none() {
             self.end = Some(end);
@@ -119,7 +130,7 @@ impl Stream for Reader {
         let mut shared = self.0.borrow_mut();
         if let Some(piece) = shared.pieces.pop_front() {
             shared.bytes -= piece.len();
-            if shared.bytes < ROOM {
+            if shared.has_room() {
                 shared.wake_writer();
             }
             return Poll::Ready(Some(Ok(piece)));
@@ -161,8 +172,8 @@ mod tests {
     #[test]
     fn a_writer_waits_while_the_pipe_is_full_and_continues_once_it_is_read() {
         let (writer, mut reader) = pipe();
-        assert_eq!(writer.write(piece(ROOM - 1)), Ok(true));
-        assert_eq!(writer.write(piece(1)), Ok(false));
+        assert_eq!(writer.write(piece(ROOM - 1), ROOM), Ok(true));
+        assert_eq!(writer.write(piece(1), ROOM), Ok(false));
         let mut room = std::pin::pin!(writer.room());
         assert_eq!(room.as_mut().now_or_never(), None);
         assert_eq!(reader.next().now_or_never().flatten(), Some(Ok(piece(ROOM - 1))));
@@ -172,7 +183,7 @@ mod tests {
     #[test]
     fn written_pieces_are_read_before_the_end() {
         let (writer, mut reader) = pipe();
-        writer.write(piece(3)).unwrap();
+        writer.write(piece(3), ROOM).unwrap();
         writer.close();
         assert_eq!(reader.next().now_or_never(), Some(Some(Ok(piece(3)))));
         assert_eq!(reader.next().now_or_never(), Some(None));
@@ -188,10 +199,10 @@ mod tests {
     #[test]
     fn a_write_without_a_reader_is_an_error() {
         let (writer, reader) = pipe();
-        writer.write(piece(ROOM)).unwrap();
+        writer.write(piece(ROOM), ROOM).unwrap();
         let room = writer.room();
         drop(reader);
         assert_eq!(room.now_or_never(), Some(Err(Gone)));
-        assert_eq!(writer.write(piece(1)), Err(Gone));
+        assert_eq!(writer.write(piece(1), ROOM), Err(Gone));
     }
 }

@@ -21,7 +21,8 @@ use rustc_hash::FxHashMap;
 use super::byte_stream::{Broken, ByteStream};
 use super::pipe;
 
-/// The most bytes that a pull returns, except for a single longer piece.
+/// The most bytes that a pull returns, except for a single longer piece: as many as one message from
+/// the router carries.
 pub const PULL: usize = 64 * 1024;
 
 /// A body from any source.
@@ -30,6 +31,16 @@ pub enum Body {
     Full(Bytes),
     /// A body that is read on demand.
     Stream(ByteStream),
+}
+
+impl Body {
+    /// Returns it as a stream.
+    pub fn into_stream(self) -> ByteStream {
+        match self {
+            Self::Full(bytes) => stream::once(ready(Ok(bytes))).boxed_local(),
+            Self::Stream(parts) => parts,
+        }
+    }
 }
 
 /// The number of a stream within its invocation.
@@ -54,6 +65,8 @@ pub enum Incoming {
     Body(Body),
     /// The read end of a pipe that this Worker's JavaScript writes.
     Pipe(pipe::Reader),
+    /// The rest of a piece, and what follows it.
+    Split(Bytes, Box<Incoming>),
 }
 
 impl From<Incoming> for Body {
@@ -61,6 +74,10 @@ impl From<Incoming> for Body {
         match incoming {
             Incoming::Body(body) => body,
             Incoming::Pipe(reader) => Self::Stream(reader.boxed_local()),
+            Incoming::Split(rest, after) => {
+                let after = Self::from(*after).into_stream();
+                Self::Stream(stream::once(ready(Ok(rest))).chain(after).boxed_local())
+            }
         }
     }
 }
@@ -68,11 +85,22 @@ impl From<Incoming> for Body {
 impl Incoming {
     /// Returns the next piece: the bytes that have arrived, up to [`PULL`] or as many as the piece
     /// that exceeds it. Returns `None` at the end.
-    pub async fn pull(&mut self) -> Option<Result<Vec<u8>, Broken>> {
+    ///
+    /// # Arguments
+    /// * `most` - the maximum, in bytes, not zero; the rest of a longer piece is left for the next
+    ///   call.
+    pub async fn pull(&mut self, most: usize) -> Option<Result<Vec<u8>, Broken>> {
         let (bytes, end) = match self {
             Self::Body(Body::Full(bytes)) => {
-                let bytes = std::mem::take(bytes);
+                let bytes = bytes.split_to(most.min(bytes.len()));
                 return (!bytes.is_empty()).then(|| Ok(bytes.into()));
+            }
+            Self::Split(rest, after) => {
+                let bytes = rest.split_to(most.min(rest.len()));
+                if rest.is_empty() {
+                    *self = std::mem::replace(&mut **after, Self::ended(Ok(())));
+                }
+                return Some(Ok(bytes.into()));
             }
             Self::Body(Body::Stream(parts)) => next(parts).await?,
             Self::Pipe(reader) => next(reader).await?,
@@ -80,7 +108,17 @@ impl Incoming {
         if let Some(end) = end {
             *self = Self::ended(end);
         }
-        Some(bytes)
+        Some(bytes.map(|bytes| self.split(bytes, most)))
+    }
+
+    /// Returns up to `most` of the bytes, and leaves the rest for the next call.
+    fn split(&mut self, mut bytes: Vec<u8>, most: usize) -> Vec<u8> {
+        if bytes.len() > most {
+            let rest = bytes.split_off(most).into();
+            let after = std::mem::replace(self, Self::ended(Ok(())));
+            *self = Self::Split(rest, Box::new(after));
+        }
+        bytes
     }
 
     /// Returns what remains of a stream that has ended, which must not be polled again.
@@ -178,5 +216,44 @@ impl Streams {
     /// Takes the write end of a pipe, to which nothing more will be written.
     pub fn take_writer(&mut self, id: StreamId) -> Option<pipe::Writer> {
         self.writers.remove(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn pull(incoming: &mut Incoming, most: usize) -> Option<Result<Vec<u8>, Broken>> {
+        incoming.pull(most).now_or_never().expect("the pieces are there")
+    }
+
+    fn pieces(pieces: &[&'static str]) -> Incoming {
+        let pieces = pieces.iter().map(|piece| Ok(Bytes::from(*piece))).collect::<Vec<_>>();
+        Incoming::Body(Body::Stream(stream::iter(pieces).boxed_local()))
+    }
+
+    #[test]
+    fn a_longer_piece_is_pulled_in_parts() {
+        let body = Incoming::Body(Body::Full("abcde".into()));
+        for mut incoming in [pieces(&["abc", "de"]), body] {
+            assert_eq!(pull(&mut incoming, 2), Some(Ok(b"ab".to_vec())));
+            assert_eq!(pull(&mut incoming, 2), Some(Ok(b"cd".to_vec())));
+            assert_eq!(pull(&mut incoming, 2), Some(Ok(b"e".to_vec())));
+            assert_eq!(pull(&mut incoming, 2), None);
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_piece_comes_before_what_follows() {
+        let (writer, reader) = pipe::pipe();
+        let mut incoming = Incoming::Pipe(reader);
+        writer.write("abc".into(), pipe::ROOM).unwrap();
+        assert_eq!(pull(&mut incoming, 1), Some(Ok(b"a".to_vec())));
+        writer.write("d".into(), pipe::ROOM).unwrap();
+        writer.close();
+        let whole = Body::from(incoming).into_stream().collect::<Vec<_>>().now_or_never();
+        assert_eq!(whole, Some(vec![Ok("bc".into()), Ok("d".into())]));
     }
 }

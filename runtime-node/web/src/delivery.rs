@@ -70,11 +70,12 @@ pub(crate) fn respond_stream(
         let head = make_room(scope, size).and_then(|buffers| buffers.charge(size));
         let body = head.map(|head| match taken {
             Incoming::Body(Body::Full(bytes)) => ResponseBody::Full(Piece::with(bytes, head)),
-            Incoming::Body(Body::Stream(stream)) => {
-                ResponseBody::Stream(state.send(invocation, stream, false, head))
-            }
             Incoming::Pipe(reader) => {
                 ResponseBody::Stream(state.send(invocation, Box::pin(reader), true, head))
+            }
+            other => {
+                let stream = Body::from(other).into_stream();
+                ResponseBody::Stream(state.send(invocation, stream, false, head))
             }
         });
         Ok((headers, body))

@@ -40,8 +40,8 @@ pub(crate) fn pipe_write<'s>(
     bytes: View<'s>,
 ) -> Result<Option<Promised<'s, ()>>, Thrown> {
     let length = bytes.byte_length();
-    let lent = make_room(scope, length)
-        .and_then(|buffers| buffers.lend(length, || bytes::read(bytes, <[u8]>::to_vec)));
+    let buffers = make_room(scope, length).ok_or_else(out_of_memory)?;
+    let lent = buffers.lend(length, || bytes::read(bytes, <[u8]>::to_vec));
     let piece = lent.ok_or_else(out_of_memory)?;
     let state = State::of(scope);
     let (has_room, room) = {
@@ -49,7 +49,7 @@ pub(crate) fn pipe_write<'s>(
         let writer =
             invocations.get(owner).and_then(|invocation| invocation.streams.writer(stream));
         let writer = writer.ok_or(Gone)?;
-        (writer.write(piece)?, writer.room())
+        (writer.write(piece, buffers.piece())?, writer.room())
     };
     if has_room {
         return Ok(None);

@@ -15,6 +15,8 @@
 //! If reading fails, the promise is rejected. If the request is at fault, the caller receives that
 //! failure, however the handler treats the rejection.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use encoding_rs::UTF_8;
 use futures::future::LocalBoxFuture;
@@ -235,15 +237,17 @@ pub(crate) fn stream_pull<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     (owner, stream): (InvocationId, StreamId),
 ) -> Result<MaybePromise<'s, Nullable<v8::Uint8Array>>, Thrown> {
-    let taken = State::of(scope).take_stream(owner, stream);
+    let state = State::of(scope);
+    let taken = state.take_stream(owner, stream);
     let mut incoming = taken.ok_or_else(|| Thrown::type_error(USED))?;
-    match incoming.pull().now_or_never() {
+    match incoming.pull(state.buffers.piece()).now_or_never() {
         Some(pulled) => {
             pulled_value(scope, (owner, stream), incoming, pulled).map(MaybePromise::ready)
         }
         None => {
+            let buffers = Arc::clone(&state.buffers);
             let work = async move {
-                let pulled = incoming.pull().await;
+                let pulled = incoming.pull(buffers.piece()).await;
                 Ok((incoming, pulled))
             };
             let promise = promise(scope, work, move |scope, (incoming, pulled)| {

@@ -85,7 +85,7 @@ impl Wire {
                 }
                 let writer = outgoing.as_ref().ok_or_else(gone)?;
                 let piece = &bytes[..bytes.len().min(FRAGMENT)];
-                if !writer.write(Bytes::copy_from_slice(piece)).map_err(|_| gone())? {
+                if !writer.write(Bytes::copy_from_slice(piece), pipe::ROOM).map_err(|_| gone())? {
                     *room = Some(Box::pin(writer.room()));
                 }
                 Poll::Ready(Ok(piece.len()))
