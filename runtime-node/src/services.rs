@@ -34,7 +34,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::shard::{Permits, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
-use tenon_engine::{Body, Broken, FetchResponse, ResponseBody};
+use tenon_engine::{Body, StreamError, FetchResponse, ResponseBody};
 use tenon_web::{Answered, Call, Services};
 
 /// Deadline of a call in the admission queue; the caller's own time limit ends the call as well.
@@ -144,7 +144,7 @@ fn within(body: Body, limit: u64) -> Result<Body, Failure> {
                 let piece = piece?;
                 seen += piece.len() as u64;
                 if seen > limit {
-                    Err(Broken::Failed(too_large(Phase::Handler)))
+                    Err(StreamError::Failed(too_large(Phase::Handler)))
                 } else {
                     Ok(piece)
                 }
@@ -169,7 +169,7 @@ fn answered(response: FetchResponse, permits: Permits) -> Answered {
         ResponseBody::Stream(sending) => {
             let pieces = sending.map(move |piece| {
                 let _permits = &permits;
-                piece.map_err(|failure| Broken::Lost(failure.message.into()))
+                piece.map_err(|failure| StreamError::Lost(failure.message.into()))
             });
             Some(pieces.boxed_local())
         }

@@ -73,7 +73,7 @@ pub struct Sourced {
     pub bytecode: Option<Bytes>,
 }
 
-type Answer = Result<Sourced, Failure>;
+type SourceResult = Result<Sourced, Failure>;
 
 /// A handle to the process's source of revisions, for any thread.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ enum Origin {
 }
 
 enum Order {
-    Fetch(RevisionDigest, oneshot::Sender<Answer>),
+    Fetch(RevisionDigest, oneshot::Sender<SourceResult>),
     Keep(RevisionDigest, Bytes),
 }
 
@@ -137,7 +137,7 @@ impl Source {
     ///
     /// # Errors
     /// Fails with [`FailureCode::RevisionUnavailable`] if it cannot be fetched now.
-    pub async fn fetch(&self, digest: RevisionDigest) -> Answer {
+    pub async fn fetch(&self, digest: RevisionDigest) -> SourceResult {
         let orders_tx = match &self.0 {
             Origin::Catalog { orders_tx } => orders_tx,
             Origin::Supervisor(supervisor) => {
@@ -193,7 +193,7 @@ async fn serve(
     let client = CatalogClient::new(catalog);
     let mut revisions: Cache<Arc<Revision>> = Cache::new(REVISIONS);
     let mut bytecodes: Cache<Bytes> = Cache::new(BYTECODE);
-    let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<Answer>>> = HashMap::new();
+    let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<SourceResult>>> = HashMap::new();
     let mut fetches = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -287,7 +287,7 @@ async fn fetch(
 pub(crate) async fn receive(
     digest: RevisionDigest,
     mut parts: impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin,
-) -> Answer {
+) -> SourceResult {
     let (mut assembler, mut bytecode) = (Assembler::default(), BytesMut::new());
     let damaged = |_| unavailable("the supervisor's response is damaged");
     while let Some(message) = parts.try_next().await.map_err(|status| Failure::from(&status))? {

@@ -55,9 +55,9 @@ use crate::source::Source;
 use child::Child;
 use keeper::Keeper;
 use metrics::Metrics;
-use placement::{Placement, Sentence};
+use placement::{Placement, CrashReport};
 use process::Cause;
-use quarantine::{Ruling, Term};
+use quarantine::{CrashDecision, Quarantine};
 
 pub use process::Program;
 
@@ -260,12 +260,12 @@ impl Shared {
     /// Returns whether the revision is refused from now on.
     fn judge(&self, digest: RevisionDigest, cause: Cause, was_cramped: bool) -> bool {
         let now = Instant::now();
-        let (sentence, quarantined) = {
+        let (report, quarantined) = {
             let mut placement = lock(&self.placement);
             (placement.ended_a_process(&digest, was_cramped, now), placement.quarantines.count(now))
         };
-        let Some(Sentence { worker, ruling }) = sentence else { return false };
-        let Ruling::Refused(Term { lasts, times, .. }) = ruling else {
+        let Some(CrashReport { worker, decision }) = report else { return false };
+        let CrashDecision::Quarantined(Quarantine { lasts, times, .. }) = decision else {
             self.metrics.quarantines.forgiven.inc();
             let revision = digest.short();
             tracing::warn!(%worker, revision, "a process with little memory left ended; the revision is forgiven once");

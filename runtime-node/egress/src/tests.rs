@@ -33,12 +33,12 @@ async fn on_a_shard(test: impl Future<Output = ()>) {
 }
 
 /// A ledger with fixed limits that counts what an invocation uses.
-struct Purse {
+struct FixedLedger {
     subrequests: Cell<u32>,
     memory: usize,
 }
 
-impl Ledger for Purse {
+impl Ledger for FixedLedger {
     fn subrequest(&self) -> Result<(), u32> {
         self.subrequests.set(self.subrequests.get().checked_sub(1).ok_or(100_u32)?);
         Ok(())
@@ -50,7 +50,7 @@ impl Ledger for Purse {
 }
 
 fn account(tenant: &str) -> Account {
-    let ledger = Rc::new(Purse { subrequests: Cell::new(100), memory: 64 << 20 });
+    let ledger = Rc::new(FixedLedger { subrequests: Cell::new(100), memory: 64 << 20 });
     Account { worker: WorkerId::new(tenant, "worker"), egress: Rc::new(Egress::Open), ledger }
 }
 

@@ -12,24 +12,24 @@ use std::ffi::{c_int, c_void};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 thread_local! {
-    static STANDS_AT: Cell<Option<Duration>> = const { Cell::new(None) };
+    static FROZEN_AT: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
 /// A guard that stops the time of day on the thread that made it.
 #[must_use = "the clock goes on when it is dropped"]
-pub(crate) struct Standstill(());
+pub(crate) struct FrozenClock(());
 
-impl Standstill {
+impl FrozenClock {
     pub(crate) fn begin() -> Self {
         let milliseconds = time_of_day().as_millis() as u64;
-        STANDS_AT.set(Some(Duration::from_millis(milliseconds)));
+        FROZEN_AT.set(Some(Duration::from_millis(milliseconds)));
         Self(())
     }
 }
 
-impl Drop for Standstill {
+impl Drop for FrozenClock {
     fn drop(&mut self) {
-        STANDS_AT.set(None);
+        FROZEN_AT.set(None);
     }
 }
 
@@ -41,7 +41,7 @@ fn time_of_day() -> Duration {
 /// Replaces `gettimeofday(3)`; the clock of the calling thread may be stopped.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
-    let now = STANDS_AT.try_with(Cell::get).ok().flatten().unwrap_or_else(time_of_day);
+    let now = FROZEN_AT.try_with(Cell::get).ok().flatten().unwrap_or_else(time_of_day);
     // SAFETY: the caller passes null or room for the result, as the function's manual requires.
     unsafe {
         if let Some(time) = time.as_mut() {
@@ -70,21 +70,21 @@ mod tests {
     #[test]
     fn a_standstill_stops_the_clock_at_a_whole_millisecond_until_dropped() {
         let before = time_of_day();
-        let standstill = Standstill::begin();
+        let frozen = FrozenClock::begin();
         let stands_at = now();
         while time_of_day() < before + Duration::from_millis(2) {}
         assert_eq!((now(), stands_at.subsec_nanos() % 1_000_000), (stands_at, 0));
         assert!(stands_at <= time_of_day() && before < stands_at + Duration::from_millis(1));
-        drop(standstill);
+        drop(frozen);
         assert!(now() > stands_at);
     }
 
     #[test]
     fn other_threads_have_their_own_clock() {
-        let standstill = Standstill::begin();
+        let frozen = FrozenClock::begin();
         let stands_at = now();
         let other = std::thread::spawn(move || while now() <= stands_at {});
         other.join().unwrap();
-        drop(standstill);
+        drop(frozen);
     }
 }

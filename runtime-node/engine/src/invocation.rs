@@ -40,7 +40,7 @@ pub enum Event {
 pub type Outcome = Result<FetchResponse, Failure>;
 
 #[derive(Debug)]
-enum Answer {
+enum OutcomeState {
     Pending(Option<Waker>),
     Ready(Outcome),
     Taken,
@@ -83,7 +83,7 @@ pub struct Invocation {
     pub is_sending: bool,
     /// State that the interfaces keep for it.
     pub attachment: Option<Box<dyn Attachment>>,
-    answer: Answer,
+    answer: OutcomeState,
     wait_until: u32,
     operations: FxHashMap<OperationId, AbortHandle>,
     /// The wall-clock limit once only `waitUntil` keeps the invocation. Before that, its future
@@ -111,7 +111,7 @@ impl Invocation {
             streams: Streams::default(),
             is_sending: false,
             attachment: None,
-            answer: Answer::Pending(None),
+            answer: OutcomeState::Pending(None),
             wait_until: 0,
             operations: FxHashMap::default(),
             wall: None,
@@ -158,12 +158,12 @@ impl Invocation {
     }
 
     pub fn is_pending(&self) -> bool {
-        matches!(self.answer, Answer::Pending(_))
+        matches!(self.answer, OutcomeState::Pending(_))
     }
 
     /// Returns whether its outcome has been taken, so that only `waitUntil` keeps it.
     pub fn is_detached(&self) -> bool {
-        matches!(self.answer, Answer::Taken)
+        matches!(self.answer, OutcomeState::Taken)
     }
 
     /// Returns whether it continues although its caller has the whole response: by `waitUntil`,
@@ -219,9 +219,9 @@ impl Invocations {
     /// `None` if there is no such invocation or it has been answered.
     pub fn answer(&mut self, id: InvocationId, outcome: Outcome) -> Option<Option<Waker>> {
         let invocation = self.in_flight.get_mut(&id)?;
-        let Answer::Pending(waker) = &mut invocation.answer else { return None };
+        let OutcomeState::Pending(waker) = &mut invocation.answer else { return None };
         let waker = waker.take();
-        invocation.answer = Answer::Ready(outcome);
+        invocation.answer = OutcomeState::Ready(outcome);
         Some(waker)
     }
 
@@ -235,13 +235,13 @@ impl Invocations {
             .in_flight
             .get_mut(&id)
             .expect("an invocation is in the book until its outcome is taken");
-        match std::mem::replace(&mut invocation.answer, Answer::Taken) {
-            Answer::Pending(_) => {
-                invocation.answer = Answer::Pending(Some(waker.clone()));
+        match std::mem::replace(&mut invocation.answer, OutcomeState::Taken) {
+            OutcomeState::Pending(_) => {
+                invocation.answer = OutcomeState::Pending(Some(waker.clone()));
                 None
             }
-            Answer::Ready(outcome) => Some(outcome),
-            Answer::Taken => unreachable!("the outcome of an invocation is taken once"),
+            OutcomeState::Ready(outcome) => Some(outcome),
+            OutcomeState::Taken => unreachable!("the outcome of an invocation is taken once"),
         }
     }
 
@@ -256,7 +256,7 @@ impl Invocations {
     /// but the invocation continues while something keeps it.
     pub fn abandon(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
-            invocation.answer = Answer::Taken;
+            invocation.answer = OutcomeState::Taken;
         }
     }
 

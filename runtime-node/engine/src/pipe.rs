@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures::Stream;
 
-use super::byte_stream::Broken;
+use super::byte_stream::StreamError;
 
 /// The bytes that may be buffered before a writer has to wait: as many as one message to the router
 /// carries.
@@ -36,7 +36,7 @@ struct Shared {
     /// The number of bytes from which the writer waits.
     room: usize,
     /// The end of the stream, after the buffered pieces.
-    end: Option<Result<(), Broken>>,
+    end: Option<Result<(), StreamError>>,
     reader: Option<Waker>,
     writer: Option<Waker>,
     is_gone: bool,
@@ -94,7 +94,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.0.borrow_mut().end(Err(Broken::Lost("the Worker ended the stream early".into())));
+        self.0.borrow_mut().end(Err(StreamError::Lost("the Worker ended the stream early".into())));
     }
 }
 
@@ -103,7 +103,7 @@ impl Shared {
         self.bytes < self.room
     }
 
-    fn end(&mut self, end: Result<(), Broken>) {
+    fn end(&mut self, end: Result<(), StreamError>) {
         if self.end.is_none() {
             self.end = Some(end);
             self.wake_reader();
@@ -124,7 +124,7 @@ impl Shared {
 }
 
 impl Stream for Reader {
-    type Item = Result<Bytes, Broken>;
+    type Item = Result<Bytes, StreamError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut shared = self.0.borrow_mut();
@@ -193,7 +193,7 @@ mod tests {
     fn a_writer_that_is_dropped_breaks_the_pipe() {
         let (writer, mut reader) = pipe();
         drop(writer);
-        assert!(matches!(reader.next().now_or_never(), Some(Some(Err(Broken::Lost(_))))));
+        assert!(matches!(reader.next().now_or_never(), Some(Some(Err(StreamError::Lost(_))))));
     }
 
     #[test]

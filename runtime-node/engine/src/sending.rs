@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::stream::{Abortable, Stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use super::byte_stream::{Broken, ByteStream};
+use super::byte_stream::{StreamError, ByteStream};
 use super::heap::Charge;
 use super::ids::{InvocationId, OperationId};
 
@@ -86,10 +86,10 @@ impl Stream for Sending {
                 }
                 return Poll::Ready(Some(Ok(bytes)));
             }
-            Some(Err(Broken::Failed(failure))) => {
+            Some(Err(StreamError::Failed(failure))) => {
                 Some(Err(Failure { phase: Phase::Response, ..failure }))
             }
-            Some(Err(Broken::Lost(_))) => Some(Err(broke_off())),
+            Some(Err(StreamError::Lost(_))) => Some(Err(broke_off())),
             // The invocation has ended.
             None if self.stream.is_aborted() => Some(Err(broke_off())),
             None => None,

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
 
-use super::byte_stream::{Broken, ByteStream};
+use super::byte_stream::{StreamError, ByteStream};
 use super::pipe;
 
 /// The most bytes that a pull returns, except for a single longer piece: as many as one message from
@@ -89,7 +89,7 @@ impl Incoming {
     /// # Arguments
     /// * `most` - the maximum, in bytes, not zero; the rest of a longer piece is left for the next
     ///   call.
-    pub async fn pull(&mut self, most: usize) -> Option<Result<Vec<u8>, Broken>> {
+    pub async fn pull(&mut self, most: usize) -> Option<Result<Vec<u8>, StreamError>> {
         let (bytes, end) = match self {
             Self::Body(Body::Full(bytes)) => {
                 let bytes = bytes.split_to(most.min(bytes.len()));
@@ -122,7 +122,7 @@ impl Incoming {
     }
 
     /// Returns what remains of a stream that has ended, which must not be polled again.
-    fn ended(end: Result<(), Broken>) -> Self {
+    fn ended(end: Result<(), StreamError>) -> Self {
         Self::Body(match end {
             Ok(()) => Body::Full(Bytes::new()),
             Err(broken) => Body::Stream(stream::once(ready(Err(broken))).boxed_local()),
@@ -133,8 +133,8 @@ impl Incoming {
 /// Returns a piece, and how the stream ended if the end was seen right after it. Returns `None` if
 /// the stream ended before a piece.
 async fn next(
-    parts: &mut (impl Stream<Item = Result<Bytes, Broken>> + Unpin),
-) -> Option<(Result<Vec<u8>, Broken>, Option<Result<(), Broken>>)> {
+    parts: &mut (impl Stream<Item = Result<Bytes, StreamError>> + Unpin),
+) -> Option<(Result<Vec<u8>, StreamError>, Option<Result<(), StreamError>>)> {
     let first = loop {
         match parts.next().await? {
             Ok(part) if part.is_empty() => {}
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    fn pull(incoming: &mut Incoming, most: usize) -> Option<Result<Vec<u8>, Broken>> {
+    fn pull(incoming: &mut Incoming, most: usize) -> Option<Result<Vec<u8>, StreamError>> {
         incoming.pull(most).now_or_never().expect("the pieces are there")
     }
 

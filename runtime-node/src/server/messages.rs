@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use bytes::Bytes;
 use futures::stream;
 use http_body::Body as HttpBody;
-use tenon_engine::{Body, Broken};
+use tenon_engine::{Body, StreamError};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::FrameError;
 use tenon_proto::id::RevisionDigest;
@@ -53,14 +53,14 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
                 Ok(Some(invoke_request::Part::Body(data))) => {
                     let seen = seen + data.len() as u64;
                     if seen > limit {
-                        return Some((Err(Broken::Failed(too_large(limit, Phase::Handler))), None));
+                        return Some((Err(StreamError::Failed(too_large(limit, Phase::Handler))), None));
                     }
                     Some((Ok(data), Some((messages, seen))))
                 }
                 Ok(Some(invoke_request::Part::Head(_))) | Err(_) => {
                     let why = "the request's body ended before it was complete";
                     let failure = Failure::new(FailureCode::BadRequest, Phase::Handler, why);
-                    Some((Err(Broken::Failed(failure)), None))
+                    Some((Err(StreamError::Failed(failure)), None))
                 }
             }
         });

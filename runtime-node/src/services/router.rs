@@ -24,7 +24,7 @@ use http_body::{Body as HttpBody, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tenon_engine::{Body, Broken, FetchRequest};
+use tenon_engine::{Body, StreamError, FetchRequest};
 use tenon_lifecycle::tls::{Role, Stream as Transport, Tls};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{self, INLINE_BODY};
@@ -207,12 +207,12 @@ impl Upload {
 
 impl HttpBody for Upload {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = StreamError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(Frame::data(head))));
         }
@@ -281,16 +281,16 @@ impl Download {
 }
 
 impl Stream for Download {
-    type Item = Result<Bytes, Broken>;
+    type Item = Result<Bytes, StreamError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(match ready!(self.poll_part(cx)) {
             Ok(Some(invoke_response::Part::Body(piece))) => Some(Ok(piece)),
             Ok(Some(invoke_response::Part::Head(_))) => {
-                Some(Err(Broken::Lost("a second head arrived".into())))
+                Some(Err(StreamError::Lost("a second head arrived".into())))
             }
             Ok(None) => None,
-            Err(failure) => Some(Err(Broken::Lost(failure.message.into()))),
+            Err(failure) => Some(Err(StreamError::Lost(failure.message.into()))),
         })
     }
 }
@@ -305,10 +305,10 @@ fn failure(headers: &HeaderMap) -> Option<Failure> {
 /// was lost.
 fn lost(error: &hyper::Error) -> Failure {
     let own = std::iter::successors(error.source(), |error| (*error).source());
-    let own = own.filter_map(|error| error.downcast_ref::<Broken>()).next();
+    let own = own.filter_map(|error| error.downcast_ref::<StreamError>()).next();
     match own {
-        Some(Broken::Failed(failure)) => failure.clone(),
-        Some(Broken::Lost(why)) => {
+        Some(StreamError::Failed(failure)) => failure.clone(),
+        Some(StreamError::Lost(why)) => {
             let message = format!("the request's body ended before it was complete: {why}");
             Failure::new(FailureCode::BadRequest, Phase::Handler, message)
         }

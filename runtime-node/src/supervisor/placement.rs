@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
-use super::quarantine::{Quarantines, Ruling};
+use super::quarantine::{Quarantines, CrashDecision};
 use crate::cache::Cache;
 
 /// Light requests after which a revision moves to its shard.
@@ -32,13 +32,13 @@ const PROMOTION: u32 = 8;
 const HOLD: Duration = Duration::from_secs(30);
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 
-/// Time without a fall after which a namespace's falls are forgotten.
+/// Time without a demotion after which a namespace's demotions are forgotten.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 
 /// Capacity of the cache of classes, in bytes; the cache counts a KiB for each.
 const CLASSES: usize = 64 << 20;
 
-/// Namespaces whose falls are remembered.
+/// Namespaces whose demotions are remembered.
 const MOST: usize = 4096;
 
 /// Metrics of the placement.
@@ -74,7 +74,7 @@ impl PlacementMetrics {
 pub(super) struct Placement {
     has_lanes: bool,
     classes: Cache<Entry>,
-    falls: FxHashMap<Box<str>, Falls>,
+    demotions: FxHashMap<Box<str>, Demotions>,
     pub(super) quarantines: Quarantines,
 }
 
@@ -99,8 +99,8 @@ enum Class {
     },
 }
 
-/// Falls of a namespace's Workers from shards to lanes.
-struct Falls {
+/// Demotions of a namespace's Workers from shards to lanes.
+struct Demotions {
     times: u32,
     last: Instant,
 }
@@ -122,11 +122,11 @@ pub(super) struct Promotion {
     pub(super) home: ShardId,
 }
 
-/// The ruling on a revision whose code was running when its process ended.
+/// The decision on a revision whose code was running when its process ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Sentence {
+pub(super) struct CrashReport {
     pub(super) worker: WorkerId,
-    pub(super) ruling: Ruling,
+    pub(super) decision: CrashDecision,
 }
 
 impl Placement {
@@ -138,7 +138,7 @@ impl Placement {
         Self {
             has_lanes,
             classes: Cache::new(CLASSES),
-            falls: FxHashMap::default(),
+            demotions: FxHashMap::default(),
             quarantines: Quarantines::default(),
         }
     }
@@ -190,7 +190,7 @@ impl Placement {
         now: Instant,
     ) -> Option<Promotion> {
         let entry = self.classes.get_mut(digest)?;
-        let wanted = PROMOTION << falls(&mut self.falls, entry.worker.namespace(), now).min(7);
+        let wanted = PROMOTION << demotions(&mut self.demotions, entry.worker.namespace(), now).min(7);
         let light = match entry.class {
             Class::Unknown { light } => light.saturating_add(requests),
             Class::Heavy { until } if until <= now => requests,
@@ -242,14 +242,14 @@ impl Placement {
         let Some(entry) = self.classes.get_mut(digest) else { return false };
         let fell = matches!(entry.class, Class::Promoting | Class::Known);
         let namespace = entry.worker.namespace();
-        let times = falls(&mut self.falls, namespace, now);
+        let times = demotions(&mut self.demotions, namespace, now);
         entry.class =
             Class::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
         if fell {
-            if self.falls.len() >= MOST {
-                self.falls.retain(|_, falls| now.saturating_duration_since(falls.last) < FORGIVEN);
+            if self.demotions.len() >= MOST {
+                self.demotions.retain(|_, demotions| now.saturating_duration_since(demotions.last) < FORGIVEN);
             }
-            self.falls.insert(namespace.into(), Falls { times: times + 1, last: now });
+            self.demotions.insert(namespace.into(), Demotions { times: times + 1, last: now });
         }
         fell
     }
@@ -262,14 +262,14 @@ impl Placement {
         digest: &RevisionDigest,
         was_cramped: bool,
         now: Instant,
-    ) -> Option<Sentence> {
+    ) -> Option<CrashReport> {
         let entry = self.classes.get_mut(digest)?;
         // Its class starts over.
         entry.class = Class::Unknown { light: 0 };
         let worker = entry.worker.clone();
-        Some(Sentence {
+        Some(CrashReport {
             worker,
-            ruling: self.quarantines.ended_a_process(digest, was_cramped, now),
+            decision: self.quarantines.ended_a_process(digest, was_cramped, now),
         })
     }
 
@@ -283,11 +283,11 @@ impl Placement {
 }
 
 /// Returns how often the namespace's Workers fell recently.
-fn falls(falls: &mut FxHashMap<Box<str>, Falls>, namespace: &str, now: Instant) -> u32 {
-    match falls.get(namespace) {
-        Some(Falls { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => *times,
+fn demotions(demotions: &mut FxHashMap<Box<str>, Demotions>, namespace: &str, now: Instant) -> u32 {
+    match demotions.get(namespace) {
+        Some(Demotions { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => *times,
         Some(_) => {
-            falls.remove(namespace);
+            demotions.remove(namespace);
             0
         }
         None => 0,
@@ -385,11 +385,11 @@ mod tests {
         placement.light(&DIGEST, PROMOTION, now);
         placement.warm(&DIGEST);
         assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
-        let Sentence { worker: of, ruling } =
+        let CrashReport { worker: of, decision } =
             placement.ended_a_process(&DIGEST, false, now).unwrap();
-        let Ruling::Refused(term) = ruling else { panic!("it is forgiven") };
-        assert_eq!((of, term.times), (worker(), 1));
-        assert_eq!(places(&mut placement, now), [Verdict::Quarantined(term.lasts); 2]);
-        assert_eq!(places(&mut placement, now + term.lasts), IN_LANES);
+        let CrashDecision::Quarantined(quarantine) = decision else { panic!("it is forgiven") };
+        assert_eq!((of, quarantine.times), (worker(), 1));
+        assert_eq!(places(&mut placement, now), [Verdict::Quarantined(quarantine.lasts); 2]);
+        assert_eq!(places(&mut placement, now + quarantine.lasts), IN_LANES);
     }
 }

@@ -70,21 +70,21 @@ impl QuarantineMetrics {
 /// Revisions that are refused, or were until recently.
 #[derive(Default)]
 pub(super) struct Quarantines {
-    terms: FxHashMap<RevisionDigest, Term>,
+    by_revision: FxHashMap<RevisionDigest, Quarantine>,
     forgiven: FxHashMap<RevisionDigest, Instant>,
 }
 
-/// The ruling on a revision whose code was running when its process ended.
+/// The decision on a revision whose code was running when its process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ruling {
+pub(super) enum CrashDecision {
     /// The revision is not refused this time.
     Forgiven,
-    Refused(Term),
+    Quarantined(Quarantine),
 }
 
 /// A quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Term {
+pub(super) struct Quarantine {
     until: Instant,
     pub(super) lasts: Duration,
     /// Times that the revision has been refused, including this one.
@@ -109,23 +109,23 @@ impl Quarantines {
         digest: &RevisionDigest,
         was_cramped: bool,
         now: Instant,
-    ) -> Ruling {
+    ) -> CrashDecision {
         self.forget(now);
         if was_cramped && self.forgives(digest, now) {
-            return Ruling::Forgiven;
+            return CrashDecision::Forgiven;
         }
-        let times = self.terms.get(digest).map_or(0, |term| term.times) + 1;
+        let times = self.by_revision.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
         let lasts = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
-        let term = Term { until: now + lasts, lasts, times };
-        self.terms.insert(*digest, term);
-        Ruling::Refused(term)
+        let quarantine = Quarantine { until: now + lasts, lasts, times };
+        self.by_revision.insert(*digest, quarantine);
+        CrashDecision::Quarantined(quarantine)
     }
 
     /// Returns whether the revision is forgiven: neither a quarantine nor another forgiven end of
     /// it is remembered, and not too many others are.
     fn forgives(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
-        let is_first = !self.terms.contains_key(digest) && !self.forgiven.contains_key(digest);
+        let is_first = !self.by_revision.contains_key(digest) && !self.forgiven.contains_key(digest);
         let forgives = is_first && self.forgiven.len() < MOST;
         if forgives {
             self.forgiven.insert(*digest, now);
@@ -147,7 +147,7 @@ impl Quarantines {
             if self.remaining(&digest, now).is_none() {
                 fresh.push(digest);
             }
-            let known = self.terms.entry(digest).or_insert(Term { until, lasts: remaining, times });
+            let known = self.by_revision.entry(digest).or_insert(Quarantine { until, lasts: remaining, times });
             known.until = known.until.max(until);
             known.times = known.times.max(times);
         }
@@ -156,22 +156,22 @@ impl Quarantines {
 
     /// Returns how much longer the revision is refused, or `None` if it is not.
     pub(super) fn remaining(&self, digest: &RevisionDigest, now: Instant) -> Option<Duration> {
-        let remaining = self.terms.get(digest)?.until.saturating_duration_since(now);
+        let remaining = self.by_revision.get(digest)?.until.saturating_duration_since(now);
         (!remaining.is_zero()).then_some(remaining)
     }
 
     /// Returns how many revisions are refused now.
     pub(super) fn count(&self, now: Instant) -> usize {
-        self.terms.values().filter(|term| term.until > now).count()
+        self.by_revision.values().filter(|quarantine| quarantine.until > now).count()
     }
 
     fn forget(&mut self, now: Instant) {
-        self.terms.retain(|_, term| term.until + PROBATION * term.lasts > now);
-        if self.terms.len() >= MOST
-            && let Some(first) = self.terms.iter().min_by_key(|(_, term)| term.until)
+        self.by_revision.retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
+        if self.by_revision.len() >= MOST
+            && let Some(first) = self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until)
         {
             let first = *first.0;
-            self.terms.remove(&first);
+            self.by_revision.remove(&first);
         }
     }
 }
@@ -186,20 +186,20 @@ mod tests {
         RevisionDigest::new(std::array::from_fn(|at| (i >> (8 * (at % 8))) as u8))
     }
 
-    fn times(ruling: Ruling) -> Option<u32> {
-        match ruling {
-            Ruling::Forgiven => None,
-            Ruling::Refused(term) => Some(term.times),
+    fn times(decision: CrashDecision) -> Option<u32> {
+        match decision {
+            CrashDecision::Forgiven => None,
+            CrashDecision::Quarantined(quarantine) => Some(quarantine.times),
         }
     }
 
     #[test]
     fn a_revision_in_a_cramped_process_is_forgiven_once_a_minute() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        assert_eq!(quarantines.ended_a_process(&DIGEST, true, now), Ruling::Forgiven);
+        assert_eq!(quarantines.ended_a_process(&DIGEST, true, now), CrashDecision::Forgiven);
         assert_eq!(quarantines.remaining(&DIGEST, now), None);
         let later = now + MINUTE;
-        assert_eq!(quarantines.ended_a_process(&DIGEST, true, later), Ruling::Forgiven);
+        assert_eq!(quarantines.ended_a_process(&DIGEST, true, later), CrashDecision::Forgiven);
         let soon = later + MINUTE / 2;
         assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, soon)), Some(1));
         let on_probation = soon + QUARANTINE * (PROBATION + 1) - Duration::from_millis(1);
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn the_number_of_forgiven_revisions_is_bounded() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        let rulings: Vec<_> =
+        let decisions: Vec<_> =
             (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
-        assert!(rulings[..MOST].iter().all(|ruling| *ruling == Ruling::Forgiven));
-        assert_eq!(times(rulings[MOST]), Some(1));
+        assert!(decisions[..MOST].iter().all(|decision| *decision == CrashDecision::Forgiven));
+        assert_eq!(times(decisions[MOST]), Some(1));
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         let (mut quarantines, mut now) = (Quarantines::default(), Instant::now());
         for times in 1..=3 {
             let lasts = QUARANTINE * (1 << (times - 1));
-            let refused = Ruling::Refused(Term { until: now + lasts, lasts, times });
+            let refused = CrashDecision::Quarantined(Quarantine { until: now + lasts, lasts, times });
             assert_eq!(quarantines.ended_a_process(&DIGEST, false, now), refused);
             assert_eq!(
                 (quarantines.remaining(&DIGEST, now), quarantines.count(now)),
@@ -260,7 +260,7 @@ mod tests {
         for i in 0..2 * MOST {
             quarantines.ended_a_process(&digest(i), false, now + Duration::from_millis(i as u64));
         }
-        assert!(quarantines.terms.len() <= MOST);
+        assert!(quarantines.by_revision.len() <= MOST);
         assert!(quarantines.remaining(&digest(2 * MOST - 1), now).is_some());
     }
 }

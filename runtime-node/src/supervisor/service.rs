@@ -12,7 +12,7 @@ use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::get_revision_response::Part;
 use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::place_response;
-use tenon_proto::node::placed::Verdict as Answer;
+use tenon_proto::node::placed::Verdict as WireVerdict;
 use tenon_proto::node::supervisor_server::{self, SupervisorServer};
 use tenon_proto::node::{
     GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest,
@@ -121,14 +121,14 @@ impl supervisor_server::Supervisor for Service {
             self.shared.source.prefetch(digest);
         }
         let (verdict, remaining) = match verdict {
-            Verdict::Here => (Answer::Here, Duration::ZERO),
-            Verdict::Elsewhere => (Answer::Elsewhere, Duration::ZERO),
-            Verdict::Quarantined(remaining) => (Answer::Quarantined, remaining),
+            Verdict::Here => (WireVerdict::Here, Duration::ZERO),
+            Verdict::Elsewhere => (WireVerdict::Elsewhere, Duration::ZERO),
+            Verdict::Quarantined(remaining) => (WireVerdict::Quarantined, remaining),
         };
         let remaining_ms = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
         let placed = place_response::Part::Placed(Placed { verdict: verdict.into(), remaining_ms });
         let mut parts = stream::iter([Ok(placed)]).boxed();
-        if send && verdict == Answer::Here {
+        if send && verdict == WireVerdict::Here {
             let code = code(self.shared.source.clone(), digest)
                 .map(|part| part.map(place_response::Part::Code));
             parts = parts.chain(code).boxed();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use tenon_engine::{Body, Broken};
+use tenon_engine::{Body, StreamError};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::harness::{Shard, Text as _, await_condition, request, trials};
@@ -232,7 +232,7 @@ async fn a_request_that_takes_too_long_is_ended(shard: Rc<Shard>) {
 fn stream(parts: impl IntoIterator<Item = Result<Bytes, Failure>, IntoIter: 'static>) -> Body {
     Body::Stream(Box::pin(futures::stream::iter(parts).then(async |part| {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        part.map_err(Broken::Failed)
+        part.map_err(StreamError::Failed)
     })))
 }
 

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, stream};
 
 use crate::fetching;
 use crate::harness::{Shard, await_condition};
-use crate::origin::{self, Answer, Origin, ReceivedRequest, streamed};
+use crate::origin::{self, OriginResponse, Origin, ReceivedRequest, streamed};
 use crate::text;
 
 fetching![
@@ -21,7 +21,7 @@ fetching![
     an_event_source_has_the_interface_of_the_web_platform,
 ];
 
-fn events(pieces: Vec<&'static str>) -> Answer {
+fn events(pieces: Vec<&'static str>) -> OriginResponse {
     let mut answer = streamed(stream::iter(pieces).map(Bytes::from));
     answer
         .headers_mut()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use tenon_engine::{Body, Broken, ByteStream, FetchRequest, ResponseBody};
+use tenon_engine::{Body, StreamError, ByteStream, FetchRequest, ResponseBody};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
@@ -44,7 +44,7 @@ fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {
     let piece = Bytes::from(piece);
     let pieces = stream::repeat_with(move || {
         count.set(count.get() + piece.len());
-        Ok::<_, Broken>(piece.clone())
+        Ok::<_, StreamError>(piece.clone())
     });
     (Box::pin(pieces), taken)
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::channel::mpsc;
 use futures::{SinkExt as _, StreamExt as _};
 use libtest_mimic::Trial;
-use tenon_engine::{Body, Broken, FetchRequest, FetchResponse, ResponseBody};
+use tenon_engine::{Body, StreamError, FetchRequest, FetchResponse, ResponseBody};
 use tenon_proto::runtime::Header;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::task::spawn_local;
@@ -31,7 +31,7 @@ pub(crate) type Client = WebSocketStream<DuplexStream>;
 /// Returns an opening handshake, and the sender of the client's bytes.
 pub(crate) fn opening(
     headers: &[(&str, &str)],
-) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, Broken>>) {
+) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, StreamError>>) {
     let (sent, body) = mpsc::unbounded();
     let header = |(name, value): &(&str, &str)| Header {
         name: (*name).to_owned(),
@@ -55,7 +55,7 @@ pub(crate) async fn connect(worker: &Loaded) -> Client {
 }
 
 /// Joins both directions of a tunnel into one client.
-fn join(response: FetchResponse, sent: mpsc::UnboundedSender<Result<Bytes, Broken>>) -> Client {
+fn join(response: FetchResponse, sent: mpsc::UnboundedSender<Result<Bytes, StreamError>>) -> Client {
     assert_eq!(response.status, 101);
     let ResponseBody::Stream(mut received) = response.body else { panic!("a tunnel is a stream") };
     let (mine, theirs) = tokio::io::duplex(16 * 1024);

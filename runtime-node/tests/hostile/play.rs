@@ -15,7 +15,7 @@ use tenon_web::Web;
 use crate::ends;
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
-use crate::waits::{self, TooLong, Waits, Yardstick};
+use crate::waits::{self, TooLong, Waits, Baseline};
 
 /// A Worker that waits briefly, so that its event loop is active while the hostile one runs.
 const NEIGHBOUR: &str = "
@@ -73,7 +73,7 @@ async fn play(script: Script, shard: Rc<Shard>) {
 async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     let logged_before = shard.log().len();
     let neighbour = Neighbour::start(shard).await;
-    let yardstick = yardstick(&neighbour, shard).await;
+    let baseline = baseline(&neighbour, shard).await;
     let progress = Progress::default();
     let hostile = async {
         let ends = requests(script, shard, &progress).await;
@@ -100,11 +100,11 @@ async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     }
     let lines = shard.log().len() - logged_before;
     assert!(script.lines.is_none_or(|most| lines <= most), "{lines} lines were logged");
-    Ok(waits::expect_short(script, &waits, &yardstick)?)
+    Ok(waits::expect_short(script, &waits, &baseline)?)
 }
 
 /// Measures the neighbour's requests and V8's own work on this machine while nothing else runs.
-async fn yardstick(neighbour: &Neighbour, shard: &Shard) -> Yardstick {
+async fn baseline(neighbour: &Neighbour, shard: &Shard) -> Baseline {
     let (mut alone, mut grace) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..ALONE {
         alone = alone.max(neighbour.wait().await);
@@ -115,7 +115,7 @@ async fn yardstick(neighbour: &Neighbour, shard: &Shard) -> Yardstick {
         piece.get("/").await.expect("it is within every limit");
         grace = grace.max(cpu_time() - begun);
     }
-    Yardstick { alone, grace }
+    Baseline { alone, grace }
 }
 
 /// Sends the script's requests and returns how each of them ended.

@@ -36,7 +36,7 @@ pub(crate) struct TooLong {
 }
 
 /// The reference for the neighbour's waits, measured in the same run on the same thread.
-pub(crate) struct Yardstick {
+pub(crate) struct Baseline {
     /// The neighbour's longest response time with no other load.
     pub(crate) alone: Duration,
     /// Time that a request may make its neighbour wait beyond its own CPU limit: the duration of
@@ -49,11 +49,11 @@ pub(crate) struct Yardstick {
 pub(crate) fn expect_short(
     script: &Script,
     waits: &Waits,
-    yardstick: &Yardstick,
+    baseline: &Baseline,
 ) -> Result<(), TooLong> {
     // Concurrent requests may use up their CPU limits back to back.
     let at_once = script.at_once as u32;
-    let Yardstick { alone, grace } = *yardstick;
+    let Baseline { alone, grace } = *baseline;
     let allowed = (Duration::from_millis(script.limits.cpu_ms.into()) + grace) * at_once + alone;
     let longest = waits.longest();
     let name = script.name.clone();

@@ -8,7 +8,7 @@ use futures::stream;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, Scheduled, Service};
 
-use crate::harness::client::{Answer, head};
+use crate::harness::client::{WorkerResponse, head};
 use crate::harness::router::Router;
 use crate::harness::{Deployed, Stand, await_condition, trials};
 
@@ -36,7 +36,7 @@ async fn stand_and_router(name: &'static str) -> (Stand, Router) {
 }
 
 /// Sends a request to `caller` as a router does, with the current digests of `services`.
-async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Result<Answer, Failure> {
+async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Result<WorkerResponse, Failure> {
     let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
     let service =
         |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };

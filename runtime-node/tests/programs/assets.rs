@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
-use tenon_engine::{Broken, FetchResponse, Isolate, ResponseBody};
+use tenon_engine::{StreamError, FetchResponse, Isolate, ResponseBody};
 use tenon_proto::failure::Failure;
 use tenon_web::{Answered, Call, Services};
 
@@ -70,7 +70,7 @@ impl Services for Assets {
                     stream::iter((!bytes.is_empty()).then_some(Ok(bytes))).boxed_local()
                 }
                 ResponseBody::Stream(sending) => {
-                    sending.map_err(|failure| Broken::Lost(failure.message.into())).boxed_local()
+                    sending.map_err(|failure| StreamError::Lost(failure.message.into())).boxed_local()
                 }
             };
             Ok(Answered { status, headers, body: Some(body) })

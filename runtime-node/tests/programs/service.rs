@@ -4,7 +4,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
-use crate::origin::{Answer, Origin, ReceivedRequest};
+use crate::origin::{OriginResponse, Origin, ReceivedRequest};
 
 /// Starts the services and returns their URL.
 pub(crate) async fn start() -> String {
@@ -12,7 +12,7 @@ pub(crate) async fn start() -> String {
     origin.url("").as_str().trim_end_matches('/').to_owned()
 }
 
-fn answer(request: &ReceivedRequest) -> Answer {
+fn answer(request: &ReceivedRequest) -> OriginResponse {
     let body = String::from_utf8_lossy(request.body());
     match request.uri().path() {
         "/v1/chat/completions" => {
@@ -49,7 +49,7 @@ fn header<'a>(request: &'a ReceivedRequest, name: &str) -> &'a str {
 
 // ---- OpenAI
 
-fn complete(request: &Value) -> Answer {
+fn complete(request: &Value) -> OriginResponse {
     if request["stream"] != true {
         let said = request["messages"][0]["content"].as_str().unwrap_or_default();
         let message = json!({ "role": "assistant", "content": format!("Hello from {said}!") });
@@ -68,7 +68,7 @@ fn complete(request: &Value) -> Answer {
 // ---- Stripe
 
 /// Returns one of the two pages of the list.
-fn customers(request: &ReceivedRequest) -> Answer {
+fn customers(request: &ReceivedRequest) -> OriginResponse {
     let is_second =
         request.uri().query().is_some_and(|query| query.contains("starting_after=cus_2"));
     let names: &[_] =
@@ -85,7 +85,7 @@ fn customers(request: &ReceivedRequest) -> Answer {
 
 // ---- S3
 
-fn object(request: &ReceivedRequest, body: &str) -> Answer {
+fn object(request: &ReceivedRequest, body: &str) -> OriginResponse {
     let signature = header(request, "authorization");
     let is_signed = signature.starts_with("AWS4-HMAC-SHA256 Credential=key/")
         && signature.contains("/us-east-1/s3/aws4_request, SignedHeaders=")
@@ -141,7 +141,7 @@ fn object(request: &ReceivedRequest, body: &str) -> Answer {
     }
 }
 
-fn xml(status: u16, text: &str) -> Answer {
+fn xml(status: u16, text: &str) -> OriginResponse {
     of(
         "application/xml",
         status,
@@ -151,11 +151,11 @@ fn xml(status: u16, text: &str) -> Answer {
 
 // ---- Answers
 
-fn one(status: u16, body: &Value) -> Answer {
+fn one(status: u16, body: &Value) -> OriginResponse {
     of("application/json", status, vec![body.to_string()])
 }
 
-fn of(kind: &str, status: u16, pieces: Vec<String>) -> Answer {
+fn of(kind: &str, status: u16, pieces: Vec<String>) -> OriginResponse {
     let frames = pieces.into_iter().map(|piece| Ok(Frame::data(piece.into())));
     let body = StreamBody::new(Box::pin(futures::stream::iter(frames)) as _);
     http::Response::builder()
@@ -165,7 +165,7 @@ fn of(kind: &str, status: u16, pieces: Vec<String>) -> Answer {
         .expect("these are headers")
 }
 
-fn with(mut answer: Answer, headers: &[(&'static str, &str)]) -> Answer {
+fn with(mut answer: OriginResponse, headers: &[(&'static str, &str)]) -> OriginResponse {
     for (name, value) in headers {
         answer.headers_mut().insert(*name, value.parse().expect("these are headers"));
     }

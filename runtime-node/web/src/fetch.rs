@@ -27,7 +27,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use url::{Position, Url};
 
 use crate::fetch::head::{Outcome, Received};
-use crate::fetch::outbound::{Abortee, Outbound, received};
+use crate::fetch::outbound::{AbortEntry, Outbound, received};
 use crate::fetch::request::Sent;
 use crate::ops::{Nullable, Promised};
 use crate::websocket::sockets::link::Wire;
@@ -37,7 +37,7 @@ const DATA: usize = 2 << 20;
 
 /// The outcome of a request.
 enum Arrival {
-    Response(Response, Option<Abortee>),
+    Response(Response, Option<AbortEntry>),
     /// The requested WebSocket, with the response that opened it.
     Socket(Response, Tunnel),
     Failed(EgressError),
@@ -90,7 +90,7 @@ pub(crate) fn fetch_send<'s>(
     };
     let body = body.outgoing(&headers);
     let request = Request { method, url, headers, body, redirect };
-    let abortee = (number != 0).then(|| outbound.aborts.enter(number));
+    let entry = (number != 0).then(|| outbound.aborts.enter(number));
     let account = outbound.account(&state, invocation);
     let client = outbound.client.clone();
     let fetching = async move {
@@ -102,24 +102,24 @@ pub(crate) fn fetch_send<'s>(
         }
     };
     // Abortable from here on, before the request is first polled.
-    let fetching = match abortee {
-        Some(abortee) => Ok((abortee.follow(fetching), abortee)),
+    let fetching = match entry {
+        Some(entry) => Ok((entry.follow(fetching), entry)),
         None => Err(fetching),
     };
     let work = async move {
-        let (fetched, abortee) = match fetching {
-            Ok((fetching, abortee)) => (fetching.await.ok(), Some(abortee)),
+        let (fetched, entry) = match fetching {
+            Ok((fetching, entry)) => (fetching.await.ok(), Some(entry)),
             Err(fetching) => (Some(fetching.await), None),
         };
         Ok(match fetched {
             Some(Ok((response, Some(tunnel)))) => Arrival::Socket(response, tunnel),
-            Some(Ok((response, None))) => Arrival::Response(response, abortee),
+            Some(Ok((response, None))) => Arrival::Response(response, entry),
             Some(Err(error)) => Arrival::Failed(error),
             None => Arrival::Aborted,
         })
     };
     let promise = promise(scope, work, move |scope, fetched| match fetched {
-        Arrival::Response(response, abortee) => respond(scope, invocation, response, abortee, None),
+        Arrival::Response(response, entry) => respond(scope, invocation, response, entry, None),
         Arrival::Socket(response, tunnel) => {
             let socket = (Wire::Tunnel(tunnel), Role::Client);
             respond(scope, invocation, response, None, Some(socket))
@@ -135,7 +135,7 @@ fn respond<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     invocation: InvocationId,
     response: Response,
-    abortee: Option<Abortee>,
+    entry: Option<AbortEntry>,
     socket: Option<(Wire, Role)>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let Response { status, reason, headers, url, redirected, body } = response;
@@ -144,7 +144,7 @@ fn respond<'s>(
         reason: reason.chars().map(|character| character as u8).collect(),
         url: &url[..Position::AfterQuery],
         redirected,
-        body: body.map(|body| Body::Stream(received(body, abortee))),
+        body: body.map(|body| Body::Stream(received(body, entry))),
         socket,
     };
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));

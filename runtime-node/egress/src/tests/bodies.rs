@@ -258,7 +258,7 @@ async fn an_answer_may_come_before_the_request_has_been_sent() {
 async fn a_request_without_memory_for_its_response_is_refused() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
-        let ledger = Rc::new(Purse { subrequests: Cell::new(1), memory: 1000 });
+        let ledger = Rc::new(FixedLedger { subrequests: Cell::new(1), memory: 1000 });
         let error = client()
             .fetch(&Account { ledger, ..account("shop") }, get(origin.url("/")))
             .await

@@ -23,7 +23,7 @@ use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 
 pub(super) type Pieces = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, std::io::Error>>>>;
-pub(super) type Answer = http::Response<StreamBody<Pieces>>;
+pub(super) type OriginResponse = http::Response<StreamBody<Pieces>>;
 
 /// A request with its body.
 pub(super) type ReceivedRequest = http::Request<Bytes>;
@@ -42,7 +42,7 @@ impl Origin {
         url::Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)).unwrap()
     }
 
-    pub(super) async fn plain(answer: impl Fn(&ReceivedRequest) -> Answer + 'static) -> Self {
+    pub(super) async fn plain(answer: impl Fn(&ReceivedRequest) -> OriginResponse + 'static) -> Self {
         Self::serve(None, move |request| futures::future::ready(answer(&request)).boxed_local())
             .await
     }
@@ -53,7 +53,7 @@ impl Origin {
     /// * `tls` - the server's TLS configuration; plain HTTP without one.
     pub(super) async fn serve(
         tls: Option<Arc<ServerConfig>>,
-        answer: impl Fn(ReceivedRequest) -> LocalBoxFuture<'static, Answer> + 'static,
+        answer: impl Fn(ReceivedRequest) -> LocalBoxFuture<'static, OriginResponse> + 'static,
     ) -> Self {
         let answer = Rc::new(answer);
         let requests = Rc::<RefCell<Vec<ReceivedRequest>>>::default();
@@ -138,7 +138,7 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
     }
 }
 
-async fn speak<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, Answer> + 'static>(
+async fn speak<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, OriginResponse> + 'static>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     answer: Rc<F>,
     log: Rc<RefCell<Vec<ReceivedRequest>>>,
@@ -163,29 +163,29 @@ async fn speak<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, Answer> + 'stat
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-pub(super) fn text(text: &str) -> Answer {
+pub(super) fn text(text: &str) -> OriginResponse {
     let mut answer = pieces([text.to_owned()]);
     answer.headers_mut().insert("content-length", text.len().to_string().parse().unwrap());
     answer
 }
 
-pub(super) fn bytes(bytes: Vec<u8>) -> Answer {
+pub(super) fn bytes(bytes: Vec<u8>) -> OriginResponse {
     let body = Full::new(Bytes::from(bytes)).into_data_stream();
     let frames = body.map(|piece| Ok(Frame::data(piece.unwrap_or_else(|never| match never {}))));
     http::Response::new(StreamBody::new(frames.boxed_local() as Pieces))
 }
 
-pub(super) fn pieces<const N: usize>(pieces: [String; N]) -> Answer {
+pub(super) fn pieces<const N: usize>(pieces: [String; N]) -> OriginResponse {
     streamed(stream::iter(pieces).map(Bytes::from))
 }
 
-pub(super) fn streamed(pieces: impl Stream<Item = Bytes> + 'static) -> Answer {
+pub(super) fn streamed(pieces: impl Stream<Item = Bytes> + 'static) -> OriginResponse {
     http::Response::new(StreamBody::new(
         pieces.map(|piece| Ok(Frame::data(piece))).boxed_local() as Pieces
     ))
 }
 
-pub(super) fn redirect(status: u16, location: &str) -> Answer {
+pub(super) fn redirect(status: u16, location: &str) -> OriginResponse {
     let mut answer = text("elsewhere");
     *answer.status_mut() = status.try_into().unwrap();
     answer.headers_mut().insert("location", location.parse().unwrap());

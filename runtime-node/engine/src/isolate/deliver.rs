@@ -151,7 +151,7 @@ pub(super) async fn invoke(
     call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
 ) -> Outcome {
     let id = isolate.state.begin_in(realm, invocation);
-    let answer = Answer::of(isolate, id);
+    let answer = OutcomeFuture::of(isolate, id);
     match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
@@ -201,7 +201,7 @@ fn call(
 
 /// A future of an invocation's outcome, until its wall-clock limit. Dropping it cancels the
 /// invocation, and the Worker is notified if it has asked for that.
-struct Answer {
+struct OutcomeFuture {
     isolate: Rc<Isolate>,
     id: InvocationId,
     /// Created only if the outcome is not ready at the first poll.
@@ -209,7 +209,7 @@ struct Answer {
     taken: bool,
 }
 
-impl Answer {
+impl OutcomeFuture {
     fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
         Self { isolate: Rc::clone(isolate), id, wall: None, taken: false }
     }
@@ -241,7 +241,7 @@ impl Answer {
     }
 }
 
-impl Future for Answer {
+impl Future for OutcomeFuture {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -259,7 +259,7 @@ impl Future for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for OutcomeFuture {
     fn drop(&mut self) {
         if self.taken {
             return;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use tenon_proto::failure::FailureCode;
 
 use super::Isolate;
-use crate::clock::Standstill;
+use crate::clock::FrozenClock;
 use crate::exception::Exception;
 use crate::fair_scheduler::Pass;
 use crate::ids::InvocationId;
@@ -93,7 +93,7 @@ impl Isolate {
         let mut entered = Entered::enter(self);
         let vm = &mut *entered.vm;
         let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
-        let standstill = Standstill::begin();
+        let frozen = FrozenClock::begin();
         let watch = self.engine.turn_timer.arm(vm.handle.clone(), budget, vm.guard.exhausted());
         let result = catch_unwind(AssertUnwindSafe(|| {
             v8::scope!(let scope, &mut *vm.isolate);
@@ -119,7 +119,7 @@ impl Isolate {
             result
         }));
         let spent = watch.end();
-        drop(standstill);
+        drop(frozen);
         pass.charge(spent.cpu, !starts);
         self.engine.count_turn(spent.cpu);
         self.cpu.set(self.cpu.get() + spent.cpu);

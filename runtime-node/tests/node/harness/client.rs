@@ -28,13 +28,13 @@ pub(crate) struct Client {
 
 /// A Worker's response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct WorkerResponse {
     pub(crate) status: u32,
     pub(crate) headers: Vec<Header>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl WorkerResponse {
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the tests' Workers answer with text")
     }
@@ -61,7 +61,7 @@ impl Client {
         self.address
     }
 
-    pub(crate) async fn get(&self, worker: &Deployed) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&self, worker: &Deployed) -> Result<WorkerResponse, Failure> {
         self.call(head(worker), stream::empty()).await
     }
 
@@ -70,7 +70,7 @@ impl Client {
         &self,
         worker: &Deployed,
         time: Duration,
-    ) -> impl Future<Output = Result<Answer, Failure>> + use<> {
+    ) -> impl Future<Output = Result<WorkerResponse, Failure>> + use<> {
         let part = Some(invoke_request::Part::Head(head(worker)));
         let mut request = tonic::Request::new(stream::iter([InvokeRequest { part }]));
         request.set_timeout(time);
@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// Sends a body as a router does: with the head if it is small, and in pieces otherwise.
-    pub(crate) async fn post(&self, worker: &Deployed, mut body: Bytes) -> Result<Answer, Failure> {
+    pub(crate) async fn post(&self, worker: &Deployed, mut body: Bytes) -> Result<WorkerResponse, Failure> {
         let first = body.split_to(body.len().min(INLINE_BODY));
         let head = InvokeHead {
             method: "POST".to_owned(),
@@ -152,7 +152,7 @@ impl Client {
         &self,
         head: InvokeHead,
         body: impl Stream<Item = Bytes> + Send + 'static,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<WorkerResponse, Failure> {
         let head = stream::iter([invoke_request::Part::Head(head)]);
         let parts = head.chain(body.map(invoke_request::Part::Body));
         let messages = parts.map(|part| InvokeRequest { part: Some(part) });
@@ -165,18 +165,18 @@ impl Client {
 /// A request whose body is being sent.
 pub(crate) struct Upload {
     pub(crate) body_tx: mpsc::UnboundedSender<Bytes>,
-    answer: JoinHandle<Result<Answer, Failure>>,
+    answer: JoinHandle<Result<WorkerResponse, Failure>>,
 }
 
 impl Upload {
     /// Ends the body and waits for the response.
-    pub(crate) async fn end(self) -> Result<Answer, Failure> {
+    pub(crate) async fn end(self) -> Result<WorkerResponse, Failure> {
         drop(self.body_tx);
         self.answer.await.expect("a call does not panic")
     }
 
     /// Waits for the response without ending the body.
-    pub(crate) async fn answer(&mut self) -> Result<Answer, Failure> {
+    pub(crate) async fn answer(&mut self) -> Result<WorkerResponse, Failure> {
         (&mut self.answer).await.expect("a call does not panic")
     }
 
@@ -214,14 +214,14 @@ pub(crate) async fn piece(
 
 async fn read(
     response: Result<tonic::Response<Streaming<InvokeResponse>>, Status>,
-) -> Result<Answer, Status> {
+) -> Result<WorkerResponse, Status> {
     let mut messages = response?.into_inner();
     let first = messages.message().await?.and_then(|message| message.part);
     let Some(invoke_response::Part::Head(head)) = first else {
         panic!("an answer begins with {first:?}")
     };
     let mut answer =
-        Answer { status: head.status, headers: head.headers, body: head.body.to_vec() };
+        WorkerResponse { status: head.status, headers: head.headers, body: head.body.to_vec() };
     while let Some(message) = messages.message().await? {
         let Some(invoke_response::Part::Body(piece)) = message.part else {
             panic!("a body is not {message:?}")

@@ -18,7 +18,7 @@ use tenon_runtime_node::supervisor::{Program, Supervisor};
 
 use super::Deployed;
 use super::catalog::Catalog;
-use super::client::{Answer, Client};
+use super::client::{WorkerResponse, Client};
 
 #[derive(clap::Parser)]
 struct Line {
@@ -117,7 +117,7 @@ impl Kept {
 
     /// Sends a request as a router does: to the shard, and to the lane if the shard answers
     /// `moved`.
-    pub(crate) async fn ask(&self, worker: &Deployed) -> Result<Answer, Failure> {
+    pub(crate) async fn ask(&self, worker: &Deployed) -> Result<WorkerResponse, Failure> {
         match self.shard.get(worker).await {
             Err(failure) if failure.code == FailureCode::Moved => self.lane.get(worker).await,
             outcome => outcome,
@@ -189,6 +189,6 @@ impl Drop for Kept {
     }
 }
 
-pub(crate) fn code(outcome: Result<Answer, Failure>) -> Option<FailureCode> {
+pub(crate) fn code(outcome: Result<WorkerResponse, Failure>) -> Option<FailureCode> {
     outcome.err().map(|failure| failure.code)
 }

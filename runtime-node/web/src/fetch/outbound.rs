@@ -12,7 +12,7 @@ use futures::future::{AbortHandle, Abortable};
 use futures::{Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
 use tenon_egress::{Account, Bytestream, Client, Ledger};
-use tenon_engine::byte_stream::{Broken, ByteStream};
+use tenon_engine::byte_stream::{StreamError, ByteStream};
 use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
 use tenon_proto::egress::Egress;
@@ -52,18 +52,18 @@ impl Outbound {
 
     /// Returns the account of requests on behalf of an invocation.
     pub(crate) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> Account {
-        let ledger = Rc::new(Purse { state: Rc::downgrade(state), invocation });
+        let ledger = Rc::new(InvocationLedger { state: Rc::downgrade(state), invocation });
         Account { worker: self.worker.clone(), egress: Rc::clone(&self.egress), ledger }
     }
 }
 
 /// Charges requests to an invocation. Requests outlive neither it nor its isolate.
-struct Purse {
+struct InvocationLedger {
     state: Weak<State>,
     invocation: InvocationId,
 }
 
-impl Ledger for Purse {
+impl Ledger for InvocationLedger {
     fn subrequest(&self) -> Result<(), u32> {
         self.state.upgrade().map_or(Err(0), |state| state.subrequest(self.invocation))
     }
@@ -86,7 +86,7 @@ struct Handles {
 }
 
 /// A number that is in use.
-pub(crate) struct Abortee {
+pub(crate) struct AbortEntry {
     handles: Rc<Handles>,
     number: u32,
 }
@@ -100,8 +100,8 @@ impl Aborts {
     }
 
     /// Registers a number under which work can be aborted.
-    pub(crate) fn enter(&self, number: u32) -> Abortee {
-        Abortee { handles: Rc::clone(&self.0), number }
+    pub(crate) fn enter(&self, number: u32) -> AbortEntry {
+        AbortEntry { handles: Rc::clone(&self.0), number }
     }
 
     /// Returns whether no request and no response body has this number.
@@ -117,7 +117,7 @@ impl Aborts {
     }
 }
 
-impl Abortee {
+impl AbortEntry {
     /// Makes `work` abortable under this number, in place of earlier work.
     pub(crate) fn follow<T>(&self, work: T) -> Abortable<T> {
         let (handle, registration) = AbortHandle::new_pair();
@@ -126,7 +126,7 @@ impl Abortee {
     }
 }
 
-impl Drop for Abortee {
+impl Drop for AbortEntry {
     fn drop(&mut self) {
         self.handles.by_number.borrow_mut().remove(&self.number);
     }
@@ -135,22 +135,22 @@ impl Drop for Abortee {
 /// Converts a response's body into a stream for JavaScript, which breaks off when it is aborted.
 ///
 /// # Arguments
-/// * `abortee` - the request's number, if it can be aborted.
-pub(crate) fn received(body: Bytestream, abortee: Option<Abortee>) -> ByteStream {
+/// * `entry` - the request's number, if it can be aborted.
+pub(crate) fn received(body: Bytestream, entry: Option<AbortEntry>) -> ByteStream {
     breakable(
-        body.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into())))
+        body.map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())))
             .boxed_local(),
-        abortee,
+        entry,
     )
 }
 
 /// Makes a body break off when it is aborted.
-pub(crate) fn breakable(body: ByteStream, abortee: Option<Abortee>) -> ByteStream {
-    match abortee {
+pub(crate) fn breakable(body: ByteStream, entry: Option<AbortEntry>) -> ByteStream {
+    match entry {
         None => body,
-        Some(abortee) => {
-            let body = abortee.follow(body);
-            Receiving { body, was_reported: false, _abortee: abortee }.boxed_local()
+        Some(entry) => {
+            let body = entry.follow(body);
+            Receiving { body, was_reported: false, _entry: entry }.boxed_local()
         }
     }
 }
@@ -158,17 +158,17 @@ pub(crate) fn breakable(body: ByteStream, abortee: Option<Abortee>) -> ByteStrea
 struct Receiving {
     body: Abortable<ByteStream>,
     was_reported: bool,
-    _abortee: Abortee,
+    _entry: AbortEntry,
 }
 
 impl Stream for Receiving {
-    type Item = Result<Bytes, Broken>;
+    type Item = Result<Bytes, StreamError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = std::task::ready!(self.body.poll_next_unpin(cx));
         if next.is_none() && self.body.is_aborted() && !self.was_reported {
             self.was_reported = true;
-            return Poll::Ready(Some(Err(Broken::Lost("the fetch was aborted".into()))));
+            return Poll::Ready(Some(Err(StreamError::Lost("the fetch was aborted".into()))));
         }
         Poll::Ready(next)
     }

@@ -22,7 +22,7 @@ use encoding_rs::UTF_8;
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use tenon_engine::Body;
-use tenon_engine::byte_stream::{Broken, ByteStream};
+use tenon_engine::byte_stream::{StreamError, ByteStream};
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::{Charge, Counted};
 use tenon_engine::ids::{InvocationId, OperationId};
@@ -50,7 +50,7 @@ struct Reading {
 
 /// The reason why a body could not be collected.
 enum Halt {
-    Broken(Broken),
+    Stream(StreamError),
     /// The next part needs this many bytes more.
     NoRoom {
         part: Bytes,
@@ -148,7 +148,7 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
             let state = State::of(scope);
             let body = match arrived {
                 Ok(()) => Ok(reading.body),
-                Err(Halt::Broken(broken)) => Err(broken),
+                Err(Halt::Stream(broken)) => Err(broken),
                 Err(Halt::NoRoom { part, wanted }) => {
                     if make_room(scope, wanted).is_some() && reading.take(part).is_ok() {
                         state.operate_as(reading.owner, operation, arrive(operation, reading));
@@ -169,7 +169,7 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
 impl Reading {
     /// Collects the rest of the body.
     async fn rest(&mut self) -> Result<(), Halt> {
-        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Broken)? {
+        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Stream)? {
             self.take(part)?;
         }
         Ok(())
@@ -177,20 +177,20 @@ impl Reading {
 
     fn take(&mut self, part: Bytes) -> Result<(), Halt> {
         if self.body.len() + part.len() > self.limit {
-            return Err(Halt::Broken(too_large()));
+            return Err(Halt::Stream(too_large()));
         }
         self.body.push(&part, self.limit).map_err(|wanted| Halt::NoRoom { part, wanted })
     }
 }
 
-fn no_memory() -> Broken {
+fn no_memory() -> StreamError {
     let why = "the body does not fit into the Worker's memory";
-    Broken::Failed(Failure::new(FailureCode::MemoryLimitExceeded, Phase::Handler, why))
+    StreamError::Failed(Failure::new(FailureCode::MemoryLimitExceeded, Phase::Handler, why))
 }
 
-fn too_large() -> Broken {
+fn too_large() -> StreamError {
     let why = "the request's body exceeds the Worker's limit";
-    Broken::Failed(Failure::new(FailureCode::RequestTooLarge, Phase::Handler, why))
+    StreamError::Failed(Failure::new(FailureCode::RequestTooLarge, Phase::Handler, why))
 }
 
 fn settle(
@@ -198,7 +198,7 @@ fn settle(
     state: &State,
     id: InvocationId,
     resolver: v8::Local<'_, v8::PromiseResolver>,
-    body: Result<Counted, Broken>,
+    body: Result<Counted, StreamError>,
 ) {
     let body = match body {
         Ok(body) => body,
@@ -221,8 +221,8 @@ fn reject(
 }
 
 /// Reports the failure to the caller, if its request is at fault.
-fn blame(state: &State, id: InvocationId, broken: Broken) {
-    if let Broken::Failed(failure) = broken {
+fn blame(state: &State, id: InvocationId, broken: StreamError) {
+    if let StreamError::Failed(failure) = broken {
         state.answer(id, Err(failure));
     }
 }
@@ -262,7 +262,7 @@ fn pulled_value<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     (owner, number): (InvocationId, StreamId),
     rest: Incoming,
-    pulled: Option<Result<Vec<u8>, Broken>>,
+    pulled: Option<Result<Vec<u8>, StreamError>>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let state = State::of(scope);
     match pulled {

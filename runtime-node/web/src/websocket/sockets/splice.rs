@@ -19,7 +19,7 @@ use std::rc::Rc;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
-use tenon_engine::byte_stream::{Broken, ByteStream};
+use tenon_engine::byte_stream::{StreamError, ByteStream};
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::ids::InvocationId;
@@ -148,7 +148,7 @@ fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
         match poll_fn(|cx| wire.borrow_mut().poll_piece(cx)).await {
             Ok(piece) if piece.is_empty() => None,
             Ok(piece) => Some((Ok(piece), Some(wire))),
-            Err(error) => Some((Err(Broken::Lost(error.to_string().into())), None)),
+            Err(error) => Some((Err(StreamError::Lost(error.to_string().into())), None)),
         }
     });
     pieces.boxed_local()
@@ -169,7 +169,7 @@ fn take_request(
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
         Some(Body::Stream(bytes)) => bytes,
         Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
-        None => stream::empty::<Result<Bytes, Broken>>().boxed_local(),
+        None => stream::empty::<Result<Bytes, StreamError>>().boxed_local(),
     };
     let head =
         make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or(Refused::Memory)?;

@@ -4,7 +4,7 @@ use std::future::{pending, poll_fn};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use tenon_engine::byte_stream::{Broken, ByteStream};
+use tenon_engine::byte_stream::{StreamError, ByteStream};
 use tenon_engine::log_rate::LogRates;
 use tenon_engine::pipe;
 use tenon_proto::id::WorkerId;
@@ -69,7 +69,7 @@ async fn a_client_that_answers_pings_stays_connected() {
     let state = state();
     let answers = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(40)).await;
-        Some((Ok::<_, Broken>(masked(0x8a, PING)), ()))
+        Some((Ok::<_, StreamError>(masked(0x8a, PING)), ()))
     });
     let (mut pump, _line, _reader) = socket(&state, answers.boxed_local());
     let event = timeout(Duration::from_secs(3_600), poll_fn(|cx| pump.poll(cx))).await;
@@ -104,7 +104,7 @@ async fn pings_are_read_only_as_fast_as_their_answers_are_sent() {
     let count = Rc::clone(&taken);
     let pings = stream::repeat_with(move || {
         count.set(count.get() + 1);
-        Ok::<_, Broken>(masked(0x89, &[7; 125]))
+        Ok::<_, StreamError>(masked(0x89, &[7; 125]))
     });
     let (mut pump, _line, reader) = socket(&state, pings.boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
