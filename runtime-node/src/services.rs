@@ -34,7 +34,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::shard::{Permits, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
-use tenon_engine::{Body, StreamError, FetchResponse, ResponseBody};
+use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
 use tenon_web::{Answered, Call, Services};
 
 /// Deadline of a call in the admission queue; the caller's own time limit ends the call as well.

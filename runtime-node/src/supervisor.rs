@@ -55,7 +55,7 @@ use crate::source::Source;
 use child::Child;
 use keeper::Keeper;
 use metrics::Metrics;
-use placement::{Placement, CrashReport};
+use placement::{CrashReport, Placement};
 use process::Cause;
 use quarantine::{CrashDecision, Quarantine};
 

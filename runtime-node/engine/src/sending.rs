@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::stream::{Abortable, Stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use super::byte_stream::{StreamError, ByteStream};
+use super::byte_stream::{ByteStream, StreamError};
 use super::heap::Charge;
 use super::ids::{InvocationId, OperationId};
 

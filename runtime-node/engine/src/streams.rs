@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
 
-use super::byte_stream::{StreamError, ByteStream};
+use super::byte_stream::{ByteStream, StreamError};
 use super::pipe;
 
 /// The most bytes that a pull returns, except for a single longer piece: as many as one message from

@@ -53,7 +53,10 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
                 Ok(Some(invoke_request::Part::Body(data))) => {
                     let seen = seen + data.len() as u64;
                     if seen > limit {
-                        return Some((Err(StreamError::Failed(too_large(limit, Phase::Handler))), None));
+                        return Some((
+                            Err(StreamError::Failed(too_large(limit, Phase::Handler))),
+                            None,
+                        ));
                     }
                     Some((Ok(data), Some((messages, seen))))
                 }

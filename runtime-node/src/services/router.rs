@@ -24,7 +24,7 @@ use http_body::{Body as HttpBody, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tenon_engine::{Body, StreamError, FetchRequest};
+use tenon_engine::{Body, FetchRequest, StreamError};
 use tenon_lifecycle::tls::{Role, Stream as Transport, Tls};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{self, INLINE_BODY};

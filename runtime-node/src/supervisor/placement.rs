@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
-use super::quarantine::{Quarantines, CrashDecision};
+use super::quarantine::{CrashDecision, Quarantines};
 use crate::cache::Cache;
 
 /// Light requests after which a revision moves to its shard.
@@ -190,7 +190,8 @@ impl Placement {
         now: Instant,
     ) -> Option<Promotion> {
         let entry = self.classes.get_mut(digest)?;
-        let wanted = PROMOTION << demotions(&mut self.demotions, entry.worker.namespace(), now).min(7);
+        let wanted =
+            PROMOTION << demotions(&mut self.demotions, entry.worker.namespace(), now).min(7);
         let light = match entry.class {
             Class::Unknown { light } => light.saturating_add(requests),
             Class::Heavy { until } if until <= now => requests,
@@ -247,7 +248,9 @@ impl Placement {
             Class::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
         if fell {
             if self.demotions.len() >= MOST {
-                self.demotions.retain(|_, demotions| now.saturating_duration_since(demotions.last) < FORGIVEN);
+                self.demotions.retain(|_, demotions| {
+                    now.saturating_duration_since(demotions.last) < FORGIVEN
+                });
             }
             self.demotions.insert(namespace.into(), Demotions { times: times + 1, last: now });
         }
@@ -285,7 +288,9 @@ impl Placement {
 /// Returns how often the namespace's Workers fell recently.
 fn demotions(demotions: &mut FxHashMap<Box<str>, Demotions>, namespace: &str, now: Instant) -> u32 {
     match demotions.get(namespace) {
-        Some(Demotions { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => *times,
+        Some(Demotions { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => {
+            *times
+        }
         Some(_) => {
             demotions.remove(namespace);
             0

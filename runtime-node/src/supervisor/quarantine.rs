@@ -125,7 +125,8 @@ impl Quarantines {
     /// it is remembered, and not too many others are.
     fn forgives(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
-        let is_first = !self.by_revision.contains_key(digest) && !self.forgiven.contains_key(digest);
+        let is_first =
+            !self.by_revision.contains_key(digest) && !self.forgiven.contains_key(digest);
         let forgives = is_first && self.forgiven.len() < MOST;
         if forgives {
             self.forgiven.insert(*digest, now);
@@ -147,7 +148,11 @@ impl Quarantines {
             if self.remaining(&digest, now).is_none() {
                 fresh.push(digest);
             }
-            let known = self.by_revision.entry(digest).or_insert(Quarantine { until, lasts: remaining, times });
+            let known = self.by_revision.entry(digest).or_insert(Quarantine {
+                until,
+                lasts: remaining,
+                times,
+            });
             known.until = known.until.max(until);
             known.times = known.times.max(times);
         }
@@ -166,9 +171,11 @@ impl Quarantines {
     }
 
     fn forget(&mut self, now: Instant) {
-        self.by_revision.retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
+        self.by_revision
+            .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
         if self.by_revision.len() >= MOST
-            && let Some(first) = self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until)
+            && let Some(first) =
+                self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until)
         {
             let first = *first.0;
             self.by_revision.remove(&first);
@@ -220,7 +227,8 @@ mod tests {
         let (mut quarantines, mut now) = (Quarantines::default(), Instant::now());
         for times in 1..=3 {
             let lasts = QUARANTINE * (1 << (times - 1));
-            let refused = CrashDecision::Quarantined(Quarantine { until: now + lasts, lasts, times });
+            let refused =
+                CrashDecision::Quarantined(Quarantine { until: now + lasts, lasts, times });
             assert_eq!(quarantines.ended_a_process(&DIGEST, false, now), refused);
             assert_eq!(
                 (quarantines.remaining(&DIGEST, now), quarantines.count(now)),

@@ -13,6 +13,7 @@ mod entrypoints;
 mod failures;
 mod harness;
 mod limits;
+mod memory_limits;
 mod modules;
 mod operations;
 mod resets;
@@ -32,6 +33,7 @@ fn main() {
         entrypoints::trials(),
         failures::trials(),
         limits::trials(),
+        memory_limits::trials(),
         modules::trials(),
         operations::trials(),
         resets::trials(),

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, stream};
 
 use crate::fetching;
 use crate::harness::{Shard, await_condition};
-use crate::origin::{self, OriginResponse, Origin, ReceivedRequest, streamed};
+use crate::origin::{self, Origin, OriginResponse, ReceivedRequest, streamed};
 use crate::text;
 
 fetching![

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use tenon_engine::{Body, StreamError, ByteStream, FetchRequest, ResponseBody};
+use tenon_engine::{Body, ByteStream, FetchRequest, ResponseBody, StreamError};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::channel::mpsc;
 use futures::{SinkExt as _, StreamExt as _};
 use libtest_mimic::Trial;
-use tenon_engine::{Body, StreamError, FetchRequest, FetchResponse, ResponseBody};
+use tenon_engine::{Body, FetchRequest, FetchResponse, ResponseBody, StreamError};
 use tenon_proto::runtime::Header;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::task::spawn_local;
@@ -55,7 +55,10 @@ pub(crate) async fn connect(worker: &Loaded) -> Client {
 }
 
 /// Joins both directions of a tunnel into one client.
-fn join(response: FetchResponse, sent: mpsc::UnboundedSender<Result<Bytes, StreamError>>) -> Client {
+fn join(
+    response: FetchResponse,
+    sent: mpsc::UnboundedSender<Result<Bytes, StreamError>>,
+) -> Client {
     assert_eq!(response.status, 101);
     let ResponseBody::Stream(mut received) = response.body else { panic!("a tunnel is a stream") };
     let (mine, theirs) = tokio::io::duplex(16 * 1024);

@@ -15,7 +15,7 @@ use tenon_web::Web;
 use crate::ends;
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
-use crate::waits::{self, TooLong, Waits, Baseline};
+use crate::waits::{self, Baseline, TooLong, Waits};
 
 /// A Worker that waits briefly, so that its event loop is active while the hostile one runs.
 const NEIGHBOUR: &str = "

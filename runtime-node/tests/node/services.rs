@@ -36,7 +36,11 @@ async fn stand_and_router(name: &'static str) -> (Stand, Router) {
 }
 
 /// Sends a request to `caller` as a router does, with the current digests of `services`.
-async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Result<WorkerResponse, Failure> {
+async fn call(
+    stand: &Stand,
+    caller: &Deployed,
+    services: &[&Deployed],
+) -> Result<WorkerResponse, Failure> {
     let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
     let service =
         |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
-use tenon_engine::{StreamError, FetchResponse, Isolate, ResponseBody};
+use tenon_engine::{FetchResponse, Isolate, ResponseBody, StreamError};
 use tenon_proto::failure::Failure;
 use tenon_web::{Answered, Call, Services};
 
@@ -69,9 +69,9 @@ impl Services for Assets {
                     let bytes = piece.copy_to_bytes(piece.remaining());
                     stream::iter((!bytes.is_empty()).then_some(Ok(bytes))).boxed_local()
                 }
-                ResponseBody::Stream(sending) => {
-                    sending.map_err(|failure| StreamError::Lost(failure.message.into())).boxed_local()
-                }
+                ResponseBody::Stream(sending) => sending
+                    .map_err(|failure| StreamError::Lost(failure.message.into()))
+                    .boxed_local(),
             };
             Ok(Answered { status, headers, body: Some(body) })
         }

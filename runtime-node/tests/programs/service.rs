@@ -4,7 +4,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
-use crate::origin::{OriginResponse, Origin, ReceivedRequest};
+use crate::origin::{Origin, OriginResponse, ReceivedRequest};
 
 /// Starts the services and returns their URL.
 pub(crate) async fn start() -> String {

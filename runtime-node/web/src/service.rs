@@ -10,7 +10,7 @@ use tenon_egress::handshake::{self, Key, Unanswered};
 use tenon_egress::{EgressError, Outgoing, RedirectMode, Request};
 use tenon_engine::CallContext;
 use tenon_engine::FetchRequest;
-use tenon_engine::byte_stream::{StreamError, ByteStream};
+use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::ids::InvocationId;
 use tenon_engine::pipe;
 use tenon_engine::promise::promise;
@@ -188,8 +188,8 @@ fn delivered(request: Request, request_id: String, call_context: CallContext) ->
             (Body::Full(bytes), Some(length))
         }
         Outgoing::Stream { bytes, length } => {
-            let bytes =
-                bytes.map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())));
+            let bytes = bytes
+                .map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())));
             (Body::Stream(bytes.boxed_local()), length)
         }
     };

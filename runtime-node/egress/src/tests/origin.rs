@@ -42,7 +42,9 @@ impl Origin {
         url::Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)).unwrap()
     }
 
-    pub(super) async fn plain(answer: impl Fn(&ReceivedRequest) -> OriginResponse + 'static) -> Self {
+    pub(super) async fn plain(
+        answer: impl Fn(&ReceivedRequest) -> OriginResponse + 'static,
+    ) -> Self {
         Self::serve(None, move |request| futures::future::ready(answer(&request)).boxed_local())
             .await
     }

@@ -79,7 +79,11 @@ impl Client {
     }
 
     /// Sends a body as a router does: with the head if it is small, and in pieces otherwise.
-    pub(crate) async fn post(&self, worker: &Deployed, mut body: Bytes) -> Result<WorkerResponse, Failure> {
+    pub(crate) async fn post(
+        &self,
+        worker: &Deployed,
+        mut body: Bytes,
+    ) -> Result<WorkerResponse, Failure> {
         let first = body.split_to(body.len().min(INLINE_BODY));
         let head = InvokeHead {
             method: "POST".to_owned(),

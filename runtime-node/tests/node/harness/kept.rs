@@ -18,7 +18,7 @@ use tenon_runtime_node::supervisor::{Program, Supervisor};
 
 use super::Deployed;
 use super::catalog::Catalog;
-use super::client::{WorkerResponse, Client};
+use super::client::{Client, WorkerResponse};
 
 #[derive(clap::Parser)]
 struct Line {

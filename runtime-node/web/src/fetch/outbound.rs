@@ -12,7 +12,7 @@ use futures::future::{AbortHandle, Abortable};
 use futures::{Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
 use tenon_egress::{Account, Bytestream, Client, Ledger};
-use tenon_engine::byte_stream::{StreamError, ByteStream};
+use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
 use tenon_proto::egress::Egress;

@@ -22,7 +22,7 @@ use encoding_rs::UTF_8;
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use tenon_engine::Body;
-use tenon_engine::byte_stream::{StreamError, ByteStream};
+use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::{Charge, Counted};
 use tenon_engine::ids::{InvocationId, OperationId};

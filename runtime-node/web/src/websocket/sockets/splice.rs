@@ -19,7 +19,7 @@ use std::rc::Rc;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
-use tenon_engine::byte_stream::{StreamError, ByteStream};
+use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::ids::InvocationId;

@@ -4,7 +4,7 @@ use std::future::{pending, poll_fn};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use tenon_engine::byte_stream::{StreamError, ByteStream};
+use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::log_rate::LogRates;
 use tenon_engine::pipe;
 use tenon_proto::id::WorkerId;
