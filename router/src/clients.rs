@@ -106,7 +106,7 @@ pub(crate) struct Client {
     index: AtomicUsize,
     pub(crate) activity: Activity,
     pub(crate) orders: Orders,
-    passage: AtomicU8,
+    handling: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
 }
 
@@ -119,13 +119,13 @@ struct Held {
 
 /// The treatment of the bytes that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passage {
+pub(crate) enum ByteHandling {
     /// The bytes are HTTP/1, and are checked.
-    Judged = 0,
+    Checked = 0,
     /// The bytes are held until it is known whether they belong to a tunnel.
-    Kept = 1,
+    Held = 1,
     /// The bytes belong to a tunnel or to HTTP/2, and pass unchecked.
-    Free = 2,
+    Unchecked = 2,
 }
 
 /// A connection that is counted until this is dropped.
@@ -163,7 +163,7 @@ impl Clients {
             index: AtomicUsize::new(list.clients.len()),
             activity: Activity::new(self.started),
             orders: Orders::default(),
-            passage: AtomicU8::new(Passage::Judged as u8),
+            handling: AtomicU8::new(ByteHandling::Checked as u8),
             refusal: Mutex::new(None),
         });
         list.clients.push(client.clone());
@@ -178,7 +178,7 @@ impl Clients {
         for client in &lock(&self.list).clients {
             // An idle HTTP/2 connection either answers pings or is closed.
             let activity = &client.activity;
-            if activity.has_requests() || client.passage() == Passage::Free {
+            if activity.has_requests() || client.handling() == ByteHandling::Unchecked {
                 continue;
             }
             let waited = activity.waited(now);
@@ -239,15 +239,15 @@ impl Client {
         false
     }
 
-    pub(crate) fn pass(&self, passage: Passage) {
-        self.passage.store(passage as u8, Relaxed);
+    pub(crate) fn pass(&self, handling: ByteHandling) {
+        self.handling.store(handling as u8, Relaxed);
     }
 
-    pub(crate) fn passage(&self) -> Passage {
-        match self.passage.load(Relaxed) {
-            0 => Passage::Judged,
-            1 => Passage::Kept,
-            _ => Passage::Free,
+    pub(crate) fn handling(&self) -> ByteHandling {
+        match self.handling.load(Relaxed) {
+            0 => ByteHandling::Checked,
+            1 => ByteHandling::Held,
+            _ => ByteHandling::Unchecked,
         }
     }
 

@@ -11,7 +11,7 @@
 //! - [`exchange`], [`upload`], [`answer`]: one attempt, the request's body in it, and its answer.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.
-//! - [`health`], [`pulse`], [`silence`], [`inquiry`]: whether a shard takes requests.
+//! - [`health`], [`pulse`], [`silence`], [`shared_probe`]: whether a shard takes requests.
 //! - [`retry`]: whether a failed attempt may be repeated.
 //! - [`metrics`]: counters of all that.
 //!
@@ -24,7 +24,6 @@ pub(crate) mod counting_stream;
 pub(crate) mod exchange;
 pub(crate) mod forward;
 pub(crate) mod health;
-pub(crate) mod inquiry;
 pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod metrics;
@@ -32,6 +31,7 @@ pub(crate) mod pick;
 pub(crate) mod placement;
 pub(crate) mod pulse;
 pub(crate) mod retry;
+pub(crate) mod shared_probe;
 pub(crate) mod silence;
 pub(crate) mod upload;
 

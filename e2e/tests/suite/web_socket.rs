@@ -21,7 +21,7 @@ fn echo(name: &str, revision: &str, pool: Option<&str>) -> Worker {
                 server.accept();
                 server.addEventListener('message', ({ data }) => {
                     if (data === 'which?') server.send(REVISION);
-                    else if (data === 'close') server.close(4001, 'as you wish');
+                    else if (data === 'close') server.close(4001, 'as you preference');
                     else if (data === 'flood') for (let i = 0; i < 64; i++) server.send(new Uint8Array(256 * 1024).fill(i));
                     else server.send(data);
                 });
@@ -89,7 +89,7 @@ pub async fn either_side_can_end_a_web_socket(scenario: Scenario) -> anyhow::Res
         socket.send("close").await?;
         let closed_by_worker = socket.closed().await?;
         ensure!(
-            closed_by_worker == Closed { code: 4001, reason: "as you wish".to_owned() },
+            closed_by_worker == Closed { code: 4001, reason: "as you preference".to_owned() },
             "{closed_by_worker:?}"
         );
 

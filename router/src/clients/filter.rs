@@ -22,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::clients::head::{MAX_HEAD, Messages, Refusal, Step};
-use crate::clients::preface::{Opening, Speaks};
-use crate::clients::{self, Client, Passage};
+use crate::clients::preface::{Opening, Protocol};
+use crate::clients::{self, ByteHandling, Client};
 
 /// The stand-in for a refused head.
 const STAND_IN: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
@@ -69,16 +69,16 @@ enum Stage {
 
 impl HeadFilter {
     pub(crate) fn new(stream: Opening, client: Arc<Client>) -> Self {
-        let (stage, base) = match stream.speaks() {
-            Speaks::Http1 => (Stage::Following, clients::HTTP1),
-            Speaks::Http2 => (Stage::Through, clients::HTTP2),
+        let (stage, base) = match stream.protocol() {
+            Protocol::Http1 => (Stage::Following, clients::HTTP1),
+            Protocol::Http2 => (Stage::Through, clients::HTTP2),
         };
         let messages = Messages::default();
         Self { stream, client, messages, held: Vec::new(), ready: 0, stage, base, is_behind: false }
     }
 
-    pub(crate) fn speaks(&self) -> Speaks {
-        self.stream.speaks()
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.stream.protocol()
     }
 
     /// Waits until there is data to read, or the end of the stream.
@@ -234,15 +234,15 @@ impl AsyncRead for HeadFilter {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
-            let passage = this.client.passage();
-            if this.stage == Stage::Following && passage == Passage::Free {
+            let handling = this.client.handling();
+            if this.stage == Stage::Following && handling == ByteHandling::Unchecked {
                 (this.stage, this.ready) = (Stage::Through, this.held.len());
             }
             if this.ready > 0 {
                 this.hand_on(buf);
                 return Poll::Ready(Ok(()));
             }
-            if this.stage == Stage::Following && passage == Passage::Kept {
+            if this.stage == Stage::Following && handling == ByteHandling::Held {
                 if this.held.len() >= PIECE {
                     // hyper answers the handshake without reading more.
                     return Poll::Pending;

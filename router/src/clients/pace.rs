@@ -1,14 +1,14 @@
 //! Limits how slowly a client may send a request's body.
 //!
 //! ```text
-//! patience ── shrinks while the router waits for the client ──► none: the request ends with 408
+//! time left ─ shrinks while the router waits for the client ──► none: the request ends with 408
 //!    ▲────── grows with each byte received, up to its initial value ──────┘
 //! ```
 //!
 //! So a client may pause for as long as the grace, and must send at the rate at least in the long
 //! run, regardless of what it has sent before: bytes that arrived quickly buy no hours. Only the
 //! client's own delay counts: the time in which the router reads and nothing has arrived. A Worker
-//! that is slow to read costs no patience.
+//! that is slow to read costs no time.
 //!
 //! Belongs to one thread.
 
@@ -37,15 +37,15 @@ impl Default for Pace {
     }
 }
 
-/// The patience with one body.
-pub(crate) struct Patience {
+/// The time that a client has left to send one body.
+pub(crate) struct PaceTimer {
     left: Left,
-    /// Fires no later than the patience ends. It is reset if it fires too early, and not with each
+    /// Fires no later than the time is up. It is reset if it fires too early, and not with each
     /// piece.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
+impl PaceTimer {
     pub(crate) fn new(pace: Pace) -> Self {
         Self { left: Left { pace, left: pace.grace, since: None }, alarm: None }
     }
@@ -55,7 +55,7 @@ impl Patience {
         self.left.came(bytes, Instant::now);
     }
 
-    /// Resolves when the patience with a client that has sent nothing is over.
+    /// Resolves when the time of a client that has sent nothing is up.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.left.end(Instant::now);
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
@@ -78,7 +78,7 @@ struct Left {
 }
 
 impl Left {
-    /// Records that the router waits for the client. Returns the end of its patience, which is
+    /// Records that the router waits for the client. Returns when its time is up, which is
     /// never earlier than the previous one.
     fn end(&mut self, now: impl FnOnce() -> Instant) -> Instant {
         *self.since.get_or_insert_with(now) + self.left
@@ -167,12 +167,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_timer_fires_when_patience_ends_and_not_before() {
-        let mut patience = Patience::new(PACE);
+        let mut timer = PaceTimer::new(PACE);
         let began = Instant::now();
-        assert!(futures::poll!(std::future::poll_fn(|cx| patience.poll_end(cx))).is_pending());
+        assert!(futures::poll!(std::future::poll_fn(|cx| timer.poll_end(cx))).is_pending());
         tokio::time::advance(Duration::from_secs(20)).await;
-        patience.came(10_000);
-        std::future::poll_fn(|cx| patience.poll_end(cx)).await;
+        timer.came(10_000);
+        std::future::poll_fn(|cx| timer.poll_end(cx)).await;
         assert_eq!((Instant::now() - began).as_secs(), 20 + 30);
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum Protocol {
     Http1,
     Http2,
 }
@@ -53,8 +53,8 @@ impl Opening {
         self.handed_on < self.len
     }
 
-    pub(crate) fn speaks(&self) -> Speaks {
-        if self.first == *PREFACE { Speaks::Http2 } else { Speaks::Http1 }
+    pub(crate) fn protocol(&self) -> Protocol {
+        if self.first == *PREFACE { Protocol::Http2 } else { Protocol::Http1 }
     }
 }
 

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
-use crate::clients::pace::{Pace, Patience};
+use crate::clients::pace::{Pace, PaceTimer};
 use crate::quota::Hold;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
@@ -65,7 +65,7 @@ pub(crate) async fn admit(
     if body.is_end_stream() {
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
     }
-    let body = FromClient { body, patience: Patience::new(pace) };
+    let body = FromClient { body, timer: PaceTimer::new(pace) };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {
             Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
@@ -79,7 +79,7 @@ pub(crate) async fn admit(
 /// A body from a client, which is waited for no longer than its pace allows.
 struct FromClient {
     body: Incoming,
-    patience: Patience,
+    timer: PaceTimer,
 }
 
 impl FromClient {
@@ -102,12 +102,12 @@ impl FromClient {
 impl Source for FromClient {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            return self.patience.poll_end(cx).map(|()| Some(Err(too_slow())));
+            return self.timer.poll_end(cx).map(|()| Some(Err(too_slow())));
         };
         // Trailers are not passed to Workers.
         let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
         if let Some(Ok(piece)) = &piece {
-            self.patience.came(piece.len());
+            self.timer.came(piece.len());
         }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
     }

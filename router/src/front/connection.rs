@@ -24,8 +24,8 @@ use tokio::sync::watch;
 
 use crate::clients::filter::{self, HeadFilter};
 use crate::clients::order::Order;
-use crate::clients::preface::{Opening, Speaks};
-use crate::clients::{self, Passage};
+use crate::clients::preface::{Opening, Protocol};
+use crate::clients::{self, ByteHandling};
 use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::internal;
@@ -157,7 +157,7 @@ pub(super) async fn serve_client(
     let caller = Rc::new(caller);
     let mut filter = HeadFilter::new(opening?, client.clone());
     // The state of an active connection is boxed, so that it is no part of an idle one.
-    if filter.speaks() == Speaks::Http2 {
+    if filter.protocol() == Protocol::Http2 {
         return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
     loop {
@@ -202,7 +202,7 @@ async fn serve_http1(
     let service = service_fn(|mut request: Request<Incoming>| {
         has_request.set(true);
         if Handshake::is_http1_handshake(request.method(), request.version(), request.headers()) {
-            client.pass(Passage::Kept);
+            client.pass(ByteHandling::Held);
         }
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
@@ -249,7 +249,7 @@ async fn serve_http2(
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
     let client = caller.client.clone();
-    client.pass(Passage::Free);
+    client.pass(ByteHandling::Unchecked);
     if !client.hold(clients::HTTP2) {
         return Ok(());
     }

@@ -37,7 +37,7 @@ use crate::meters::Outcome;
 use crate::thread::{Accounts, RouterThread};
 use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;
-use crate::upstream::forward::{self, Again, Call};
+use crate::upstream::forward::{self, Call, Idempotency};
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
@@ -122,7 +122,7 @@ async fn invoke(
         .more_body
         .then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
-    let again = again(&head);
+    let idempotency = idempotency(&head);
     let service = |(id, digest): (&WorkerId, &[u8; 32])| Service {
         worker: id.to_string(),
         digest: digest.to_vec().into(),
@@ -131,7 +131,7 @@ async fn invoke(
         view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
-    let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
+    let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), idempotency };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
     let held = match (response::switches_protocols(&reply), slot) {
         (true, Some(slot)) => Held::tunnel(slot),
@@ -151,11 +151,11 @@ impl Source for Messages {
 }
 
 /// Returns whether a call may run again. A scheduled event is never repeated.
-fn again(head: &InvokeHead) -> Again {
+fn idempotency(head: &InvokeHead) -> Idempotency {
     match &head.scheduled {
-        Some(_) => Again::Never,
+        Some(_) => Idempotency::NonIdempotent,
         None => Method::from_bytes(head.method.as_bytes())
-            .map_or(Again::Never, |method| Again::of(&method)),
+            .map_or(Idempotency::NonIdempotent, |method| Idempotency::of(&method)),
     }
 }
 

@@ -26,7 +26,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke::HeadWriter;
 
 use crate::clients::head::Refusal;
-use crate::clients::{Client, Passage, REQUEST};
+use crate::clients::{ByteHandling, Client, REQUEST};
 use crate::front::body::{self, RequestBody};
 use crate::front::error;
 use crate::front::handshake::Handshake;
@@ -38,7 +38,7 @@ use crate::table::Worker;
 use crate::thread::{self, Accounts, RouterThread};
 use crate::trace::{self, LoggedRequest, Trace};
 use crate::tunnel::Tunnel;
-use crate::upstream::forward::{self, Again, Call};
+use crate::upstream::forward::{self, Call, Idempotency};
 
 /// The client that a connection belongs to.
 pub(crate) struct Caller {
@@ -81,8 +81,8 @@ pub(crate) async fn serve(
         };
 
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if caller.client.passage() == Passage::Kept {
-        caller.client.pass(if switches { Passage::Free } else { Passage::Judged });
+    if caller.client.handling() == ByteHandling::Held {
+        caller.client.pass(if switches { ByteHandling::Unchecked } else { ByteHandling::Checked });
     }
     if thread.leaving.get() && parts.version < Version::HTTP_2 && !switches {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -172,7 +172,8 @@ async fn answer(
     let head = head.finish(inline, upload.is_some());
 
     // Pick and forward, and repeat if that may help.
-    let call = Call { peer: accounts.peer, head: &head, upload, again: Again::of(method) };
+    let call =
+        Call { peer: accounts.peer, head: &head, upload, idempotency: Idempotency::of(method) };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
 
     // Answer.

@@ -17,7 +17,7 @@ const PARTS: usize = 8;
 pub(crate) struct Bulkhead(Quota);
 
 /// The place of one request with a shard.
-pub(crate) struct Berth {
+pub(crate) struct BulkheadPermit {
     _hold: Hold,
 }
 
@@ -30,9 +30,9 @@ impl Bulkhead {
         Self(Quota::new((of / PARTS).max(1)))
     }
 
-    /// Takes a berth for one more request of this address, if there is one.
-    pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
-        self.0.account(peer).take(1).map(|hold| Berth { _hold: hold })
+    /// Takes a permit for one more request of this address, if there is one.
+    pub(crate) fn acquire(&self, peer: Peer) -> Option<BulkheadPermit> {
+        self.0.account(peer).take(1).map(|hold| BulkheadPermit { _hold: hold })
     }
 }
 
@@ -46,17 +46,17 @@ mod tests {
         IpAddr::from([10, 0, 0, last]).into()
     }
 
-    fn all(bulkhead: &Bulkhead, peer: Peer) -> Vec<Berth> {
-        std::iter::from_fn(|| bulkhead.berth(peer)).collect()
+    fn all(bulkhead: &Bulkhead, peer: Peer) -> Vec<BulkheadPermit> {
+        std::iter::from_fn(|| bulkhead.acquire(peer)).collect()
     }
 
     #[test]
     fn a_shard_gets_at_most_its_part_of_the_berths() {
         let bulkhead = Bulkhead::new(800);
-        let berths: Vec<_> = (0..200).flat_map(|last| all(&bulkhead, peer(last))).collect();
-        assert_eq!(berths.len(), 100);
-        drop(berths);
-        assert!(bulkhead.berth(peer(1)).is_some());
+        let permits: Vec<_> = (0..200).flat_map(|last| all(&bulkhead, peer(last))).collect();
+        assert_eq!(permits.len(), 100);
+        drop(permits);
+        assert!(bulkhead.acquire(peer(1)).is_some());
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
         let mut crowd = Vec::new();
         loop {
             let before = crowd.len();
-            crowd.extend((0..8).filter_map(|last| bulkhead.berth(peer(last))));
+            crowd.extend((0..8).filter_map(|last| bulkhead.acquire(peer(last))));
             if crowd.len() == before {
                 break;
             }
@@ -76,9 +76,9 @@ mod tests {
     #[test]
     fn a_released_berth_can_be_taken_again() {
         let bulkhead = Bulkhead::new(PARTS);
-        let berth = bulkhead.berth(peer(1));
-        assert!(bulkhead.berth(peer(2)).is_none());
-        drop(berth);
-        assert!(bulkhead.berth(peer(2)).is_some());
+        let permit = bulkhead.acquire(peer(1));
+        assert!(bulkhead.acquire(peer(2)).is_none());
+        drop(permit);
+        assert!(bulkhead.acquire(peer(2)).is_some());
     }
 }

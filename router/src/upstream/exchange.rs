@@ -21,7 +21,7 @@ use tonic::{Code, Status};
 
 use crate::quota::Peer;
 use crate::upstream::answer::{Answer, broken, send_rest};
-use crate::upstream::bulkhead::Berth;
+use crate::upstream::bulkhead::BulkheadPermit;
 use crate::upstream::connection::{STREAM_WINDOW, Sender};
 use crate::upstream::link::{Link, Unreachable};
 use crate::upstream::retry::AttemptError;
@@ -44,7 +44,7 @@ pub(crate) struct Reply {
 pub(crate) struct Rest {
     stream: Reader<Answer>,
     /// The request counts among the shard's until the last byte.
-    berth: Option<Berth>,
+    permit: Option<BulkheadPermit>,
 }
 
 /// Sends the head and the body, and waits for the reply's head without a timeout.
@@ -52,27 +52,27 @@ pub(crate) struct Rest {
 /// # Arguments
 /// * `peer`: the client address whose share of the bulkhead the request takes.
 /// * `head`: the framed head message.
-/// * `patience`: the timeout that the node is told, rounded up to seconds.
+/// * `timeout`: the timeout that the node is told, rounded up to seconds.
 /// * `sent`: set to true as soon as the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
-    patience: Duration,
+    timeout: Duration,
     sent: &Cell<bool>,
 ) -> Result<Reply, AttemptError> {
-    let berth = link.berth(peer).ok_or(AttemptError::Full)?;
+    let permit = link.acquire(peer).ok_or(AttemptError::Full)?;
     let _waiting = link.wait();
     let sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
     let writes = link.writes();
     let exchange = async {
         let answer = match sender {
-            Sender::Narrow(sender) => call(&sender, head, upload, patience)?,
-            Sender::Complete(sender) => request(sender, link, head, upload, patience).await?,
+            Sender::Narrow(sender) => call(&sender, head, upload, timeout)?,
+            Sender::Complete(sender) => request(sender, link, head, upload, timeout).await?,
         };
-        first_message(answer, berth).await.map_err(|error| match error {
+        first_message(answer, permit).await.map_err(|error| match error {
             // The shard may have ended just before, so that the request was not sent.
             AttemptError::Lost if link.writes() == writes => AttemptError::NotBegun,
             error => error,
@@ -90,9 +90,9 @@ fn call(
     sender: &client::Sender,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Answer, AttemptError> {
-    let call = sender.call(seconds(patience), head, upload.is_none());
+    let call = sender.call(seconds(timeout), head, upload.is_none());
     let call = call.map_err(|client::Closed| AttemptError::NotBegun)?;
     if let Some(upload) = upload {
         spawn_local(send_rest(call.writer(), upload.clone()));
@@ -106,7 +106,7 @@ async fn request(
     link: &Link,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Answer, AttemptError> {
     let mut request = Request::new(AttemptBody::new(head.clone(), upload));
     *request.method_mut() = Method::POST;
@@ -114,7 +114,7 @@ async fn request(
     let headers = request.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);
     headers.insert(header::TE, TRAILERS);
-    headers.insert("grpc-timeout", grpc_timeout(patience));
+    headers.insert("grpc-timeout", grpc_timeout(timeout));
     let writes = link.writes();
     let response = sender.try_send_request(request).await.map_err(|mut error| {
         // The shard may have ended just before, so that the request was not sent.
@@ -133,18 +133,18 @@ async fn request(
 
 /// Returns the timeout in whole seconds: nearly all requests have the same value, so that their
 /// headers are the same.
-fn seconds(patience: Duration) -> u64 {
+fn seconds(timeout: Duration) -> u64 {
     // The specification allows eight digits.
-    (patience.as_secs() + u64::from(patience.subsec_nanos() > 0)).min(99_999_999)
+    (timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0)).min(99_999_999)
 }
 
-fn grpc_timeout(patience: Duration) -> HeaderValue {
-    HeaderValue::try_from(format!("{}S", seconds(patience)))
+fn grpc_timeout(timeout: Duration) -> HeaderValue {
+    HeaderValue::try_from(format!("{}S", seconds(timeout)))
         .expect("digits and a letter are a header")
 }
 
-async fn first_message(answer: Answer, berth: Berth) -> Result<Reply, AttemptError> {
-    let mut rest = Rest { stream: Reader::new(answer), berth: Some(berth) };
+async fn first_message(answer: Answer, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
+    let mut rest = Rest { stream: Reader::new(answer), permit: Some(permit) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
         Some(Part::Body(_)) => Err(AttemptError::Nonsense("a body before its head".into())),
@@ -173,9 +173,9 @@ impl Rest {
         })
     }
 
-    /// Releases the berth: the request has become a tunnel, which is bounded elsewhere.
+    /// Releases the permit: the request has become a tunnel, which is bounded elsewhere.
     pub(crate) fn leave_berth(&mut self) {
-        self.berth = None;
+        self.permit = None;
     }
 
     /// Returns whether the end of the stream has arrived already.

@@ -23,9 +23,9 @@ use crate::trace::Trace;
 use crate::upstream::Upstream;
 use crate::upstream::exchange::{self, Reply};
 use crate::upstream::health::ConnectFailure;
-use crate::upstream::pick::{Picker, Target, Wish};
+use crate::upstream::pick::{Picker, Preference, Target};
 use crate::upstream::placement::{Move, Moves};
-pub(crate) use crate::upstream::retry::Again;
+pub(crate) use crate::upstream::retry::Idempotency;
 use crate::upstream::retry::{AttemptError, Attempts};
 use crate::upstream::silence;
 use crate::upstream::upload::Upload;
@@ -45,7 +45,7 @@ pub(crate) struct Call<'a> {
     /// The framed head message, which includes the body unless that streams.
     pub(crate) head: &'a Bytes,
     pub(crate) upload: Option<&'a Rc<Upload>>,
-    pub(crate) again: Again,
+    pub(crate) idempotency: Idempotency,
 }
 
 /// Forwards a call to a shard, with retries, and returns its reply.
@@ -59,27 +59,27 @@ pub(crate) async fn forward(
     call: Call<'_>,
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
-    let Call { peer, head, upload, again } = call;
+    let Call { peer, head, upload, idempotency } = call;
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
-    let patience = worker.wall + SLACK;
-    let mut journey = Journey {
+    let timeout = worker.wall + SLACK;
+    let mut forwarding = Forwarding {
         upstream,
         view,
         worker,
         peer,
         upload,
-        patience,
-        deadline: tokio::time::Instant::now() + patience,
+        timeout,
+        deadline: tokio::time::Instant::now() + timeout,
         heads: Heads { head, stay: OnceCell::new() },
         picker: Picker::new(upstream, pool, worker, view.nodes_version()),
-        attempts: Attempts::new(again),
+        attempts: Attempts::new(idempotency),
         moves: Moves::default(),
         stays: false,
     };
-    let mut target = journey.picker.next(Wish::Home).ok_or_else(no_node)?;
+    let mut target = forwarding.picker.next(Preference::Home).ok_or_else(no_node)?;
     loop {
         trace.shard(target.link.shard());
-        let next = match journey.attempt(&target).await {
+        let next = match forwarding.attempt(&target).await {
             Ok(reply) => {
                 if let Some(upload) = upload {
                     upload.settle();
@@ -88,8 +88,8 @@ pub(crate) async fn forward(
             }
             Err(Ended::Left(next)) => next,
             Err(Ended::Failed(error)) => {
-                let error = journey.examine(&target, error).await;
-                match journey.after(&target, &error) {
+                let error = forwarding.examine(&target, error).await;
+                match forwarding.after(&target, &error) {
                     Some(next) => next,
                     None => return Err(error.into_failure()),
                 }
@@ -100,13 +100,13 @@ pub(crate) async fn forward(
 }
 
 /// The state of one request on its way to a shard.
-struct Journey<'a> {
+struct Forwarding<'a> {
     upstream: &'a Upstream,
     view: &'a Table,
     worker: &'a Worker,
     peer: Peer,
     upload: Option<&'a Rc<Upload>>,
-    patience: Duration,
+    timeout: Duration,
     deadline: tokio::time::Instant,
     heads: Heads<'a>,
     picker: Picker<'a>,
@@ -123,7 +123,7 @@ enum Ended {
     Left(Target),
 }
 
-impl Journey<'_> {
+impl Forwarding<'_> {
     async fn attempt(&mut self, target: &Target) -> Result<Reply, Ended> {
         let sent = Cell::new(false);
         let head = self.heads.get(target.stays || self.stays && target.is_lane());
@@ -132,7 +132,7 @@ impl Journey<'_> {
             self.peer,
             &head,
             self.upload,
-            self.patience,
+            self.timeout,
             &sent
         ));
         // Nearly every answer arrives within this time.
@@ -177,7 +177,7 @@ impl Journey<'_> {
             return None;
         }
         self.picker.failed(from, &error);
-        let next = self.picker.next_sound(self.wish(&error))?;
+        let next = self.picker.next_sound(self.preference(&error))?;
         self.may_go_on(&error).then(|| self.again(&error, next))
     }
 
@@ -209,11 +209,11 @@ impl Journey<'_> {
         if !self.may_go_on(error) {
             return None;
         }
-        let wish = self.wish(error);
+        let preference = self.preference(error);
         let next = match error {
             // The rest of that node is not tried.
-            AttemptError::NodeLost => self.picker.next_sound(wish),
-            _ => self.picker.next(wish),
+            AttemptError::NodeLost => self.picker.next_sound(preference),
+            _ => self.picker.next(preference),
         };
         next.map(|next| self.again(error, next))
     }
@@ -246,8 +246,8 @@ impl Journey<'_> {
     }
 
     /// Sends a request that may have ended a shard to a lane, so that it ends no second shard.
-    fn wish(&self, after: &AttemptError) -> Wish {
-        if self.stays || after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
+    fn preference(&self, after: &AttemptError) -> Preference {
+        if self.stays || after.may_be_its_own_fault() { Preference::Lane } else { Preference::Home }
     }
 
     fn is_replayable(&self) -> bool {

@@ -34,13 +34,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::quota::Peer;
 use crate::table::Shard;
-use crate::upstream::bulkhead::{Berth, Bulkhead};
+use crate::upstream::bulkhead::{Bulkhead, BulkheadPermit};
 use crate::upstream::connection::{self, Sender};
 use crate::upstream::counting_stream::IoCounts;
 use crate::upstream::health::{ConnectFailure, Disconnect, Health};
-use crate::upstream::inquiry::Inquiry;
 use crate::upstream::metrics::{Spill, UpstreamMetrics};
 use crate::upstream::pulse::{self, Beat, Pulse};
+use crate::upstream::shared_probe::SharedProbe;
 use crate::upstream::upload::AttemptBody;
 
 /// A path that no shard serves.
@@ -68,7 +68,7 @@ pub(crate) struct Link {
     /// Wakes the waiting requests when the shard falls silent.
     fallen_silent: Notify,
     bulkhead: Bulkhead,
-    pub(crate) inquiry: Inquiry,
+    pub(crate) probe: SharedProbe,
     metrics: Rc<UpstreamMetrics>,
 }
 
@@ -117,7 +117,7 @@ impl Link {
             watched: Cell::default(),
             fallen_silent: Notify::new(),
             bulkhead,
-            inquiry: Inquiry::default(),
+            probe: SharedProbe::default(),
             metrics,
         })
     }
@@ -154,10 +154,10 @@ impl Link {
         self.counts.writes()
     }
 
-    /// Takes a berth for one more request, unless the shard has its maximum of this thread's
+    /// Takes a permit for one more request, unless the shard has its maximum of this thread's
     /// requests.
-    pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
-        self.bulkhead.berth(peer)
+    pub(crate) fn acquire(&self, peer: Peer) -> Option<BulkheadPermit> {
+        self.bulkhead.acquire(peer)
     }
 
     /// Has a task watch the pulse until the returned value is dropped, unless the shard may be

@@ -50,7 +50,7 @@ impl Target {
 
 /// The preferred kind of target on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Preference {
     /// The Worker's home, as far as it is known.
     Home,
     /// A lane, if the node has any.
@@ -182,8 +182,8 @@ impl<'a> Picker<'a> {
     }
 
     /// Returns the next target. Each candidate comes at most once, except for one as a last resort.
-    pub(crate) fn next(&mut self, wish: Wish) -> Option<Target> {
-        self.next_sound(wish).or_else(|| {
+    pub(crate) fn next(&mut self, preference: Preference) -> Option<Target> {
+        self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use
             // its lanes.
             let lane = if self.lost_some { self.any_lane() } else { None };
@@ -192,13 +192,13 @@ impl<'a> Picker<'a> {
     }
 
     /// Returns the next target that takes requests.
-    pub(crate) fn next_sound(&mut self, wish: Wish) -> Option<Target> {
-        let wish = match wish {
-            Wish::Home if self.asks_lane_first() => Wish::Lane,
-            wish => wish,
+    pub(crate) fn next_sound(&mut self, preference: Preference) -> Option<Target> {
+        let preference = match preference {
+            Preference::Home if self.asks_lane_first() => Preference::Lane,
+            preference => preference,
         };
         // Another lane of the node that the request was sent to is preferred to any other node.
-        let near = self.last.filter(|slot| wish == Wish::Lane && !self.avoids(*slot));
+        let near = self.last.filter(|slot| preference == Preference::Lane && !self.avoids(*slot));
         if let Some(target) = near.and_then(|slot| self.lane(slot)) {
             return Some(target);
         }
@@ -208,8 +208,8 @@ impl<'a> Picker<'a> {
             if self.avoids(slot) {
                 continue;
             }
-            let found = match wish {
-                Wish::Lane if self.has_lanes(slot) => self.lane(slot),
+            let found = match preference {
+                Preference::Lane if self.has_lanes(slot) => self.lane(slot),
                 _ => self.pinned(slot),
             };
             let Some(target) = found else { continue };
@@ -234,7 +234,9 @@ impl<'a> Picker<'a> {
             // The lane that sent the redirect may be the only one.
             Move::Stay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
         };
-        there.or_else(|| self.next(if to == Move::Shard { Wish::Home } else { Wish::Lane }))
+        there.or_else(|| {
+            self.next(if to == Move::Shard { Preference::Home } else { Preference::Lane })
+        })
     }
 
     fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {

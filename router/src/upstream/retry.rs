@@ -152,25 +152,25 @@ impl AttemptError {
     }
 }
 
-/// The permission to repeat a request that may have run already.
+/// Whether a request that may have run already can be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum Idempotency {
     /// The request is idempotent.
-    Harmless,
-    Never,
+    Idempotent,
+    NonIdempotent,
 }
 
-impl Again {
+impl Idempotency {
     pub(crate) fn of(method: &Method) -> Self {
         // RFC 9110, section 9.2.2. Unknown methods may have any effect.
-        if method.is_idempotent() { Self::Harmless } else { Self::Never }
+        if method.is_idempotent() { Self::Idempotent } else { Self::NonIdempotent }
     }
 }
 
 /// The attempts of one request so far.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    again: Again,
+    idempotency: Idempotency,
     reached: u32,
     unreachable: u32,
     lost: u32,
@@ -180,14 +180,14 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    pub(crate) fn new(again: Again) -> Self {
-        Self { again, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0, has_left: false }
+    pub(crate) fn new(idempotency: Idempotency) -> Self {
+        Self { idempotency, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0, has_left: false }
     }
 
     /// Returns whether this loss would be the first one too many, unless the whole node is lost.
     pub(crate) fn depends_on_node(&self, error: &AttemptError) -> bool {
         matches!(error, AttemptError::Lost)
-            && self.again == Again::Harmless
+            && self.idempotency == Idempotency::Idempotent
             && self.lost == MAX_LOST
     }
 
@@ -195,9 +195,13 @@ impl Attempts {
     /// of previous losses.
     pub(crate) fn may_be_made_again(&self, after: &AttemptError) -> bool {
         match after {
-            AttemptError::Lost => self.again == Again::Harmless && self.lost < MAX_LOST,
+            AttemptError::Lost => {
+                self.idempotency == Idempotency::Idempotent && self.lost < MAX_LOST
+            }
             AttemptError::Unresponsive { sent: true } => {
-                self.again == Again::Harmless && self.lost < MAX_LOST && !self.has_left
+                self.idempotency == Idempotency::Idempotent
+                    && self.lost < MAX_LOST
+                    && !self.has_left
             }
             _ => true,
         }
@@ -240,7 +244,11 @@ impl Attempts {
             }
             AttemptError::NodeLost => {
                 self.nodes_lost += 1;
-                (self.again == Again::Harmless && self.nodes_lost <= MAX_NODES_LOST, false)
+                (
+                    self.idempotency == Idempotency::Idempotent
+                        && self.nodes_lost <= MAX_NODES_LOST,
+                    false,
+                )
             }
             AttemptError::Silent | AttemptError::Upload(_) | AttemptError::Nonsense(_) => {
                 (false, false)

@@ -33,10 +33,10 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
 use crate::table::Table;
-use crate::upstream::inquiry::ANSWER_LASTS;
 use crate::upstream::link::Link;
 use crate::upstream::links::Links;
 use crate::upstream::pick::Target;
+use crate::upstream::shared_probe::RESULT_LASTS;
 
 /// The maximum number of a node's processes that are probed. Shards come first: their turns are
 /// short.
@@ -49,13 +49,13 @@ pub(crate) async fn lost(links: &Links, view: &Table, target: &Target) {
         if target.turns_are_short || !node_answers(links, view, &target.link).await {
             return;
         }
-        tokio::time::sleep(ANSWER_LASTS).await;
+        tokio::time::sleep(RESULT_LASTS).await;
     }
 }
 
 /// Returns whether any other process of the node answers.
 pub(crate) async fn node_answers(links: &Links, view: &Table, silent: &Link) -> bool {
-    silent.inquiry.answer(|| any_answers(others(links, view, silent))).await
+    silent.probe.result(|| any_answers(others(links, view, silent))).await
 }
 
 fn others(links: &Links, view: &Table, silent: &Link) -> Vec<Rc<Link>> {

@@ -39,7 +39,7 @@ enum Edit {
     /// Renames the field.
     Rename(Place, String),
     /// Repeats the item in its list.
-    Again(Place),
+    Idempotency(Place),
     /// Writes the field twice.
     Repeat(Place),
 }
@@ -107,7 +107,7 @@ impl fmt::Display for Mutant {
                 Edit::Add(at, value) => write!(f, ", with {at} = {value}")?,
                 Edit::Remove(at) => write!(f, ", without {at}")?,
                 Edit::Rename(at, name) => write!(f, ", {at} as {name:.60?}")?,
-                Edit::Again(at) => write!(f, ", {at} again")?,
+                Edit::Idempotency(at) => write!(f, ", {at} again")?,
                 Edit::Repeat(at) => write!(f, ", {at} repeated")?,
             }
         }
@@ -134,7 +134,7 @@ impl Edit {
                 let value = fields.remove(at.name()?)?;
                 fields.insert(name.clone(), value);
             }
-            Self::Again(at) => {
+            Self::Idempotency(at) => {
                 let item = at.find(object)?.clone();
                 at.parent().find(object)?.as_array_mut()?.push(item);
             }
@@ -154,7 +154,7 @@ impl Edit {
             }
             // A rule on a map's keys names the map.
             Self::Rename(at, name) => vec![at.clone(), at.parent().field(name), at.parent()],
-            Self::Again(at) => vec![at.parent()],
+            Self::Idempotency(at) => vec![at.parent()],
         }
     }
 }
@@ -174,7 +174,7 @@ fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
             edits.extend(added.map(|(name, sibling)| Edit::Add(at.field(name), sibling)));
         }
         let Some(name) = at.name() else {
-            edits.push(Edit::Again(at.clone()));
+            edits.push(Edit::Idempotency(at.clone()));
             continue;
         };
         edits.extend([Edit::Remove(at.clone()), Edit::Repeat(at.clone())]);

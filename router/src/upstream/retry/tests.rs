@@ -4,7 +4,12 @@ use super::*;
 
 fn retried(error: AttemptError, method: Method, replayable: bool) -> bool {
     let now = Instant::now();
-    Attempts::new(Again::of(&method)).may_go_on(&error, replayable, &mut Budget::new(now), now)
+    Attempts::new(Idempotency::of(&method)).may_go_on(
+        &error,
+        replayable,
+        &mut Budget::new(now),
+        now,
+    )
 }
 
 fn refusal(code: FailureCode) -> AttemptError {
@@ -59,7 +64,7 @@ fn failures_of_the_worker_are_not_retried() {
 #[test]
 fn the_third_attempt_that_reaches_a_node_is_the_last() {
     let now = Instant::now();
-    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     let mut after = |error| attempts.may_go_on(&error, true, &mut budget, now);
     assert!(after(AttemptError::Lost));
     assert!(after(AttemptError::Unreachable(ConnectFailure::Silent)));
@@ -70,7 +75,7 @@ fn the_third_attempt_that_reaches_a_node_is_the_last() {
 #[test]
 fn a_request_that_has_lost_two_nodes_gets_no_third() {
     let now = Instant::now();
-    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
     assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
 }
@@ -78,7 +83,7 @@ fn a_request_that_has_lost_two_nodes_gets_no_third() {
 #[test]
 fn a_request_may_leave_one_silent_shard_and_then_lose_one_process() {
     let now = Instant::now();
-    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     let left = || AttemptError::Unresponsive { sent: true };
     assert!(attempts.may_go_on(&left(), true, &mut budget, now));
     assert!(!attempts.may_be_made_again(&left()), "a request leaves only one silent shard");
@@ -86,19 +91,19 @@ fn a_request_may_leave_one_silent_shard_and_then_lose_one_process() {
     for error in [left(), AttemptError::Lost] {
         assert!(!attempts.may_be_made_again(&error));
     }
-    assert!(!Attempts::new(Again::Never).may_go_on(&left(), true, &mut budget, now));
+    assert!(!Attempts::new(Idempotency::NonIdempotent).may_go_on(&left(), true, &mut budget, now));
 }
 
 #[test]
 fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
     let now = Instant::now();
-    let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+    let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     assert!(!attempts.depends_on_node(&AttemptError::Lost));
     assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
     assert!(attempts.depends_on_node(&AttemptError::Lost));
     assert!(attempts.may_go_on(&AttemptError::NodeLost, true, &mut budget, now));
     assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
-    assert!(!Attempts::new(Again::Never).depends_on_node(&AttemptError::Lost));
+    assert!(!Attempts::new(Idempotency::NonIdempotent).depends_on_node(&AttemptError::Lost));
     assert!(!retried(AttemptError::NodeLost, Method::POST, true));
 }
 

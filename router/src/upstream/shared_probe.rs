@@ -9,30 +9,30 @@ use std::time::Duration;
 use futures::future::{FutureExt as _, LocalBoxFuture, Shared};
 use tokio::time::Instant;
 
-/// The time for which the answer of a node is valid.
-pub(crate) const ANSWER_LASTS: Duration = Duration::from_secs(1);
+/// The time for which a result is valid.
+pub(crate) const RESULT_LASTS: Duration = Duration::from_secs(1);
 
 /// The last probe, if there was one.
 #[derive(Default)]
-pub(crate) struct Inquiry(RefCell<Option<(Instant, Shared<LocalBoxFuture<'static, bool>>)>>);
+pub(crate) struct SharedProbe(RefCell<Option<(Instant, Shared<LocalBoxFuture<'static, bool>>)>>);
 
-impl Inquiry {
+impl SharedProbe {
     /// Returns the result of the last probe, or begins a new one if the last is too old.
-    pub(crate) async fn answer<F>(&self, probe: impl FnOnce() -> F) -> bool
+    pub(crate) async fn result<F>(&self, probe: impl FnOnce() -> F) -> bool
     where
         F: Future<Output = bool> + 'static,
     {
-        let answer = {
+        let result = {
             let mut last = self.0.borrow_mut();
             match &*last {
-                Some((when, answer)) if when.elapsed() < ANSWER_LASTS => answer.clone(),
+                Some((when, result)) if when.elapsed() < RESULT_LASTS => result.clone(),
                 _ => {
-                    let answer = probe().boxed_local().shared();
-                    *last = Some((Instant::now(), answer.clone()));
-                    answer
+                    let result = probe().boxed_local().shared();
+                    *last = Some((Instant::now(), result.clone()));
+                    result
                 }
             }
         };
-        answer.await
+        result.await
     }
 }
