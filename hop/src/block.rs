@@ -9,10 +9,10 @@ const REQUEST: &[u8] =
     b"\x83\x86\x04\x20/tenon.runtime.v1.Runtime/Invoke\x0f\x10\x10application/grpc\
       \x00\x02te\x08trailers\x00\x0cgrpc-timeout";
 
-/// The block of an answer: `:status: 200` and `content-type`.
+/// The block of a response: `:status: 200` and `content-type`.
 pub(crate) const RESPONSE: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 
-/// The trailers of an answer that succeeded.
+/// The trailers of a response that succeeded.
 pub(crate) const SUCCESS: &[u8] = b"\x00\x0bgrpc-status\x010";
 
 /// gRPC's limit on the digits of a timeout.

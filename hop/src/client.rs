@@ -45,7 +45,7 @@ pub struct Closed;
 /// shard needs a complete implementation, on a new connection.
 ///
 /// # Arguments
-/// * `window`: the bytes of one answer that may be buffered.
+/// * `window`: the bytes of one response that may be buffered.
 /// * `pings`: when the shard is sent pings, or `None` if its silence is no failure.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Frames (RFC 9113, sections 4 and 6). Pure.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 
 use crate::error::{Code, ConnectionError};
 
@@ -162,6 +162,18 @@ pub(crate) fn put_go_away(out: &mut BytesMut, last: u32, code: Code) {
 /// Reads four bytes as a number, whose first bit is reserved or part of an error code.
 pub(crate) fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// Copies `len` bytes of payload.
+pub(crate) fn put_payload(outbox: &mut BytesMut, from: &mut impl Buf, mut len: usize) {
+    outbox.reserve(len);
+    while len > 0 {
+        let chunk = from.chunk();
+        let part = chunk.len().min(len);
+        outbox.extend_from_slice(&chunk[..part]);
+        from.advance(part);
+        len -= part;
+    }
 }
 
 #[cfg(test)]

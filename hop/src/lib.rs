@@ -3,7 +3,7 @@
 //!
 //! The bytes are ordinary gRPC over HTTP/2. They are narrow in that a sender has few choices: every
 //! header is a literal or in the static table, a header block fits into one frame, and the blocks
-//! of ordinary requests and answers are constants, which a receiver compares and does not parse.
+//! of ordinary requests and responses are constants, which a receiver compares and does not parse.
 //! Both peers state in their SETTINGS that they keep to that ([`settings`]). A peer that does not
 //! is served by a complete implementation.
 //!

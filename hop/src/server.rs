@@ -1,18 +1,18 @@
 //! The shard's side of a connection.
 //!
 //! ```text
-//!  DATA ─► service ─► answer ─► outbox
-//!             │ pending             ▲
-//!             └─► slot ── woken ────┘
+//!  DATA ─► service ─► response ─► outbox
+//!             │ pending               ▲
+//!             └─► slot ── woken ──────┘
 //! ```
 //!
-//! - [`service`]: what answers the requests.
+//! - [`service`]: the service that answers the requests.
 //! - [`receive`]: the frames of a router.
 //! - [`slot`], [`wake`]: the streams, and which of them have been woken.
 //!
-//! A request is polled where it is read, in a slot whose memory the next request uses again. One
-//! that is not done stays in its slot, and is polled when its own waker says so. What all requests
-//! of a turn answer is written at once.
+//! A request is polled where it is read, in a slot whose memory the next request reuses. One
+//! that is pending stays in its slot, and is polled when its own waker is called. The
+//! responses of one turn are written at once.
 //!
 //! Belongs to one thread; wakers may be used on any.
 
@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf as _, BytesMut};
 use http::HeaderMap;
 use rustc_hash::FxHashMap;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -38,11 +38,11 @@ use crate::incoming::{Incoming, Ledger};
 use crate::settings;
 use crate::sniff::Opening;
 use crate::wire::Wire;
-pub use service::{Answer, Outgoing, Part, Service};
+pub use service::{Outgoing, Part, Response, Service};
 use slot::{Panicked, Slot, isolate};
 use wake::{Queue, Wake};
 
-/// No more is read from the peer, or taken from an answer, while so much waits to be written, in
+/// No more is read from the peer, or taken from a response, while so much waits to be written, in
 /// bytes.
 const FULL: usize = 256 * 1024;
 
@@ -228,11 +228,11 @@ where
         match slot.poll() {
             None => {}
             Some(Poll::Pending) => return,
-            Some(Poll::Ready(Ok(Answer::Reply(reply)))) => {
+            Some(Poll::Ready(Ok(Response::Reply(reply)))) => {
                 frame::put_headers(&mut self.outbox, slot.stream, RESPONSE, false);
                 slot.reply = Some(reply);
             }
-            Some(Poll::Ready(Ok(Answer::Failure(headers)))) => {
+            Some(Poll::Ready(Ok(Response::Failure(headers)))) => {
                 let mut block = BytesMut::from(RESPONSE);
                 block::put_literals(&mut block, &without_content_type(headers));
                 frame::put_headers(&mut self.outbox, slot.stream, &block, true);
@@ -243,7 +243,7 @@ where
         self.send(index);
     }
 
-    /// Moves what an answer has to the outbox, as far as windows and the outbox have room.
+    /// Moves what a response has to the outbox, as far as windows and the outbox have room.
     fn send(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(reply) = &mut slot.reply else { return };
@@ -263,7 +263,7 @@ where
                 let len = data.remaining().min(window as usize);
                 (self.window, slot.window) = (self.window - len as i64, slot.window - len as i64);
                 frame::put_data(&mut self.outbox, slot.stream, len, false);
-                put(&mut self.outbox, data, len);
+                frame::put_payload(&mut self.outbox, data, len);
                 if !data.has_remaining() {
                     slot.data = None;
                 }
@@ -350,22 +350,10 @@ enum Read {
     End,
 }
 
-/// Every answer's header block has it already.
+/// Every response's header block has it already.
 fn without_content_type(mut headers: HeaderMap) -> HeaderMap {
     headers.remove(http::header::CONTENT_TYPE);
     headers
-}
-
-/// Copies `len` bytes.
-fn put(outbox: &mut BytesMut, from: &mut impl Buf, mut len: usize) {
-    outbox.reserve(len);
-    while len > 0 {
-        let chunk = from.chunk();
-        let part = chunk.len().min(len);
-        outbox.extend_from_slice(&chunk[..part]);
-        from.advance(part);
-        len -= part;
-    }
 }
 
 /// Only the futures in their slots are pinned, each in memory of its own.

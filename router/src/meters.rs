@@ -128,9 +128,9 @@ impl RequestFamilies {
                 "code",
             )?,
             by_thread: registry.counters(
-                "tenon_router_lane_requests_total",
+                "tenon_router_thread_requests_total",
                 "Completed requests by thread.",
-                &["lane"],
+                &["thread"],
             )?,
             duration: registry.histogram(
                 "tenon_router_request_duration_seconds",
@@ -140,7 +140,7 @@ impl RequestFamilies {
             in_flight: registry.gauges(
                 "tenon_router_inflight",
                 "Requests in flight.",
-                &["lane"],
+                &["thread"],
             )?,
             carried: registry.counters_by(
                 "tenon_router_tunnel_bytes_total",

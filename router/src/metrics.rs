@@ -11,12 +11,11 @@ use crate::meters::RequestFamilies;
 use crate::tunnel::slots;
 use crate::upstream::metrics::UpstreamFamilies;
 
-/// The metrics of the threads' event loops. Their names and label keep the word that dashboards
-/// use: "lane" is a router thread here, and not a lane of a node.
+/// The metrics of the threads' event loops.
 pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
-    busy: "tenon_router_lane_busy_seconds_total",
+    busy: "tenon_router_thread_busy_seconds_total",
     lag: "tenon_router_event_loop_lag_seconds",
-    label: "lane",
+    label: "thread",
 };
 
 #[derive(Clone)]

@@ -8,7 +8,7 @@
 //!                   (reads when the client has taken the last piece)
 //! ```
 //!
-//! From the answer's head on, the bodies of the request and of the answer are the two directions of
+//! From the response's head on, the bodies of the request and of the response are the two directions of
 //! the tunnel. So the tunnel uses the same streams as any request, and their flow control is its
 //! only buffer. Until then the request's body is pending; if the Worker does not accept, it is
 //! empty.

@@ -8,7 +8,7 @@
 //!
 //! - [`forward`]: one invocation, with all its attempts.
 //! - [`pick`], [`placement`]: the shard or lane that an attempt goes to.
-//! - [`exchange`], [`upload`], [`answer`]: one attempt, the request's body in it, and its answer.
+//! - [`exchange`], [`upload`], [`reply_body`]: one attempt, the request's body in it, and its answer.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.
 //! - [`health`], [`pulse`], [`silence`], [`shared_probe`]: whether a shard takes requests.
@@ -17,7 +17,6 @@
 //!
 //! Depends on `table`, `quota`, `meters` and `trace`, and on no other group. Belongs to one thread.
 
-pub(crate) mod answer;
 pub(crate) mod bulkhead;
 pub(crate) mod connection;
 pub(crate) mod counting_stream;
@@ -30,6 +29,7 @@ pub(crate) mod metrics;
 pub(crate) mod pick;
 pub(crate) mod placement;
 pub(crate) mod pulse;
+pub(crate) mod reply_body;
 pub(crate) mod retry;
 pub(crate) mod shared_probe;
 pub(crate) mod silence;

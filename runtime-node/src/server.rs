@@ -25,7 +25,7 @@ use hyper::body::Incoming;
 use tenon_engine::{
     Body, CallContext, FetchRequest, FetchResponse, Piece, ResponseBody, ScheduledEvent,
 };
-use tenon_hop::server::Answer;
+use tenon_hop::server::Response as HopResponse;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Scheduled};
@@ -48,10 +48,10 @@ pub async fn serve_narrow(
     shard: Rc<Shard>,
     timeout: Duration,
     body: tenon_hop::Incoming,
-) -> Answer<Reply> {
+) -> HopResponse<Reply> {
     match invoke(&shard, Some(timeout), body).await {
-        Ok(reply) => Answer::Reply(reply),
-        Err(failure) => Answer::Failure(reply::status(&failure)),
+        Ok(reply) => HopResponse::Reply(reply),
+        Err(failure) => HopResponse::Failure(reply::status(&failure)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A request on a connection: its answer, and the rest of its data.
+//! A request on a connection: its response, and the rest of its data.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use http_body::{Body, Frame};
 
 use super::Closed;
 use super::state::State;
-use super::stream::Answer;
+use super::stream::Response;
 use crate::frame;
 
-/// The reason for which there is no (complete) answer.
+/// The reason for which there is no (complete) response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The shard has not processed any of the request.
@@ -23,7 +23,7 @@ pub enum CallError {
     Broken,
 }
 
-/// A request that has been sent, and its answer as a body of data and trailers. The trailers of
+/// A request that has been sent, and its response as a body of data and trailers. The trailers of
 /// success are empty. Dropping this before the end cancels the request.
 pub struct Call {
     state: Rc<RefCell<State>>,
@@ -51,15 +51,15 @@ impl Call {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
         let mut state = self.state.borrow_mut();
         let stream = state.stream(self.slot);
-        if let Some(piece) = stream.answer.pieces.pop() {
-            let (id, read) = (stream.id, read(&mut stream.answer, piece.len() as u32));
+        if let Some(piece) = stream.response.pieces.pop() {
+            let (id, read) = (stream.id, read(&mut stream.response, piece.len() as u32));
             if let Some(bytes) = read {
                 frame::put_window_update(&mut state.outbox, id, bytes);
                 state.wake();
             }
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        match &mut stream.answer.end {
+        match &mut stream.response.end {
             Some(Ok(trailers)) => {
                 // Once.
                 let trailers = trailers.take().map(Frame::trailers);
@@ -75,14 +75,14 @@ impl Call {
 }
 
 /// Counts what has been read. Returns what is to be announced to the peer.
-fn read(answer: &mut Answer, bytes: u32) -> Option<u32> {
-    answer.read += bytes;
+fn read(response: &mut Response, bytes: u32) -> Option<u32> {
+    response.read += bytes;
     // Half a window at a time.
-    if answer.end.is_some() || answer.read < answer.window {
+    if response.end.is_some() || response.read < response.window {
         return None;
     }
-    answer.window += answer.read;
-    Some(std::mem::take(&mut answer.read))
+    response.window += response.read;
+    Some(std::mem::take(&mut response.read))
 }
 
 impl Body for Call {
@@ -98,8 +98,8 @@ impl Body for Call {
 
     fn is_end_stream(&self) -> bool {
         let mut state = self.state.borrow_mut();
-        let answer = &state.stream(self.slot).answer;
-        answer.pieces.is_empty() && matches!(answer.end, Some(Ok(None)))
+        let response = &state.stream(self.slot).response;
+        response.pieces.is_empty() && matches!(response.end, Some(Ok(None)))
     }
 }
 

@@ -84,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             frame::put_ping(&mut state.outbox, [0; 8], false);
         }
         if state.owed > OVERFULL {
-            return Poll::Ready(Err(ConnectionError::protocol("more than it reads answers to")));
+            return Poll::Ready(Err(ConnectionError::protocol("more than it reads responses to")));
         }
         loop {
             ready!(self.wire.poll_flush(cx, &mut state.outbox))?;
@@ -177,13 +177,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.wire.take(&head)
         };
         let stream = state.stream(slot);
-        let answer = &mut stream.answer;
-        if !answer.has_begun || answer.end.is_some() {
-            return Err(ConnectionError::protocol("data outside an answer"));
+        let response = &mut stream.response;
+        if !response.has_begun || response.end.is_some() {
+            return Err(ConnectionError::protocol("data outside a response"));
         }
-        let window = answer.window.checked_sub(payload.len() as u32);
-        answer.window = window.ok_or(ConnectionError::flow("more than the window of a stream"))?;
-        answer.pieces.push(payload);
+        let window = response.window.checked_sub(payload.len() as u32);
+        response.window =
+            window.ok_or(ConnectionError::flow("more than the window of a stream"))?;
+        response.pieces.push(payload);
         if head.has(END_STREAM) {
             // gRPC's status is missing.
             stream.end(Err(CallError::Broken));
@@ -194,21 +195,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Handles the headers or the trailers of an answer.
+/// Handles the headers or the trailers of a response.
 fn headers(state: &mut State, head: Head, block: &[u8]) -> Result<(), ConnectionError> {
-    const NONE: ConnectionError = ConnectionError::protocol("headers of another answer");
+    const NONE: ConnectionError = ConnectionError::protocol("headers of another response");
     head.check_plain()?;
     let Some(slot) = state.slot(head.stream) else { return state.check_known(head.stream) };
     let stream = state.stream(slot);
-    if stream.answer.end.is_some() {
-        return Err(ConnectionError::protocol("headers after the end of an answer"));
+    if stream.response.end.is_some() {
+        return Err(ConnectionError::protocol("headers after the end of a response"));
     }
     let block = match block.strip_prefix(RESPONSE) {
-        Some(rest) if !stream.answer.has_begun => rest,
-        None if stream.answer.has_begun => block,
+        Some(rest) if !stream.response.has_begun => rest,
+        None if stream.response.has_begun => block,
         _ => return Err(NONE),
     };
-    stream.answer.has_begun = true;
+    stream.response.has_begun = true;
     match (head.has(END_STREAM), block) {
         (false, []) => {}
         (true, SUCCESS) => stream.end(Ok(Some(HeaderMap::new()))),

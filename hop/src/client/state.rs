@@ -38,8 +38,8 @@ pub(super) struct State {
     /// What may be sent, in bytes: on the connection, and at first on a stream.
     window: i64,
     stream_window: i64,
-    /// The initial window of answers, in bytes.
-    answer_window: u32,
+    /// The initial window of responses, in bytes.
+    response_window: u32,
     /// The slots of streams that wait for the connection's window or for room in the outbox.
     waiting: VecDeque<usize>,
     /// Bytes of the outbox that the peer has caused: answers to its pings and settings.
@@ -61,7 +61,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(answer_window: u32) -> Self {
+    pub(super) fn new(response_window: u32) -> Self {
         Self {
             outbox: BytesMut::new(),
             streams: Vec::new(),
@@ -71,7 +71,7 @@ impl State {
             max_streams: usize::MAX,
             window: INITIAL_WINDOW.into(),
             stream_window: INITIAL_WINDOW.into(),
-            answer_window,
+            response_window,
             waiting: VecDeque::new(),
             owed: 0,
             changes: 0,
@@ -113,7 +113,7 @@ impl State {
         let stream = &mut self.streams[slot];
         (stream.id, stream.window, stream.ends) = (id, self.stream_window, ends);
         stream.is_sent = ends && data.is_empty();
-        stream.answer.window = self.answer_window;
+        stream.response.window = self.response_window;
         self.open.insert(id, slot);
         self.send_all(slot, data);
         self.wake();
@@ -226,7 +226,7 @@ impl State {
         self.vacant.push(slot);
         if self.open.get(&stream.id) == Some(&slot) {
             self.open.remove(&stream.id);
-            if stream.answer.end.is_none() || !stream.is_sent {
+            if stream.response.end.is_none() || !stream.is_sent {
                 frame::put_reset(&mut self.outbox, stream.id, Code::CANCEL);
             }
         }
@@ -349,9 +349,9 @@ mod tests {
     fn what_has_been_answered_in_part_was_processed() {
         let mut state = State::new(1024);
         let [begun, other] = [opened(&mut state, b"x"), opened(&mut state, b"y")];
-        state.stream(begun).answer.has_begun = true;
+        state.stream(begun).response.has_begun = true;
         state.close_above(0);
-        let mut end = |slot| state.stream(slot).answer.end.take().unwrap().unwrap_err();
+        let mut end = |slot| state.stream(slot).response.end.take().unwrap().unwrap_err();
         assert_eq!((end(begun), end(other)), (CallError::Broken, CallError::NotProcessed));
     }
 

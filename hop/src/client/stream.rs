@@ -12,7 +12,7 @@ use crate::pieces::Pieces;
 #[derive(Default)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    pub(super) answer: Answer,
+    pub(super) response: Response,
     /// Data of the request that waits for a window.
     pub(super) unsent: Bytes,
     /// The request ends after `unsent`.
@@ -27,9 +27,9 @@ pub(super) struct Stream {
     pub(super) writer: Option<Waker>,
 }
 
-/// What has arrived of an answer.
+/// What has arrived of a response.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) has_begun: bool,
     pub(super) pieces: Pieces,
     pub(super) end: Option<Result<Trailers, CallError>>,
@@ -39,22 +39,22 @@ pub(super) struct Answer {
     pub(super) read: u32,
 }
 
-/// The trailers of an answer, until they have been read. Those of success are empty.
+/// The trailers of a response, until they have been read. Those of success are empty.
 pub(super) type Trailers = Option<HeaderMap>;
 
 impl Stream {
-    /// Ends the answer, unless it has ended.
+    /// Ends the response, unless it has ended.
     pub(super) fn end(&mut self, end: Result<Trailers, CallError>) {
-        if self.answer.end.is_none() {
-            self.answer.end = Some(end);
+        if self.response.end.is_none() {
+            self.response.end = Some(end);
         }
         self.wake();
     }
 
-    /// Ends the answer of a request that the peer has not processed. What has been answered in part
+    /// Ends the response of a request that the peer has not processed. What has been answered in part
     /// has been processed, whatever the peer says.
     pub(super) fn refuse(&mut self) {
-        let began = self.answer.has_begun;
+        let began = self.response.has_begun;
         self.end(Err(if began { CallError::Broken } else { CallError::NotProcessed }));
     }
 

@@ -14,7 +14,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 use super::*;
 use crate::Incoming;
-use crate::server::{self, Answer, Bounds, Outgoing, Part, Service};
+use crate::server::{self, Bounds, Outgoing, Part, Response, Service};
 use crate::sniff::{Peer, sniff};
 
 const WINDOW: u32 = 64 * 1024;
@@ -65,7 +65,7 @@ fn status(code: &'static str) -> HeaderMap {
 
 impl Service for Echo {
     type Reply = Reply;
-    type Future = std::pin::Pin<Box<dyn Future<Output = Answer<Reply>>>>;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Response<Reply>>>>;
 
     fn call(&self, timeout: Duration, mut body: Incoming) -> Self::Future {
         self.in_flight.set(self.in_flight.get() + 1);
@@ -74,12 +74,12 @@ impl Service for Echo {
             let first = poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await;
             let first = first.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
             match first.as_deref() {
-                Some(b"fail") => return Answer::Failure(status("9")),
+                Some(b"fail") => return Response::Failure(status("9")),
                 Some(b"panic") => panic!("as the test wants"),
                 Some(b"wait") => go.notified().await,
                 Some(b"timeout") => {
                     let seconds = Bytes::from(timeout.as_secs().to_string());
-                    return Answer::Reply(Reply {
+                    return Response::Reply(Reply {
                         first: Some(seconds),
                         rest: None,
                         _in_flight: in_flight,
@@ -87,7 +87,7 @@ impl Service for Echo {
                 }
                 _ => {}
             }
-            Answer::Reply(Reply { first, rest: Some(body), _in_flight: in_flight })
+            Response::Reply(Reply { first, rest: Some(body), _in_flight: in_flight })
         })
     }
 }
@@ -129,7 +129,7 @@ async fn connected<F: Future<Output = ()>>(
         .await;
 }
 
-/// Reads an answer to its end.
+/// Reads a response to its end.
 async fn read(call: &mut Call) -> Result<(Vec<u8>, Option<HeaderMap>), CallError> {
     let mut data = Vec::new();
     loop {
@@ -203,7 +203,7 @@ async fn bodies_larger_than_every_window_pass_both_ways() {
 #[tokio::test]
 async fn sides_that_both_have_more_to_write_than_fits_make_progress() {
     connected(1000, |sender, _, _| async move {
-        // The settings have arrived with the first answer.
+        // The settings have arrived with the first response.
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         let body = Bytes::from(vec![7; 2_000_000]);
         let calls: Vec<_> =
@@ -255,7 +255,7 @@ async fn an_aborted_request_breaks_off() {
 #[tokio::test]
 async fn no_more_streams_are_opened_than_the_peer_allows() {
     connected(4096, |sender, _, _| async move {
-        // The settings have arrived with the first answer.
+        // The settings have arrived with the first response.
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         let waiting = || sender.call(1, &Bytes::from_static(b"wait"), true);
         let calls: Vec<_> = std::iter::from_fn(|| waiting().ok()).collect();

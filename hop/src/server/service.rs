@@ -1,4 +1,4 @@
-//! What a connection asks of those who answer its requests.
+//! The service that answers the requests of a connection.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::incoming::Incoming;
 /// Serves requests.
 pub trait Service {
     type Reply: Outgoing;
-    type Future: Future<Output = Answer<Self::Reply>>;
+    type Future: Future<Output = Response<Self::Reply>>;
 
     /// # Arguments
     /// * `timeout`: the timeout that the router has set.
@@ -21,7 +21,7 @@ pub trait Service {
 impl<F, A, R> Service for F
 where
     F: Fn(Duration, Incoming) -> A,
-    A: Future<Output = Answer<R>>,
+    A: Future<Output = Response<R>>,
     R: Outgoing,
 {
     type Reply = R;
@@ -32,14 +32,14 @@ where
     }
 }
 
-/// The answer to a request.
-pub enum Answer<R> {
+/// The response to a request.
+pub enum Response<R> {
     Reply(R),
     /// A failure at the start: gRPC's status, as headers.
     Failure(HeaderMap),
 }
 
-/// The messages of an answer, and its end.
+/// The messages of a response, and its end.
 pub trait Outgoing: Unpin {
     type Data: Buf;
 
@@ -47,7 +47,7 @@ pub trait Outgoing: Unpin {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part<Self::Data>>;
 }
 
-/// A part of an answer.
+/// A part of a response.
 pub enum Part<D> {
     Data(D),
     /// The end, with status OK.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::service::{Answer, Outgoing, Service};
+use super::service::{Outgoing, Response, Service};
 use super::wake::{Queue, Wake};
 use crate::incoming::Receive;
 
@@ -64,7 +64,7 @@ impl<V: Service> Slot<V> {
     }
 
     /// Polls a request. Returns `None` if it has been answered, or has not begun.
-    pub(super) fn poll(&mut self) -> Option<Poll<Result<Answer<V::Reply>, Panicked>>> {
+    pub(super) fn poll(&mut self) -> Option<Poll<Result<Response<V::Reply>, Panicked>>> {
         let mut future = self.future.as_mut()?.as_mut();
         let request = future.as_mut().as_pin_mut()?;
         let mut cx = Context::from_waker(&self.waker);

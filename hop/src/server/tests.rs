@@ -1,4 +1,4 @@
-//! The shard's side against peers that violate the protocol, and its answer as another
+//! The shard's side against peers that violate the protocol, and its response as another
 //! implementation reads it.
 
 use std::future::{Ready, ready};
@@ -29,10 +29,10 @@ impl Outgoing for Hi {
 
 impl Service for Hello {
     type Reply = Hi;
-    type Future = Ready<Answer<Hi>>;
+    type Future = Ready<Response<Hi>>;
 
     fn call(&self, _: Duration, _: Incoming) -> Self::Future {
-        ready(Answer::Reply(Hi(Some(Bytes::from_static(b"hi")))))
+        ready(Response::Reply(Hi(Some(Bytes::from_static(b"hi")))))
     }
 }
 
@@ -64,7 +64,7 @@ async fn another_implementation_reads_the_answer() {
     let (sent, ended) = served(&bytes).await;
     ended.unwrap();
 
-    // The answer is to the first request of a client, which is played to one.
+    // The response is to the first request of a client, which is played to one.
     let (ours, mut theirs) = duplex(1 << 20);
     let (mut client, connection) = h2::client::handshake(ours).await.unwrap();
     let request = http::Request::post("http://shard/").body(()).unwrap();
@@ -152,7 +152,7 @@ async fn a_body_that_outlives_its_connection_breaks_off() {
     let keeps = kept.clone();
     let service = move |_: Duration, body: Incoming| {
         *keeps.borrow_mut() = Some(body);
-        std::future::pending::<Answer<Hi>>()
+        std::future::pending::<Response<Hi>>()
     };
     Connection::new(opening, service, BOUNDS).await.unwrap();
     let mut body = kept.borrow_mut().take().unwrap();

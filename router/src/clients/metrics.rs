@@ -31,12 +31,12 @@ impl ClientFamilies {
             connections: registry.gauges(
                 "tenon_router_connections",
                 "Open HTTP connections.",
-                &["lane"],
+                &["thread"],
             )?,
             memory: registry.gauges(
                 "tenon_router_client_memory_bytes",
                 "Memory charged to clients.",
-                &["lane"],
+                &["thread"],
             )?,
             shed: registry.counter(
                 "tenon_router_connections_shed_total",

@@ -9,7 +9,7 @@
 //! Between admit and answer the path is the same for calls from inside the platform: see
 //! [`forward`](mod@forward) and [`crate::front::internal`]. It runs entirely on the thread that
 //! read the request, takes no lock and wakes no other thread. A WebSocket request takes the same
-//! path and, if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of an answer.
+//! path and, if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of a response.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -176,7 +176,7 @@ async fn answer(
         Call { peer: accounts.peer, head: &head, upload, idempotency: Idempotency::of(method) };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
 
-    // Answer.
+    // ReplyBody.
     let Some((handshake, tunnel)) = tunnel else {
         return response::of(method, reply, permit, client);
     };

@@ -28,7 +28,7 @@ use crate::upstream::retry::AttemptError;
 /// The maximum size of a complete answer that is charged with its connection, in bytes.
 const SMALL: usize = 4 * 1024;
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) enum ResponseBody {
     Full(Option<Bytes>),
     Streaming(Streaming),

@@ -1,7 +1,7 @@
 //! Bounds the number of a thread's requests that may be with one shard: a silent or slow shard must
 //! not exhaust the permits for all others.
 //!
-//! A request counts from before it is sent until the last byte of its answer has arrived. A tunnel
+//! A request counts from before it is sent until the last byte of its response has arrived. A tunnel
 //! does not count once it is open: tunnels have bounds of their own.
 //!
 //! Belongs to one thread.

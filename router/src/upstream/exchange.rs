@@ -20,10 +20,10 @@ use tokio::task::spawn_local;
 use tonic::{Code, Status};
 
 use crate::quota::Peer;
-use crate::upstream::answer::{Answer, broken, send_rest};
 use crate::upstream::bulkhead::BulkheadPermit;
 use crate::upstream::connection::{STREAM_WINDOW, Sender};
 use crate::upstream::link::{Link, Unreachable};
+use crate::upstream::reply_body::{ReplyBody, broken, send_rest};
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{AttemptBody, Upload};
 
@@ -42,7 +42,7 @@ pub(crate) struct Reply {
 }
 
 pub(crate) struct Rest {
-    stream: Reader<Answer>,
+    stream: Reader<ReplyBody>,
     /// The request counts among the shard's until the last byte.
     permit: Option<BulkheadPermit>,
 }
@@ -91,23 +91,23 @@ fn call(
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
     timeout: Duration,
-) -> Result<Answer, AttemptError> {
+) -> Result<ReplyBody, AttemptError> {
     let call = sender.call(seconds(timeout), head, upload.is_none());
     let call = call.map_err(|client::Closed| AttemptError::NotBegun)?;
     if let Some(upload) = upload {
         spawn_local(send_rest(call.writer(), upload.clone()));
     }
-    Ok(Answer::Narrow(call))
+    Ok(ReplyBody::Narrow(call))
 }
 
-/// Sends the request on another connection, and waits for the headers of the answer.
+/// Sends the request on another connection, and waits for the headers of the response.
 async fn request(
     mut sender: SendRequest<AttemptBody>,
     link: &Link,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
     timeout: Duration,
-) -> Result<Answer, AttemptError> {
+) -> Result<ReplyBody, AttemptError> {
     let mut request = Request::new(AttemptBody::new(head.clone(), upload));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = link.uri().clone();
@@ -128,7 +128,7 @@ async fn request(
     if let Some(failure) = failure(response.headers()) {
         return Err(AttemptError::Failed(failure));
     }
-    Ok(Answer::Complete(response.into_body()))
+    Ok(ReplyBody::Complete(response.into_body()))
 }
 
 /// Returns the timeout in whole seconds: nearly all requests have the same value, so that their
@@ -143,7 +143,7 @@ fn grpc_timeout(timeout: Duration) -> HeaderValue {
         .expect("digits and a letter are a header")
 }
 
-async fn first_message(answer: Answer, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
+async fn first_message(answer: ReplyBody, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
     let mut rest = Rest { stream: Reader::new(answer), permit: Some(permit) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),

@@ -34,7 +34,7 @@ use crate::upstream::upload::Upload;
 /// should have answered. It covers a cold start.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// If an answer takes longer than this, the router watches whether its shard is silent. The time is
+/// If a response takes longer than this, the router watches whether its shard is silent. The time is
 /// shorter than the detection of silence.
 const BRISK: Duration = Duration::from_secs(1);
 
@@ -135,7 +135,7 @@ impl Forwarding<'_> {
             self.timeout,
             &sent
         ));
-        // Nearly every answer arrives within this time.
+        // Nearly every response arrives within this time.
         let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
         if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
             return ended.map_err(Ended::Failed);

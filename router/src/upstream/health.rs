@@ -9,7 +9,7 @@
 //! ended, and requests wait for its *successor*, which the node's supervisor starts. The supervisor
 //! knows whose code ended the process and refuses that code; another node would run it and lose a
 //! process too. A new connection to a successor, or to a shard that was avoided, counts only
-//! after an answer has arrived on it: the kernel accepts connections for a process that is stopped,
+//! after a response has arrived on it: the kernel accepts connections for a process that is stopped,
 //! or not yet started.
 //!
 //! This module is pure.

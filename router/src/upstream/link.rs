@@ -83,7 +83,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unreachable(pub(crate) ConnectFailure);
 
-/// A request that waits for the first byte of its answer.
+/// A request that waits for the first byte of its response.
 pub(crate) struct Waiting<'a>(&'a Link);
 
 impl Drop for Waiting<'_> {

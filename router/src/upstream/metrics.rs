@@ -97,12 +97,12 @@ impl UpstreamFamilies {
             links: registry.gauges(
                 "tenon_router_shard_connections",
                 "Open connections to shards.",
-                &["lane"],
+                &["thread"],
             )?,
             ejected: registry.gauges(
                 "tenon_router_ejected_shards",
                 "Shards and lanes that are ejected now.",
-                &["lane"],
+                &["thread"],
             )?,
         })
     }

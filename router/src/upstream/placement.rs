@@ -1,4 +1,4 @@
-//! Remembers where on its node a Worker runs, on its shard or in a lane, as far as answers have
+//! Remembers where on its node a Worker runs, on its shard or in a lane, as far as responses have
 //! said so.
 //!
 //! ```text

@@ -76,7 +76,7 @@ pub(crate) enum AttemptError {
     Silent,
     /// The request's own body failed.
     Upload(Failure),
-    /// The node's answer violates the protocol.
+    /// The node's response violates the protocol.
     Nonsense(String),
 }
 
@@ -229,7 +229,7 @@ impl Attempts {
             | AttemptError::NotBegun
             | AttemptError::Unresponsive { sent: false } => (true, true),
             AttemptError::Full => (true, false),
-            // The answer of a node that has no process to run it.
+            // The response of a node that has no process to run it.
             moved if moved.is_moved() => (true, true),
             AttemptError::Failed(failure) => {
                 (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining)

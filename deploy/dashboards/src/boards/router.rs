@@ -71,8 +71,8 @@ fn threads() -> [Panel; 6] {
             Unit::Share,
             "Share of time in which each thread has work. There is one thread for each core.",
             &[(
-                "rate(tenon_router_lane_busy_seconds_total{@}[$__rate_interval])",
-                "{{pod}} lane {{lane}}",
+                "rate(tenon_router_thread_busy_seconds_total{@}[$__rate_interval])",
+                "{{pod}} thread {{thread}}",
             )],
         )
         .up_to(1.0),
@@ -81,8 +81,8 @@ fn threads() -> [Panel; 6] {
             Unit::Requests,
             "Completed requests by thread. The kernel distributes connections, so a few busy ones may share a thread.",
             &[(
-                "rate(tenon_router_lane_requests_total{@}[$__rate_interval])",
-                "{{pod}} lane {{lane}}",
+                "rate(tenon_router_thread_requests_total{@}[$__rate_interval])",
+                "{{pod}} thread {{thread}}",
             )],
         ),
         Panel::lines(
@@ -90,27 +90,27 @@ fn threads() -> [Panel; 6] {
             Unit::Seconds,
             "99th percentile of the delay of due tasks.",
             &[(
-                "histogram_quantile(0.99, sum by (le, pod, lane) (rate(tenon_router_event_loop_lag_seconds_bucket{@}[$__rate_interval])))",
-                "{{pod}} lane {{lane}}",
+                "histogram_quantile(0.99, sum by (le, pod, thread) (rate(tenon_router_event_loop_lag_seconds_bucket{@}[$__rate_interval])))",
+                "{{pod}} thread {{thread}}",
             )],
         ),
         Panel::lines(
             "In flight",
             Unit::Count,
             "Requests in flight, by thread.",
-            &[("tenon_router_inflight{@}", "{{pod}} lane {{lane}}")],
+            &[("tenon_router_inflight{@}", "{{pod}} thread {{thread}}")],
         ),
         Panel::lines(
             "Connections",
             Unit::Count,
             "Connections of clients, nodes and the operator, by thread.",
-            &[("tenon_router_connections{@}", "{{pod}} lane {{lane}}")],
+            &[("tenon_router_connections{@}", "{{pod}} thread {{thread}}")],
         ),
         Panel::lines(
             "Connections to shards",
             Unit::Count,
             "Connections to shards, by thread: one for each shard that the thread has sent requests to.",
-            &[("tenon_router_shard_connections{@}", "{{pod}} lane {{lane}}")],
+            &[("tenon_router_shard_connections{@}", "{{pod}} thread {{thread}}")],
         ),
     ]
 }
@@ -178,7 +178,7 @@ fn redirected() -> [Panel; 5] {
             "Ejected now",
             Unit::Count,
             "Shards that a thread does not use until it can connect to them again.",
-            &[("tenon_router_ejected_shards{@}", "{{pod}} lane {{lane}}")],
+            &[("tenon_router_ejected_shards{@}", "{{pod}} thread {{thread}}")],
         )
         .wide(12),
     ]
@@ -190,7 +190,7 @@ fn clients() -> [Panel; 2] {
             "Memory held by clients",
             Unit::Bytes,
             "Memory charged to clients, by thread: connections, unfinished heads and bodies, and unread responses. Half of the container's limit is shared among clients; a client address may hold three times what is free.",
-            &[("tenon_router_client_memory_bytes{@}", "{{pod}} lane {{lane}}")],
+            &[("tenon_router_client_memory_bytes{@}", "{{pod}} thread {{thread}}")],
         )
         .wide(12),
         Panel::lines(

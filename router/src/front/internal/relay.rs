@@ -26,7 +26,7 @@ use crate::upstream::retry::AttemptError;
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// The default is an answer that consists of headers only.
+/// The default is a response that consists of headers only.
 #[derive(Default)]
 pub(crate) struct Relay {
     /// The message to send next.

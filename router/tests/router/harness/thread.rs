@@ -14,7 +14,7 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use tenon_hop::Incoming;
-use tenon_hop::server::{Answer, Bounds, Connection, Outgoing, Part};
+use tenon_hop::server::{Bounds, Connection, Outgoing, Part, Response as HopResponse};
 use tenon_hop::sniff::{Peer, sniff};
 use tenon_proto::runtime::INVOKE_PATH;
 use tenon_proto::runtime::runtime_server::RuntimeServer;
@@ -116,7 +116,7 @@ where
 }
 
 /// Calls the same service for a request of a router.
-async fn narrow(shard: Shard, timeout: Duration, mut body: Incoming) -> Answer<Reply> {
+async fn narrow(shard: Shard, timeout: Duration, mut body: Incoming) -> HopResponse<Reply> {
     // Tonic's bodies are `Send`.
     let (frames_tx, frames_rx) = channel(1);
     spawn_local(async move {
@@ -135,9 +135,9 @@ async fn narrow(shard: Shard, timeout: Duration, mut body: Incoming) -> Answer<R
     let Ok(response) = tower_service::Service::call(&mut RuntimeServer::new(shard), request).await;
     let (parts, body) = response.into_parts();
     if parts.headers.contains_key("grpc-status") {
-        Answer::Failure(parts.headers)
+        HopResponse::Failure(parts.headers)
     } else {
-        Answer::Reply(Reply(body))
+        HopResponse::Reply(Reply(body))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The stream of an answer, and the task that sends the rest of its request, on either kind of
+//! The stream of a response, and the task that sends the rest of its request, on either kind of
 //! connection.
 //!
 //! Belongs to one thread.
@@ -17,13 +17,13 @@ use tenon_hop::client::{Call, CallError, Closed, Writer};
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{AttemptBody, Upload};
 
-/// The data and the trailers of an answer.
-pub(crate) enum Answer {
+/// The data and the trailers of a response.
+pub(crate) enum ReplyBody {
     Narrow(Call),
     Complete(Incoming),
 }
 
-impl Body for Answer {
+impl Body for ReplyBody {
     type Data = Bytes;
     type Error = AttemptError;
 
