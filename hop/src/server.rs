@@ -8,6 +8,7 @@
 //!
 //! - [`service`]: the service that answers the requests.
 //! - [`receive`]: the frames of a router.
+//! - [`leaving`]: the end of a connection that its peer does not end.
 //! - [`slot`], [`wake`]: the streams, and which of them have been woken.
 //!
 //! A request is polled where it is read, in a slot whose memory the next request reuses. One
@@ -16,6 +17,7 @@
 //!
 //! Belongs to one thread; wakers may be used on any.
 
+mod leaving;
 mod receive;
 mod service;
 mod slot;
@@ -30,6 +32,7 @@ use bytes::{Buf as _, BytesMut};
 use http::HeaderMap;
 use rustc_hash::FxHashMap;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Sleep;
 
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
@@ -38,6 +41,7 @@ use crate::incoming::{Incoming, Ledger};
 use crate::settings;
 use crate::sniff::Opening;
 use crate::wire::Wire;
+use leaving::Leaving;
 pub use service::{Outgoing, Part, Response, Service};
 use slot::{Panicked, Slot, isolate};
 use wake::{Queue, Wake};
@@ -55,9 +59,6 @@ const FRAMES: usize = 1024;
 /// The number of slots that keep the memory of a request for the next one.
 const KEPT: usize = 256;
 
-/// The payload of the ping by which the end of the peer's last requests is recognized.
-const LAST: [u8; 8] = *b"leaving!";
-
 /// The bounds on a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -65,16 +66,6 @@ pub struct Bounds {
     pub streams: u32,
     /// Unread bytes of one stream.
     pub stream_window: u32,
-}
-
-/// The progress of the end of a connection that its peer does not end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leaving {
-    No,
-    /// The peer has been told; requests that it sent before it knew are served.
-    Announced,
-    /// Later requests are not served.
-    Final,
 }
 
 /// A connection, which is driven as a future until it ends.
@@ -101,6 +92,8 @@ pub struct Connection<S, V: Service> {
     /// Slots that wait for the connection's window or for room in the outbox.
     blocked: Vec<usize>,
     leaving: Leaving,
+    /// The end of the time for which the peer's end of the connection is awaited.
+    linger: Option<Pin<Box<Sleep>>>,
     /// Requests begun in this turn.
     begun: usize,
 }
@@ -133,20 +126,15 @@ where
             received: 0,
             blocked: Vec::new(),
             leaving: Leaving::No,
+            linger: None,
             begun: 0,
         }
     }
 
-    /// Tells the peer to send no more requests. The connection ends after those that it has sent.
-    pub fn graceful_shutdown(&mut self) {
-        if self.leaving == Leaving::No {
-            self.leaving = Leaving::Announced;
-            frame::put_go_away(&mut self.outbox, MAX, Code::NO_ERROR);
-            frame::put_ping(&mut self.outbox, LAST, false);
-        }
-    }
-
     fn poll_connection(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        if self.leaving == Leaving::ShutDown {
+            return self.poll_linger(cx).map(Ok);
+        }
         self.queue.register(cx.waker());
         self.ledger.register(cx.waker());
         self.begun = 0;
@@ -178,7 +166,9 @@ where
                 Poll::Ready(()) => {}
             }
             if self.leaving == Leaving::Final && self.open.is_empty() {
-                return self.wire.poll_shutdown(cx).map_err(ConnectionError::from);
+                std::task::ready!(self.wire.poll_shutdown(cx))?;
+                self.leaving = Leaving::ShutDown;
+                return self.poll_linger(cx).map(Ok);
             }
             if more {
                 cx.waker().wake_by_ref();

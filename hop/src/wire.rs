@@ -104,6 +104,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
+    /// Reads and discards what the peer sends, until the end of the stream or an error.
+    pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            self.inbox.clear();
+            self.inbox.reserve(LITTLE);
+            if !matches!(
+                ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.inbox)),
+                Ok(1..)
+            ) {
+                return Poll::Ready(());
+            }
+        }
+    }
+
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Connection;
+use super::leaving::{LAST, Leaving};
 use super::service::Service;
 use super::slot::Slot;
-use super::{Connection, LAST, Leaving};
 use crate::block;
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};

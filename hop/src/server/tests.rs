@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
+use super::leaving::LAST;
 use super::*;
 use crate::frame::{HEADER, Head, Kind, PREFACE};
 use crate::sniff::{Peer, sniff};
@@ -162,6 +163,41 @@ async fn a_body_that_outlives_its_connection_breaks_off() {
     };
     assert!(matches!(next(), Poll::Ready(Some(Ok(_)))));
     assert!(matches!(next(), Poll::Ready(Some(Err(_)))));
+}
+
+/// Begins to serve a peer, tells it that the connection ends, and answers the ping. Returns the
+/// connection, which has written everything, and the peer's end.
+async fn left() -> (Pin<Box<dyn Future<Output = Result<(), ConnectionError>>>>, DuplexStream) {
+    let (mut ours, theirs) = duplex(1 << 20);
+    let mut bytes = BytesMut::from(PREFACE);
+    frame::put_settings(&mut bytes, &settings::ours(1 << 16, 0));
+    frame::put_ping(&mut bytes, LAST, true);
+    ours.write_all(&bytes).await.unwrap();
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("is narrow") };
+    let mut connection = Connection::new(opening, Hello, BOUNDS);
+    connection.graceful_shutdown();
+    let mut connection: Pin<Box<dyn Future<Output = _>>> = Box::pin(connection);
+    let mut sent = Vec::new();
+    tokio::select! {
+        read = ours.read_to_end(&mut sent) => assert!(read.unwrap() > 0),
+        ended = &mut connection => panic!("it ended before the peer read all: {ended:?}"),
+    }
+    (connection, ours)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_reads_what_its_peer_still_sends() {
+    let (mut connection, mut ours) = left().await;
+    ours.write_all(b"a request that was on its way").await.unwrap();
+    assert!(futures::poll!(&mut connection).is_pending());
+    drop(ours);
+    connection.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_never_ends_a_connection_is_left() {
+    let (connection, _ours) = left().await;
+    connection.await.unwrap();
 }
 
 proptest! {
