@@ -36,10 +36,20 @@ use state::State;
 #[derive(Clone)]
 pub struct Sender(Rc<RefCell<State>>);
 
-/// The request was not sent: the connection takes no more.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+/// The connection takes no more requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection takes no more requests")]
 pub struct Closed;
+
+/// The reason for which a request was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error(transparent)]
+    Closed(#[from] Closed),
+    /// The shard allows no more concurrent requests, or does not read those that it has been sent.
+    #[error("the connection has its maximum of requests")]
+    Full,
+}
 
 /// Greets a shard. Returns the sender and the connection, which must be driven, or `None` if the
 /// shard needs a complete implementation, on a new connection.
@@ -100,9 +110,9 @@ impl Sender {
     ///   call sends the rest.
     ///
     /// # Errors
-    /// Fails if the connection takes no more requests.
-    pub fn call(&self, seconds: u64, data: &Bytes, ends: bool) -> Result<Call, Closed> {
-        let slot = self.0.borrow_mut().open(seconds, data, ends).ok_or(Closed)?;
+    /// Fails if the connection is closed or full.
+    pub fn call(&self, seconds: u64, data: &Bytes, ends: bool) -> Result<Call, Refused> {
+        let slot = self.0.borrow_mut().open(seconds, data, ends)?;
         Ok(Call::new(self.0.clone(), slot))
     }
 

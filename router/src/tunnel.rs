@@ -86,7 +86,7 @@ impl Tunnel {
     pub(crate) fn open(self, reply: Reply) {
         let Self { upgrade, client, slot } = self;
         let Reply { head, mut rest } = reply;
-        rest.leave_berth();
+        rest.release_permit();
         let rest = head.more_body.then_some(rest);
         let waits = Waits { of: slot.client(), memory: None };
         let open = Open { client, first: head.body, rest, frames: Frames::default(), waits };

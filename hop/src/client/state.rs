@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::call::CallError;
 use super::stream::Stream;
+use super::{Closed, Refused};
 use crate::block;
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
@@ -93,12 +94,18 @@ impl State {
         self.open.is_empty()
     }
 
-    /// Opens a stream and sends what can be sent. Returns its slot, or `None` if the connection
-    /// takes no more.
-    pub(super) fn open(&mut self, seconds: u64, data: &Bytes, ends: bool) -> Option<usize> {
-        let is_overfull = self.outbox.len() >= OVERFULL;
-        if self.is_closed() || is_overfull || self.open.len() >= self.max_streams {
-            return None;
+    /// Opens a stream and sends what can be sent. Returns its slot.
+    pub(super) fn open(
+        &mut self,
+        seconds: u64,
+        data: &Bytes,
+        ends: bool,
+    ) -> Result<usize, Refused> {
+        if self.is_closed() {
+            return Err(Closed.into());
+        }
+        if self.outbox.len() >= OVERFULL || self.open.len() >= self.max_streams {
+            return Err(Refused::Full);
         }
         let id = self.next;
         self.next += 2;
@@ -117,7 +124,7 @@ impl State {
         self.open.insert(id, slot);
         self.send_all(slot, data);
         self.wake();
-        Some(slot)
+        Ok(slot)
     }
 
     pub(super) fn stream(&mut self, slot: usize) -> &mut Stream {
@@ -337,12 +344,12 @@ mod tests {
     #[test]
     fn cancelled_requests_do_not_fill_the_outbox_of_a_peer_that_does_not_read() {
         let mut state = State::new(1024);
-        while let Some(slot) = state.open(1, &Bytes::from_static(b"x"), true) {
+        while let Ok(slot) = state.open(1, &Bytes::from_static(b"x"), true) {
             state.close(slot);
         }
         assert!(!state.is_closed() && state.outbox.len() < OVERFULL + 1024);
         state.outbox.clear();
-        assert!(state.open(1, &Bytes::new(), true).is_some());
+        assert!(state.open(1, &Bytes::new(), true).is_ok());
     }
 
     #[test]

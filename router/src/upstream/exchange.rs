@@ -93,7 +93,10 @@ fn call(
     timeout: Duration,
 ) -> Result<ReplyBody, AttemptError> {
     let call = sender.call(seconds(timeout), head, upload.is_none());
-    let call = call.map_err(|client::Closed| AttemptError::NotBegun)?;
+    let call = call.map_err(|refused| match refused {
+        client::Refused::Closed(client::Closed) => AttemptError::NotBegun,
+        client::Refused::Full => AttemptError::Full,
+    })?;
     if let Some(upload) = upload {
         spawn_local(send_rest(call.writer(), upload.clone()));
     }
@@ -174,7 +177,7 @@ impl Rest {
     }
 
     /// Releases the permit: the request has become a tunnel, which is bounded elsewhere.
-    pub(crate) fn leave_berth(&mut self) {
+    pub(crate) fn release_permit(&mut self) {
         self.permit = None;
     }
 

@@ -73,7 +73,7 @@ impl Held {
 pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     let Reply { head, mut rest } = reply;
     if let Held::Tunnel(_) = held {
-        rest.leave_berth();
+        rest.release_permit();
     }
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay =
