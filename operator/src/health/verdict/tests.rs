@@ -290,7 +290,8 @@ fn a_crash_loop_is_named_again_after_a_quarantine() {
 fn any_report() -> impl Strategy<Value = NodeReport> {
     let revision = prop_oneof![4 => Just(LATEST), 1 => Just("cart-0")];
     let code = (0..FailureCode::ALL.len()).prop_map(|code| FailureCode::ALL[code]);
-    (revision, proptest::option::of((code, any::<u32>(), 0..2_000_i64))).prop_map(
+    let failing = proptest::option::weighted(0.8, (code, any::<u32>(), 0..2_000_i64));
+    (revision, failing).prop_map(
         |(revision, reported)| NodeReport {
             revision: revision.to_owned(),
             crash_loop: reported.map(|(code, failures, since)| ReportedCrashLoop {
@@ -304,7 +305,8 @@ fn any_report() -> impl Strategy<Value = NodeReport> {
 }
 
 fn any_pending() -> impl Strategy<Value = PendingReports> {
-    let by_node = proptest::collection::btree_map("node-[a-z]", any_report(), 0..24);
+    // Up to more nodes than a status lists, most of which fail.
+    let by_node = proptest::collection::btree_map("node-[a-d][a-p]", any_report(), 0..48);
     (by_node, proptest::option::of(any_quarantine()), proptest::option::of(0..2_000_i64)).prop_map(
         |(by_node, quarantine, redeployed_at)| PendingReports {
             by_node,
