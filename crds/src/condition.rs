@@ -41,8 +41,13 @@ impl From<bool> for ConditionStatus {
     }
 }
 
+/// The longest message of a condition, in bytes. A message may repeat text of a tenant, and a status
+/// must leave room for the rest of its object.
+const LONGEST_MESSAGE: usize = 4096;
+const ELLIPSIS: &str = "…";
+
 /// Returns a condition observed at `now`. It keeps the transition time of the condition of that
-/// type in `before` if that one has the same status.
+/// type in `before` if that one has the same status. A message that is too long is truncated.
 pub fn condition(
     before: &[Condition],
     type_: &str,
@@ -57,11 +62,16 @@ pub fn condition(
         .iter()
         .find(|condition| condition.type_ == type_ && condition.status == status)
         .map_or(Time(now), |condition| condition.last_transition_time.clone());
+    let mut message: String = message.into();
+    if message.len() > LONGEST_MESSAGE {
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE - ELLIPSIS.len()));
+        message.push_str(ELLIPSIS);
+    }
     Condition {
         type_: type_.to_owned(),
         status,
         reason: reason.to_owned(),
-        message: message.into(),
+        message,
         last_transition_time: since,
         observed_generation,
     }
@@ -82,5 +92,15 @@ mod tests {
             condition(std::slice::from_ref(&first), "Ready", false, "Broken", "", Some(2), late);
         assert_eq!(same.last_transition_time.0, early);
         assert_eq!(changed.last_transition_time.0, late);
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_truncated_between_characters() {
+        let at = Timestamp::from_second(1_000).unwrap();
+        let message = |text: &str| condition(&[], "Ready", false, "Broken", text, None, at).message;
+        let longest = "x".repeat(LONGEST_MESSAGE);
+        assert_eq!(message(&longest), longest);
+        let cut = message(&"é".repeat(LONGEST_MESSAGE));
+        assert!(cut.ends_with("é…") && cut.len() <= LONGEST_MESSAGE, "{}", cut.len());
     }
 }

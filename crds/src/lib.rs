@@ -15,8 +15,11 @@ mod pool;
 mod revision;
 mod worker;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON,
+};
 use kube::{CustomResourceExt, ResourceExt};
+use serde_json::json;
 
 pub use condition::{Condition, ConditionStatus, condition};
 pub use placement::{
@@ -41,9 +44,22 @@ pub const GROUP: &str = "tenon.dev";
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = vec![Worker::crd(), WorkerRevision::crd(), RuntimePool::crd()];
     for crd in &mut all {
+        set_default_status(crd);
         crd.annotations_mut().insert(KEEP.0.to_owned(), KEEP.1.to_owned());
     }
     all
+}
+
+/// Makes an object that no operator has observed say so. Without a status, tools such as kstatus
+/// would take it for complete.
+fn set_default_status(crd: &mut CustomResourceDefinition) {
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    let fields = schemas
+        .filter_map(|schema| schema.open_api_v3_schema.as_mut()?.properties.as_mut())
+        .filter_map(|fields| fields.get_mut("status"));
+    for status in fields {
+        status.default = Some(JSON(json!({"observedGeneration": -1})));
+    }
 }
 
 /// Annotation of resources that Helm does not delete.

@@ -187,7 +187,7 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolStatus {
-    /// The `metadata.generation` that the rest of the status describes.
+    /// The `metadata.generation` that the rest of the status describes; -1 before any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Number of nodes.
@@ -199,7 +199,9 @@ pub struct RuntimePoolStatus {
     /// Label selector of the Pods, for autoscalers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// `Ready`: the nodes that the spec asks for are ready, or the reason why they are not.
+    /// `Ready`: the nodes that the spec asks for are ready, or the reason why they are not. In that
+    /// case also `Reconciling` if the operator goes on by itself, or `Stalled` if something must be
+    /// changed first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Process, Transport, address};
+use crate::{Connection, Process, Transport, address};
 
 pub const CATALOG_PORT: u16 = 7070;
 
@@ -61,6 +61,14 @@ impl Operator {
     /// Returns the address of the replica's catalog.
     pub fn catalog(&self) -> SocketAddr {
         (self.address, CATALOG_PORT).into()
+    }
+
+    /// Returns the replica's metrics.
+    ///
+    /// # Errors
+    /// Fails if the replica does not respond.
+    pub async fn metrics(&self) -> anyhow::Result<String> {
+        Ok(Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body)
     }
 
     /// Sends SIGKILL.

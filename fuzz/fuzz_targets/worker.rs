@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
         serving: None,
         pool: Some(PoolLimits::default()),
     };
-    let first = plan(&candidate, draft(&candidate).compiled_here(), now);
+    let first = plan(&candidate, &draft(&candidate).compiled_here(), None, now);
     if let Some(made) = first.apply {
         let resolved =
             revision::resolve(&candidate.id, "name", &made.spec, &PoolLimits::default(), |_| {
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
     let mut worker = (*candidate.worker).clone();
     worker.status = first.status.or(worker.status);
     candidate.worker = Arc::new(worker);
-    let second = plan(&candidate, draft(&candidate).compiled_here(), now);
+    let second = plan(&candidate, &draft(&candidate).compiled_here(), None, now);
     assert!(
         second.apply.is_none() && second.status.is_none(),
         "{:?} after {:?}",

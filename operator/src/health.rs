@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::events::Recorder;
 use kube::{Api, Client, Resource};
 use serde_json::json;
 use tenon_crds::Worker;
@@ -36,6 +35,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::catalog::HealthReport;
+use crate::events::Events;
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
 use crate::worker::queue;
@@ -64,7 +64,7 @@ pub struct HealthTrigger {
 /// Writes nodes' reports into Workers' statuses.
 pub struct Health {
     client: Client,
-    recorder: Recorder,
+    events: Events,
     index: SharedIndex,
     metrics: Arc<Metrics>,
     backlog: Mutex<Backlog>,
@@ -78,11 +78,11 @@ pub struct WriteError(#[from] kube::Error);
 impl Health {
     pub fn new(
         client: Client,
-        recorder: Recorder,
+        events: Events,
         index: SharedIndex,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        Arc::new(Self { client, recorder, index, metrics, backlog: Mutex::default() })
+        Arc::new(Self { client, events, index, metrics, backlog: Mutex::default() })
     }
 
     /// Receives reports and writes statuses for the lifetime of the process.
@@ -156,7 +156,9 @@ impl Health {
         timer.ended(applied.is_ok());
         match applied {
             Ok(()) => {
-                self.publish(&worker, verdict).await;
+                if let Some(event) = verdict.event {
+                    self.events.publish(&event, &worker.object_ref(&())).await;
+                }
                 sleep(PAUSE).await;
                 Ok(())
             }
@@ -189,15 +191,6 @@ impl Health {
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), id.namespace());
         let params = PatchParams::apply(MANAGER).force();
         workers.patch_status(id.name(), &params, &Patch::Apply(patch)).await.map(drop)
-    }
-
-    /// Records the verdict's Event. An Event is only informative, so a failure does not repeat the
-    /// rest.
-    async fn publish(&self, worker: &Worker, verdict: Verdict) {
-        let Some(event) = verdict.event else { return };
-        if let Err(error) = self.recorder.publish(&event, &worker.object_ref(&())).await {
-            tracing::warn!(%error, reason = event.reason, "cannot record an Event");
-        }
     }
 
     fn backlog(&self) -> MutexGuard<'_, Backlog> {

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
-//!   [`limits`], [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`],
+//!   [`limits`], [`refusal`], [`kstatus`], [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`],
 //!   [`certificates::plan`]: decisions, pure.
 //! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
-//!   [`schedule`], [`certificates`]: the edges that perform them.
+//!   [`schedule`], [`certificates`], [`events`]: the edges that perform them.
 //! - [`Operator`]: builds, spawns and joins all of them.
 //! - [`probe`]: an end-to-end check of an installation, as a tenant would use it.
 
@@ -23,14 +23,18 @@ pub mod compile;
 pub mod compiler;
 pub mod config;
 pub mod endpoints;
+pub mod events;
 pub mod health;
 pub mod index;
+pub mod kstatus;
 pub mod leader;
 pub mod limits;
 pub mod metrics;
 mod operator;
+mod owner;
 pub mod pool;
 pub mod probe;
+pub mod refusal;
 pub mod revision;
 pub mod rollouts;
 pub mod schedule;

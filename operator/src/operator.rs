@@ -30,6 +30,7 @@ use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
 use crate::compiler::Compiler;
 use crate::config::{Config, TlsSource};
+use crate::events::Events;
 use crate::health::Health;
 use crate::index::{Candidate, Index, SharedIndex};
 use crate::leader::Election;
@@ -98,7 +99,7 @@ impl Operator {
         let metrics = Arc::new(Metrics::register(registry)?);
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
-        let recorder = Recorder::new(client.clone(), reporter.clone());
+        let events = Events::new(Recorder::new(client.clone(), reporter.clone()));
 
         let catalog = Catalog::new();
         registry.register(Box::new(catalog.metrics()?))?;
@@ -117,7 +118,7 @@ impl Operator {
         let (leading_tx, leading_rx) = watch::channel(false);
         let election = Election::new(client.clone(), &config.namespace, config.identity);
         let leader = election.fenced(&client);
-        let leader_recorder = Recorder::new(leader.clone(), reporter);
+        let leader_events = events.with(Recorder::new(leader.clone(), reporter));
         let election = tokio::spawn(stand(election, leading_tx, catalog.clone(), drain.clone()));
         tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
 
@@ -147,16 +148,16 @@ impl Operator {
             touched_tx,
             health_tx,
             scheduled_tx,
-            recorder: recorder.clone(),
+            events: events.clone(),
             metrics: metrics.clone(),
         };
         components.spawn(watches.run(readiness.hold("catalog")));
-        let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
+        let health = Health::new(client.clone(), events.clone(), index.clone(), metrics.clone());
         components.spawn(health.run(reports_rx, health_rx));
         let scheduler = Scheduler::new(
             leader.clone(),
             // A call in flight outlives the term, and its failure is to be seen.
-            recorder,
+            events,
             index.clone(),
             metrics.clone(),
             caller,
@@ -164,8 +165,7 @@ impl Operator {
         );
         components.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
         let compiler = Compiler::new(config.compiler);
-        let reconciler =
-            Reconciler::new(leader.clone(), leader_recorder, metrics.clone(), compiler);
+        let reconciler = Reconciler::new(leader.clone(), leader_events, metrics.clone(), compiler);
         components.spawn(reconcile(
             reconciler,
             index,
@@ -181,6 +181,7 @@ impl Operator {
             settings,
             leading_rx,
             metrics,
+            failures: pool::Failures::default(),
         }));
         Ok(Self { catalog_addr, components, election, serving })
     }

@@ -7,7 +7,8 @@ pub mod plan;
 pub mod references;
 mod status;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -28,12 +29,13 @@ use tenon_crds::RuntimePool;
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
+use crate::owner;
+use crate::refusal::Refusal;
 use crate::worker::MANAGER;
+use crate::worker::queue::backoff;
 use plan::Settings;
-use references::Kind;
-
-/// Delay before a failed pool is retried.
-const RETRY: Duration = Duration::from_secs(5);
+use references::{Kind, Missing};
+use status::Obstacle;
 
 /// The dependencies of a pool's reconcile.
 pub struct Context {
@@ -42,6 +44,25 @@ pub struct Context {
     pub settings: Settings,
     pub leading_rx: watch::Receiver<bool>,
     pub metrics: Arc<Metrics>,
+    pub failures: Failures,
+}
+
+/// The number of failures in a row of each pool that has failed.
+#[derive(Default)]
+pub struct Failures(Mutex<HashMap<String, u32>>);
+
+impl Failures {
+    /// Counts a failure, and returns the delay of the retry.
+    fn failed(&self, pool: &RuntimePool) -> Duration {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = all.entry(pool.name_any()).or_insert(0);
+        *failures += 1;
+        backoff(*failures)
+    }
+
+    fn ended(&self, pool: &RuntimePool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pool.name_any());
+    }
 }
 
 /// The error for a part of a pool that could not be applied.
@@ -100,7 +121,11 @@ pub async fn run(context: Context) {
             of_secret(it.name_any())
         })
         .reconcile_all_on(begins_to_lead)
-        .run(reconcile, |_, _, _| Action::requeue(RETRY), Arc::new(context))
+        .run(
+            reconcile,
+            |pool, _, context| Action::requeue(context.failures.failed(&pool)),
+            Arc::new(context),
+        )
         .for_each(|result| async move {
             match result {
                 // A pool that was deleted needs no more than its children's garbage collection.
@@ -126,16 +151,41 @@ fn beginnings(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
 }
 
 async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {
-    if !*context.leading_rx.borrow() {
+    if !*context.leading_rx.borrow() || owner::is_deleted(&*pool) {
+        context.failures.ended(&pool);
         return Ok(Action::await_change());
     }
     let timer = context.metrics.reconcile("RuntimePool");
-    let result = apply(&pool, &context).await;
+    let result = make(&pool, &context).await;
     timer.ended(result.is_ok());
-    result.map(|()| Action::await_change())
+    result.map(|()| {
+        context.failures.ended(&pool);
+        Action::await_change()
+    })
 }
 
-async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
+/// Applies the objects of a pool, and sets its status, which names a refused object too.
+async fn make(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
+    let applied = apply(pool, context).await;
+    let (deployment, obstacle, result) = match applied {
+        Ok((deployment, missing)) => (deployment, missing.map(Obstacle::Missing), Ok(())),
+        Err(error) => match Refusal::of(&error.source) {
+            Some(refusal) => {
+                let stored = stored_deployment(pool, context).await?;
+                (stored, Some(Obstacle::Refused(refusal)), Err(error))
+            }
+            None => return Err(error),
+        },
+    };
+    set_status(pool, context, deployment.as_ref(), obstacle.as_ref()).await?;
+    result
+}
+
+/// Returns the pool's Deployment as stored, and the referenced object that is missing, if one is.
+async fn apply(
+    pool: &RuntimePool,
+    context: &Context,
+) -> Result<(Option<Deployment>, Option<Missing>), PoolError> {
     let failed = |kind| move |source| PoolError { kind, pool: pool.name_any(), source };
     let read =
         references::read(&context.client, &context.namespace, &references::references(pool)).await;
@@ -150,11 +200,27 @@ async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
         // Existing nodes go on with the previous content; new ones could not start.
-        let deployments: Api<Deployment> =
-            Api::namespaced(context.client.clone(), &context.namespace);
-        deployments.get_opt(&children.deployment.name_any()).await.map_err(failed("Deployment"))?
+        stored_deployment(pool, context).await?
     };
-    let status = status::status(pool, deployment.as_ref(), missing.as_ref(), Timestamp::now());
+    Ok((deployment, missing))
+}
+
+async fn stored_deployment(
+    pool: &RuntimePool,
+    context: &Context,
+) -> Result<Option<Deployment>, PoolError> {
+    let deployments: Api<Deployment> = Api::namespaced(context.client.clone(), &context.namespace);
+    let stored = deployments.get_opt(&plan::child_name(pool)).await;
+    stored.map_err(|source| PoolError { kind: "Deployment", pool: pool.name_any(), source })
+}
+
+async fn set_status(
+    pool: &RuntimePool,
+    context: &Context,
+    deployment: Option<&Deployment>,
+    obstacle: Option<&Obstacle>,
+) -> Result<(), PoolError> {
+    let status = status::status(pool, deployment, obstacle, Timestamp::now());
     if pool.status.as_ref() == Some(&status) {
         return Ok(());
     }
@@ -166,7 +232,7 @@ async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let pools: Api<RuntimePool> = Api::all(context.client.clone());
     let params = PatchParams::apply(MANAGER).force();
     let patched = pools.patch_status(&pool.name_any(), &params, &Patch::Apply(patch)).await;
-    patched.map(drop).map_err(failed("status"))
+    patched.map(drop).map_err(|source| PoolError { kind: "status", pool: pool.name_any(), source })
 }
 
 async fn apply_one<K>(

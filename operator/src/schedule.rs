@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::events::{Event, EventType};
 use kube::{Api, Client, Resource};
 use serde_json::json;
 use tenon_crds::{ScheduleStatus, Worker};
@@ -35,6 +35,7 @@ use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use crate::events::Events;
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
 use crate::worker::queue;
@@ -51,7 +52,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// Calls Workers at their scheduled times.
 pub struct Scheduler {
     client: Client,
-    recorder: Recorder,
+    events: Events,
     index: SharedIndex,
     metrics: Arc<Metrics>,
     caller: Caller,
@@ -67,13 +68,13 @@ pub struct ClaimError(#[from] kube::Error);
 impl Scheduler {
     pub fn new(
         client: Client,
-        recorder: Recorder,
+        events: Events,
         index: SharedIndex,
         metrics: Arc<Metrics>,
         caller: Caller,
         drain: drain::Watch,
     ) -> Arc<Self> {
-        Arc::new(Self { client, recorder, index, metrics, caller, drain })
+        Arc::new(Self { client, events, index, metrics, caller, drain })
     }
 
     /// Runs for the lifetime of the process.
@@ -194,7 +195,6 @@ impl Scheduler {
         }
     }
 
-    /// Records an Event. An Event is only informative, so a failure does not repeat the rest.
     async fn publish(&self, worker: &Worker, reason: &str, note: String) {
         let event = Event {
             type_: EventType::Warning,
@@ -203,9 +203,7 @@ impl Scheduler {
             action: "Schedule".to_owned(),
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, &worker.object_ref(&())).await {
-            tracing::warn!(%error, reason, "cannot record an Event");
-        }
+        self.events.publish(&event, &worker.object_ref(&())).await;
     }
 }
 

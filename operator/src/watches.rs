@@ -12,23 +12,21 @@
 //! ```
 //!
 //! An object that does not match its schema is skipped and reported; its previous state is kept.
+//! [`observe`] watches one kind.
+
+mod observe;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::{Stream, StreamExt, stream};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
-use kube::core::DeserializeGuard;
-use kube::runtime::events::{Event as K8sEvent, EventType, Recorder};
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{DefaultBackoff, Event};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::runtime::events::{Event, EventType};
+use kube::runtime::watcher;
+use kube::{Api, Client};
 use tenon_lifecycle::readiness::Handle;
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
@@ -36,24 +34,13 @@ use tokio::sync::mpsc;
 
 use crate::catalog::Catalog;
 use crate::endpoints::POOL_LABEL;
+use crate::events::Events;
 use crate::health::HealthTrigger;
-use crate::index::{Change, Key, Service, Serving, SharedIndex, Touched, Watched, key};
+use crate::index::{Change, Service, Serving, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
 use crate::rollouts::Rollouts;
-
-/// An item of a watch of any kind.
-enum Observation {
-    Change(Box<Change>),
-    /// All existing objects of the kind have been listed.
-    Synced(&'static str),
-    Malformed {
-        kind: &'static str,
-        key: Key,
-        error: String,
-        reference: Box<ObjectReference>,
-    },
-}
+use observe::{Observation, watch};
 
 /// Feeds the index, the catalog and the queues.
 pub struct Watches {
@@ -67,7 +54,7 @@ pub struct Watches {
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
     pub health_tx: mpsc::UnboundedSender<HealthTrigger>,
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
-    pub recorder: Recorder,
+    pub events: Events,
     pub metrics: Arc<Metrics>,
 }
 
@@ -106,15 +93,9 @@ impl Watches {
             "Secret",
             "EndpointSlice",
         ]);
-        // Creates the series with value 0, so that "no malformed objects" is distinct from "no
-        // data".
-        unsynced
-            .iter()
-            .for_each(|kind| self.metrics.watches.malformed.with_label_values(&[*kind]).set(0));
         let mut ready = Some(ready);
         let mut published = Published::default();
         let mut rollouts = Rollouts::default();
-        let mut malformed: HashMap<&'static str, HashSet<Key>> = HashMap::new();
         while let Some(observed) = observed.next().await {
             match observed {
                 Observation::Change(change) => {
@@ -132,19 +113,7 @@ impl Watches {
                         );
                     }
                 }
-                Observation::Malformed { kind, key, error, reference } => {
-                    tracing::warn!(
-                        kind,
-                        namespace = key.0,
-                        name = key.1,
-                        error,
-                        "skipping a malformed object"
-                    );
-                    let all = malformed.entry(kind).or_default();
-                    all.insert(key);
-                    self.metrics.watches.malformed.with_label_values(&[kind]).set(all.len() as i64);
-                    self.report(&reference, error).await;
-                }
+                Observation::Malformed(reference, error) => self.report(&reference, error).await,
             }
         }
     }
@@ -235,7 +204,7 @@ impl Watches {
 
     async fn report(&self, reference: &ObjectReference, mut error: String) {
         error.truncate(error.floor_char_boundary(900));
-        let event = K8sEvent {
+        let event = Event {
             type_: EventType::Warning,
             reason: "Malformed".to_owned(),
             note: Some(format!(
@@ -244,9 +213,7 @@ impl Watches {
             action: "Read".to_owned(),
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, reference).await {
-            tracing::warn!(%error, "cannot record an Event");
-        }
+        self.events.publish(&event, reference).await;
     }
 }
 
@@ -259,106 +226,4 @@ struct Publication {
     entry: (RevisionDigest, String, Vec<Route>),
     /// Time of the Worker's last change to another digest, if any.
     redeployed_at: Option<Timestamp>,
-}
-
-/// The delays between attempts to restore a broken watch: kube's own, which grow to half a minute,
-/// capped at [`MAX_BACKOFF`]. Once the API server is back, the watches and the changes made then
-/// should not wait that long.
-#[derive(Default)]
-struct CappedBackoff(DefaultBackoff);
-
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
-
-impl Iterator for CappedBackoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        self.0.next().map(|delay| delay.min(MAX_BACKOFF))
-    }
-}
-
-impl Backoff for CappedBackoff {
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-}
-
-fn watch<K>(
-    api: Api<DeserializeGuard<K>>,
-    kind: &'static str,
-    config: watcher::Config,
-    change: fn(Watched<K>) -> Change,
-    metrics: &Metrics,
-) -> std::pin::Pin<Box<dyn Stream<Item = Observation> + Send>>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    // To find deletions in a new listing: `known` holds the reported objects, `listed` those of the
-    // listing so far.
-    let (mut known, mut listed) = (HashSet::new(), HashSet::new());
-    let interruptions = metrics.watches.interruptions.with_label_values(&[kind]);
-    let events = watcher(api, config).backoff(CappedBackoff::default()).flat_map(move |event| {
-        let mut observed = Vec::new();
-        match event {
-            Ok(Event::Apply(object)) => observed.push(parsed(kind, object, change, &mut known)),
-            Ok(Event::InitApply(object)) => {
-                listed.insert(key(&object));
-                observed.push(parsed(kind, object, change, &mut known));
-            }
-            Ok(Event::Delete(object)) => {
-                let key = key(&object);
-                known.remove(&key);
-                observed.push(Observation::Change(Box::new(change(Watched::Deleted(key)))));
-            }
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitDone) => {
-                for key in known.extract_if(|key| !listed.contains(key)) {
-                    observed.push(Observation::Change(Box::new(change(Watched::Deleted(key)))));
-                }
-                observed.push(Observation::Synced(kind));
-            }
-            Err(error) => {
-                interruptions.inc();
-                tracing::warn!(kind, %error, "a watch was interrupted; retrying");
-            }
-        }
-        stream::iter(observed)
-    });
-    Box::pin(events)
-}
-
-fn parsed<K>(
-    kind: &'static str,
-    object: DeserializeGuard<K>,
-    change: fn(Watched<K>) -> Change,
-    known: &mut HashSet<Key>,
-) -> Observation
-where
-    K: Resource<DynamicType = ()> + Clone,
-{
-    let key = key(&object);
-    match object.0 {
-        Ok(mut object) => {
-            // Managed fields are not used, and are often the largest part of an object.
-            object.managed_fields_mut().clear();
-            known.insert(key);
-            Observation::Change(Box::new(change(Watched::Applied(Arc::new(object)))))
-        }
-        Err(invalid) => {
-            let reference = ObjectReference {
-                api_version: Some(K::api_version(&()).into_owned()),
-                kind: Some(K::kind(&()).into_owned()),
-                namespace: invalid.metadata.namespace.clone(),
-                name: invalid.metadata.name.clone(),
-                uid: invalid.metadata.uid.clone(),
-                ..Default::default()
-            };
-            Observation::Malformed {
-                kind,
-                key,
-                error: invalid.error,
-                reference: Box::new(reference),
-            }
-        }
-    }
 }

@@ -15,27 +15,39 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::runtime::events::{Event, Recorder};
 use kube::{Api, Client, Resource};
 use serde_json::json;
 use tenon_crds::{Worker, WorkerRevision};
 use tenon_proto::id::WorkerId;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::compiler::{Compiler, CompilerError};
+use crate::events::Events;
 use crate::index::{Candidate, key};
 use crate::metrics::Metrics;
-use plan::Plan;
+use crate::owner;
+use crate::refusal::Refusal;
+use plan::{Draft, Plan};
 
 /// The field manager of the fields that the reconcilers apply.
 pub const MANAGER: &str = "tenon-operator";
+
+/// Plans on a thread that does not serve the catalog.
+async fn planned(
+    candidate: &Arc<Candidate>,
+    draft: &Arc<Draft>,
+    refused: Option<Refusal>,
+) -> Result<Plan, JoinError> {
+    let (candidate, draft, now) = (candidate.clone(), draft.clone(), Timestamp::now());
+    spawn_blocking(move || plan::plan(&candidate, &draft, refused, now)).await
+}
 
 /// Performs plans. Only the leader may call it.
 #[derive(Clone)]
 pub struct Reconciler {
     client: Client,
-    recorder: Recorder,
+    events: Events,
     metrics: Arc<Metrics>,
     compiler: Compiler,
     writing: Arc<Semaphore>,
@@ -57,7 +69,7 @@ pub enum ReconcileError {
     #[error("cannot compile the modules: {0}")]
     Compile(#[from] CompilerError),
     #[error("cannot plan: {0}")]
-    Plan(#[from] tokio::task::JoinError),
+    Plan(#[from] JoinError),
 }
 
 impl ReconcileError {
@@ -73,16 +85,22 @@ impl ReconcileError {
         let causes = status.details.iter().flat_map(|details| &details.causes);
         causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
     }
+
+    fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)
+                if !self.is_moot() =>
+            {
+                Refusal::of(source)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Reconciler {
-    pub fn new(
-        client: Client,
-        recorder: Recorder,
-        metrics: Arc<Metrics>,
-        compiler: Compiler,
-    ) -> Self {
-        Self { client, recorder, metrics, compiler, writing: Arc::new(Semaphore::new(WRITING)) }
+    pub fn new(client: Client, events: Events, metrics: Arc<Metrics>, compiler: Compiler) -> Self {
+        Self { client, events, metrics, compiler, writing: Arc::new(Semaphore::new(WRITING)) }
     }
 
     /// Brings a Worker's revisions and status to the desired state.
@@ -91,6 +109,9 @@ impl Reconciler {
     /// Fails if a Worker cannot be compiled, or the API server refuses a part. Completed parts
     /// stay, and the retry continues from there.
     pub async fn reconcile(&self, candidate: Candidate) -> Result<(), ReconcileError> {
+        if owner::is_deleted(&*candidate.worker) {
+            return Ok(());
+        }
         let timer = self.metrics.reconcile("Worker");
         let mut result = self.make(Arc::new(candidate)).await;
         if result.as_ref().is_err_and(ReconcileError::is_moot) {
@@ -104,15 +125,19 @@ impl Reconciler {
         // The digest of many modules takes milliseconds, so it is not computed on a thread that
         // also serves the catalog.
         let drafted = candidate.clone();
-        let mut draft = spawn_blocking(move || plan::draft(&drafted)).await?;
-        if let Some(job) = draft.job() {
-            let outcome = self.compiler.compile(candidate.id.namespace(), job).await?;
-            draft = draft.compiled(outcome);
+        let draft = spawn_blocking(move || plan::draft(&drafted)).await?;
+        let (draft, compiled) = self.compile(candidate.id.namespace(), draft).await;
+        self.write(&candidate, &Arc::new(draft)).await?;
+        Ok(compiled?)
+    }
+
+    /// Compiles a draft that has a job. If that fails, the draft says so.
+    async fn compile(&self, namespace: &str, draft: Draft) -> (Draft, Result<(), CompilerError>) {
+        let Some(job) = draft.job() else { return (draft, Ok(())) };
+        match self.compiler.compile(namespace, job).await {
+            Ok(outcome) => (draft.compiled(outcome), Ok(())),
+            Err(error) => (draft.not_compiled(&error), Err(error)),
         }
-        let (planned, now) = (candidate.clone(), Timestamp::now());
-        let plan = spawn_blocking(move || plan::plan(&planned, draft, now)).await?;
-        let _writing = self.writing.acquire().await.expect("the semaphore is never closed");
-        self.carry_out(&candidate.id, &candidate.worker, plan).await
     }
 
     async fn carry_out(
@@ -155,15 +180,34 @@ impl Reconciler {
             }
         }
         for event in plan.events {
-            self.publish(worker, event).await;
+            self.events.publish(&event, &worker.object_ref(&())).await;
         }
         Ok(())
     }
 
-    /// Records an Event. An Event is only informative, so a failure does not repeat the rest.
-    async fn publish(&self, worker: &Worker, event: Event) {
-        if let Err(error) = self.recorder.publish(&event, &worker.object_ref(&())).await {
-            tracing::warn!(%error, reason = event.reason, "cannot record an Event");
+    /// Performs a plan. A refused revision is named in the status; other refusals, such as that of
+    /// the status itself, are named in an Event.
+    async fn write(
+        &self,
+        candidate: &Arc<Candidate>,
+        draft: &Arc<Draft>,
+    ) -> Result<(), ReconcileError> {
+        let plan = planned(candidate, draft, None).await?;
+        let _writing = self.writing.acquire().await.expect("the semaphore is never closed");
+        let mut written = self.carry_out(&candidate.id, &candidate.worker, plan).await;
+        if let Err(error @ ReconcileError::Apply { .. }) = &written
+            && let Some(refusal) = error.refusal()
+        {
+            let plan = planned(candidate, draft, Some(refusal)).await?;
+            let told = self.carry_out(&candidate.id, &candidate.worker, plan).await;
+            written = told.and(written);
         }
+        if let Err(error @ (ReconcileError::Status(_) | ReconcileError::Delete { .. })) = &written
+            && let Some(refusal) = error.refusal()
+        {
+            let event = plan::failed(refusal.reason, error.to_string());
+            self.events.publish(&event, &candidate.worker.object_ref(&())).await;
+        }
+        written
     }
 }

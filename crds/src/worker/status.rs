@@ -10,11 +10,13 @@ use crate::Condition;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
-    /// The `metadata.generation` that the rest of the status describes.
+    /// The `metadata.generation` that the rest of the status describes; -1 before any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`; also `Healthy`,
-    /// once a node has reported that the code fails repeatedly or ended a process.
+    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. While the Worker is
+    /// not `Ready`, also `Reconciling` if the operator goes on by itself, or `Stalled` if something
+    /// must be changed first. `Healthy`, once a node has reported that the code fails repeatedly or
+    /// ended a process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

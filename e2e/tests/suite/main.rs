@@ -8,6 +8,7 @@ mod malformed;
 mod node;
 mod pool;
 mod probe;
+mod refusals;
 mod rights;
 mod schema;
 mod tls;
@@ -37,6 +38,7 @@ fn main() -> anyhow::Result<ExitCode> {
         worker::a_bad_update_names_the_place_while_the_last_good_revision_serves_on,
         worker::a_pool_that_does_not_exist_is_named_while_what_was_accepted_serves_on,
         worker::a_deleted_worker_answers_404,
+        worker::a_worker_deleted_in_the_foreground_leaves_no_revision,
         worker::the_older_of_two_workers_keeps_a_shared_route,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
         health::a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serves,
@@ -59,6 +61,10 @@ fn main() -> anyhow::Result<ExitCode> {
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
         probe::a_probe_deploys_a_worker_asks_it_and_leaves_nothing,
         probe::a_probe_without_an_answer_reports_why_and_leaves_nothing,
+        refusals::a_quota_is_named_until_it_is_raised,
+        refusals::a_policy_is_named_until_it_is_gone,
+        refusals::a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor_serves,
+        refusals::a_pool_whose_deployment_is_denied_says_so,
         rights::the_operator_uses_every_right_that_the_chart_gives_it,
         web_socket::a_web_socket_echoes_in_both_versions_of_http,
         web_socket::either_side_can_end_a_web_socket,

@@ -31,12 +31,26 @@ pub async fn a_malformed_stored_object_does_not_stop_the_others(
     let standby = scenario.start_operator().await?;
     standby.terminate().await?;
 
+    await_malformed(&scenario, 1).await?;
+
     // The API server cannot merge into an object that it cannot decode, so the fix is to replace
     // it.
     scenario.namespace.delete_worker("odd").await?;
     scenario.namespace.apply(&worker("odd", &answering("mended"))).await?;
     scenario.await_answer(&scenario.namespace.host("odd"), "mended", SOON).await?;
-    Ok(())
+    await_malformed(&scenario, 0).await
+}
+
+/// Waits until the operator counts so many malformed Workers, for which there is an alert.
+async fn await_malformed(scenario: &Scenario, expected: usize) -> anyhow::Result<()> {
+    let series = format!("tenon_operator_malformed_objects{{kind=\"Worker\"}} {expected}");
+    await_condition(&series, SOON, async || {
+        let operator = scenario.operator().await;
+        let metrics = operator.as_ref().context("there is an operator")?.metrics().await?;
+        ensure!(metrics.lines().any(|line| line == series), "it counts others");
+        Ok(())
+    })
+    .await
 }
 
 /// Stores a Worker whose source is a string, through a CRD that allows everything.

@@ -18,7 +18,7 @@ use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
 /// Kubernetes' garbage collector looks for new kinds every 30 seconds, and this one may be that
 /// new.
-const COLLECTED: Duration = Duration::from_secs(90);
+pub const COLLECTED: Duration = Duration::from_secs(90);
 
 pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
     scenario: Scenario,

@@ -1,8 +1,13 @@
 //! The life cycle of a Worker: applied, changed, broken, deleted.
 
 use anyhow::{Context, ensure};
-use tenon_crds::{ConditionStatus, ConfigMapRef, Route, Secret, SecretKeyRef, Source, Worker};
-use tenon_e2e::{Load, Prober, SOON, Scenario, answering, worker};
+use kube::api::{DeleteParams, ListParams};
+use tenon_crds::{
+    ConditionStatus, ConfigMapRef, Route, Secret, SecretKeyRef, Source, Worker, WorkerRevision,
+};
+use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
+
+use crate::pool::COLLECTED;
 
 pub async fn an_applied_worker_answers(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("greeter", &answering("hello"))).await?;
@@ -155,6 +160,23 @@ pub async fn a_deleted_worker_answers_404(scenario: Scenario) -> anyhow::Result<
         Ok(())
     })
     .await
+}
+
+pub async fn a_worker_deleted_in_the_foreground_leaves_no_revision(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    namespace.apply(&worker("owner", &answering("hello"))).await?;
+    namespace.await_ready("owner", ConditionStatus::True).await?;
+    namespace.api::<Worker>().delete("owner", &DeleteParams::foreground()).await?;
+    await_condition("the Worker to be deleted", COLLECTED, async || {
+        ensure!(namespace.api::<Worker>().get_opt("owner").await?.is_none(), "it exists");
+        Ok(())
+    })
+    .await?;
+    let left = namespace.api::<WorkerRevision>().list(&ListParams::default()).await?.items;
+    ensure!(left.is_empty(), "the Worker was deleted before {left:?}");
+    Ok(())
 }
 
 pub async fn the_older_of_two_workers_keeps_a_shared_route(

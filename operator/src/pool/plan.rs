@@ -18,12 +18,13 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tenon_crds::RuntimePool;
 
 use crate::endpoints::POOL_LABEL;
+use crate::owner;
 use pod::pod;
 
 /// Label selector of the objects that pools become.
@@ -74,10 +75,10 @@ pub fn children(
 ) -> Children {
     let selector = selector(pool);
     let metadata = ObjectMeta {
-        name: Some(format!("tenon-pool-{}", pool.name_any())),
+        name: Some(child_name(pool)),
         namespace: Some(namespace.to_owned()),
         labels: Some(labels(&selector)),
-        owner_references: Some(owner(pool)),
+        owner_references: Some(owner::controller(pool)),
         ..ObjectMeta::default()
     };
     let spec = deployment(pool, settings, referred, &selector);
@@ -90,6 +91,11 @@ pub fn children(
         },
         budget: PodDisruptionBudget { metadata, spec: Some(budget(&selector)), status: None },
     }
+}
+
+/// Returns the name of each object of a pool.
+pub fn child_name(pool: &RuntimePool) -> String {
+    format!("tenon-pool-{}", pool.name_any())
 }
 
 fn service(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> ServiceSpec {
@@ -178,10 +184,6 @@ fn labels(selector: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 
 fn matching(labels: &BTreeMap<String, String>) -> LabelSelector {
     LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() }
-}
-
-fn owner(pool: &RuntimePool) -> Vec<OwnerReference> {
-    pool.controller_owner_ref(&()).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -38,8 +38,8 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: key {:?} of {} {} does not exist in namespace {namespace}; create it", .reference.field, .reference.key, .reference.kind, .reference.name)]
 pub struct Missing {
-    reference: Reference,
-    namespace: String,
+    pub reference: Reference,
+    pub namespace: String,
 }
 
 /// Keys of a pool's Secret with credentials, and the environment variables of a node that hold

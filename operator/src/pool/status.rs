@@ -7,17 +7,26 @@ use tenon_crds::{RuntimePool, RuntimePoolStatus, condition};
 
 use super::plan::selector;
 use super::references::Missing;
+use crate::kstatus::{Progress, progress};
+use crate::refusal::Refusal;
+
+/// The reason why the objects of a pool are not as it asks.
+pub enum Obstacle {
+    Missing(Missing),
+    Refused(Refusal),
+}
 
 /// Returns the status of a pool.
 ///
 /// # Arguments
 /// * `deployment` - the stored Deployment, if there is one.
-/// * `missing` - a referenced object that does not exist.
+/// * `obstacle` - a referenced object that does not exist, or the API server's refusal of an object
+///   of the pool.
 /// * `now` - the transition time of conditions that change.
 pub fn status(
     pool: &RuntimePool,
     deployment: Option<&Deployment>,
-    missing: Option<&Missing>,
+    obstacle: Option<&Obstacle>,
     now: Timestamp,
 ) -> RuntimePoolStatus {
     let before =
@@ -25,32 +34,33 @@ pub fn status(
     let counts = deployment.and_then(|deployment| deployment.status.clone()).unwrap_or_default();
     let ready = counts.ready_replicas.unwrap_or(0);
     let ready_of = format!("{ready} of {} nodes are ready", pool.spec.replicas);
-    let (holds, reason, message) = match (missing, deployment) {
-        (Some(missing), _) => (false, "ReferenceMissing", missing.to_string()),
+    use Progress::{Reconciling, Stalled};
+    let (advance, reason, message) = match (obstacle, deployment) {
+        (Some(Obstacle::Missing(missing)), _) => {
+            (Some(Reconciling), "ReferenceMissing", missing.to_string())
+        }
+        (Some(Obstacle::Refused(refusal)), _) => {
+            (Some(refusal.progress), refusal.reason, refusal.message.clone())
+        }
         (None, Some(deployment)) if is_rolled_out(deployment) && ready >= pool.spec.replicas => {
-            (true, "Serving", ready_of)
+            (None, "Serving", ready_of)
         }
         (None, deployment) => match deployment.and_then(stalled) {
-            Some(why) => (false, "Stalled", format!("{ready_of}; {why}")),
-            None => (false, "Progressing", ready_of),
+            Some(why) => (Some(Stalled), "Stalled", format!("{ready_of}; {why}")),
+            None => (Some(Reconciling), "Progressing", ready_of),
         },
     };
+    let generation = pool.metadata.generation;
+    let summary = condition(before, "Ready", advance.is_none(), reason, message, generation, now);
+    let advance = advance.map(|advance| progress(before, advance, &summary, now));
     let labels: Vec<_> =
         selector(pool).iter().map(|(key, value)| format!("{key}={value}")).collect();
     RuntimePoolStatus {
-        observed_generation: pool.metadata.generation,
+        observed_generation: generation,
         replicas: counts.replicas.unwrap_or(0),
         ready_replicas: ready,
         selector: Some(labels.join(",")),
-        conditions: vec![condition(
-            before,
-            "Ready",
-            holds,
-            reason,
-            message,
-            pool.metadata.generation,
-            now,
-        )],
+        conditions: std::iter::once(summary).chain(advance).collect(),
     }
 }
 
@@ -90,7 +100,9 @@ mod tests {
     use serde_json::json;
     use tenon_crds::ConditionStatus;
 
+    use super::super::references::{Kind, Reference};
     use super::*;
+    use crate::kstatus::tests::{Computed, compute, keeps_contract};
 
     fn pool(replicas: i32) -> RuntimePool {
         serde_json::from_value(json!({
@@ -114,7 +126,7 @@ mod tests {
         let mut deployment = deployment(3, status_of_deployment);
         deployment.metadata.generation = Some(2);
         let at = Timestamp::from_second(1).unwrap();
-        let condition = status(&pool(3), Some(&deployment), None, at).conditions.swap_remove(0);
+        let condition = status(&pool(3), Some(&deployment), None, at).conditions.remove(0);
         (condition.status, condition.reason, condition.message)
     }
 
@@ -170,10 +182,43 @@ mod tests {
     }
 
     #[test]
+    fn tools_tell_current_pools_from_those_in_progress_and_failed_ones() {
+        let rolled_out = json!({"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3});
+        let quota =
+            json!({"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "no"}]});
+        let refused = |progress| {
+            let message = "denied".to_owned();
+            Obstacle::Refused(Refusal { reason: "AdmissionDenied", message, progress })
+        };
+        let (stalled, reconciling) = (refused(Progress::Stalled), refused(Progress::Reconciling));
+        let (field, name, key) = ("spec.egress.proxy".to_owned(), "proxy".to_owned(), "username");
+        let reference = Reference { field, kind: Kind::Secret, name, key: key.to_owned() };
+        let missing = Obstacle::Missing(Missing { reference, namespace: "system".to_owned() });
+        let at = Timestamp::from_second(1).unwrap();
+        for (expected, status_of_deployment, obstacle) in [
+            (Computed::InProgress, json!({}), None),
+            (Computed::Current, rolled_out.clone(), None),
+            (Computed::Failed, quota, None),
+            (Computed::InProgress, rolled_out.clone(), Some(&missing)),
+            (Computed::Failed, rolled_out.clone(), Some(&stalled)),
+            (Computed::InProgress, rolled_out, Some(&reconciling)),
+        ] {
+            let mut pool = pool(3);
+            pool.metadata.generation = Some(1);
+            let deployment = deployment(3, status_of_deployment);
+            let after = status(&pool, Some(&deployment), obstacle, at);
+            assert!(keeps_contract(&after.conditions), "{:?}", after.conditions);
+            let computed = compute(Some(1), after.observed_generation, &after.conditions);
+            assert_eq!(computed, expected, "{:?}", after.conditions);
+            assert_eq!(compute(Some(2), after.observed_generation, &[]), Computed::InProgress);
+        }
+    }
+
+    #[test]
     fn a_pool_scaled_to_zero_is_ready_once_its_nodes_are_gone() {
         let at = Timestamp::from_second(1).unwrap();
         let reason = |deployment: Option<Deployment>| {
-            status(&pool(0), deployment.as_ref(), None, at).conditions.swap_remove(0).reason
+            status(&pool(0), deployment.as_ref(), None, at).conditions.remove(0).reason
         };
         assert_eq!(reason(None), "Progressing");
         assert_eq!(

@@ -8,25 +8,31 @@
 //! ```
 //!
 //! Compilation takes time and its input is hostile, so it runs elsewhere ([`crate::compiler`]),
-//! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served.
+//! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served. If the
+//! API server refuses the revision, the Worker is planned again with that refusal.
 
+mod fault;
 mod placement;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
-use kube::{Resource, ResourceExt};
 use tenon_crds::{
     Accepted, Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec,
     WorkerStatus, condition,
 };
 
 use crate::compile::{self, Outcome};
-use crate::compiler::Job;
+use crate::compiler::{CompilerError, Job};
 use crate::index::{Candidate, SourceState, secret_value};
+use crate::kstatus::{RECONCILING, STALLED, progress};
+use crate::owner;
+use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
 use crate::schedule::timetable::Timetable;
+use fault::Fault;
 
 /// The actions for a Worker, performed in this order.
 #[derive(Default)]
@@ -38,18 +44,6 @@ pub struct Plan {
     /// Names of WorkerRevisions over the history limit.
     pub delete: Vec<String>,
     pub events: Vec<Event>,
-}
-
-/// The reason why a condition is false.
-struct Fault {
-    reason: &'static str,
-    message: String,
-}
-
-impl Fault {
-    fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
-    }
 }
 
 /// A Worker's code before it becomes a revision.
@@ -78,9 +72,15 @@ impl Draft {
             Err(errors) => {
                 let messages: Vec<_> =
                     errors.iter().map(|error| error.with_source().to_string()).collect();
-                Err(Fault::new("SyntaxError", messages.join("\n")))
+                Err(Fault::stalled("SyntaxError", messages.join("\n")))
             }
         }))
+    }
+
+    /// Adds the error of a compilation job without an outcome.
+    #[must_use]
+    pub fn not_compiled(self, error: &CompilerError) -> Self {
+        Self(Stage::Settled(Err(Fault::waiting("CompilerFailed", error.to_string()))))
     }
 
     /// Compiles in the calling thread, for trusted code.
@@ -103,11 +103,11 @@ pub fn draft(candidate: &Candidate) -> Draft {
         SourceState::MissingConfigMap(name) => {
             let message =
                 format!("spec.source.configMapRef: ConfigMap {name:?} does not exist; create it");
-            return Draft(Stage::Settled(Err(Fault::new("ConfigMapMissing", message))));
+            return Draft(Stage::Settled(Err(Fault::waiting("ConfigMapMissing", message))));
         }
     };
     Draft(match revision::snapshot(&candidate.worker, modules) {
-        Err(error) => Stage::Settled(Err(Fault::new("InvalidSource", error.to_string()))),
+        Err(error) => Stage::Settled(Err(Fault::stalled("InvalidSource", error.to_string()))),
         // The code of an existing revision has been compiled before.
         Ok(spec) if has_revision(candidate, &revision_name(&spec)) => Stage::Settled(Ok(spec)),
         Ok(spec) => {
@@ -122,19 +122,26 @@ pub fn draft(candidate: &Candidate) -> Draft {
 ///
 /// # Arguments
 /// * `draft` - the candidate's draft, compiled if it has a job.
+/// * `refused` - the API server's refusal of the planned revision.
 /// * `now` - the transition time of conditions that change.
-pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
+pub fn plan(
+    candidate: &Candidate,
+    draft: &Draft,
+    refused: Option<Refusal>,
+    now: Timestamp,
+) -> Plan {
     let before = own(candidate.worker.status.clone().unwrap_or_default());
-    let compiled = match draft.0 {
-        Stage::Settled(settled) => settled,
+    let compiled = match &draft.0 {
+        Stage::Settled(settled) => settled.as_ref().map_err(Clone::clone),
         Stage::Source { .. } => {
-            Err(Fault::new("NotCompiled", "the modules have not been compiled"))
+            Err(Fault::waiting("NotCompiled", "the modules have not been compiled"))
         }
     };
     let bound = bound(candidate);
-    let placed = placement::placed(candidate);
+    let placed = placement::placed(candidate)
+        .and_then(|placed| refused.map_or(Ok(placed), |refusal| Err(refusal.into())));
 
-    let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok() && placed.is_ok());
+    let snapshot = compiled.as_ref().ok().copied().filter(|_| bound.is_ok() && placed.is_ok());
     let latest = snapshot.map(revision_name).or_else(|| before.latest_revision.clone());
     let accepted = placed.as_ref().ok().filter(|_| snapshot.is_some()).cloned();
     let digest = placement::digest(candidate, &before, latest.as_deref());
@@ -144,8 +151,7 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
         snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
             let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
             revision.metadata.namespace = Some(candidate.id.namespace().to_owned());
-            revision.metadata.owner_references =
-                candidate.worker.controller_owner_ref(&()).map(|owner| vec![owner]);
+            revision.metadata.owner_references = Some(owner::controller(&*candidate.worker));
             revision.metadata.labels = Some(labels(candidate.id.name()));
             revision
         });
@@ -172,7 +178,8 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
 }
 
 /// The types of the conditions that this module sets.
-const CONDITIONS: [&str; 4] = ["Compiled", "BindingsResolved", "Programmed", "Ready"];
+const CONDITIONS: [&str; 6] =
+    ["Compiled", "BindingsResolved", "Programmed", "Ready", RECONCILING, STALLED];
 
 /// Returns the part of a status that this module sets. [`crate::health`] writes what nodes report,
 /// and [`crate::schedule`] the progress of schedules.
@@ -208,7 +215,7 @@ fn bound(candidate: &Candidate) -> Result<usize, Fault> {
                 name: binding.name.clone(),
                 reference: reference.clone(),
             };
-            return Err(Fault::new("SecretMissing", missing.to_string()));
+            return Err(Fault::waiting("SecretMissing", missing.to_string()));
         }
     }
     Ok(candidate.worker.spec.secrets.len())
@@ -218,12 +225,12 @@ fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Res
     if let Some(invalid) =
         candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err())
     {
-        return Err(Fault::new("InvalidSchedule", invalid.to_string()));
+        return Err(Fault::stalled("InvalidSchedule", invalid.to_string()));
     }
     match latest {
-        None => Err(Fault::new("NoRevision", "no revision serves yet")),
+        None => Err(Fault::waiting("NoRevision", "no revision serves yet")),
         Some(name) if !current => {
-            Err(Fault::new("Outdated", format!("revision {name} keeps serving")))
+            Err(Fault::waiting("Outdated", format!("revision {name} keeps serving")))
         }
         Some(name) => Ok(format!("revision {name} serves")),
     }
@@ -241,7 +248,9 @@ fn status(
     let make = |type_: &str, holds: bool, reason: &str, message: &str| {
         condition(&before.conditions, type_, holds, reason, message, generation, now)
     };
-    let summary = match outcomes.iter().find_map(|(_, _, outcome)| outcome.as_ref().err()) {
+    let fault =
+        fault::summary(outcomes.iter().filter_map(|(_, _, outcome)| outcome.as_ref().err()));
+    let summary = match fault {
         None => make("Ready", true, "Serving", latest.as_deref().unwrap_or_default()),
         Some(fault) => {
             let serving = latest.as_ref().map(|name| format!("\nrevision {name} keeps serving"));
@@ -260,7 +269,9 @@ fn status(
             Err(fault) => make(type_, false, fault.reason, &fault.message),
         })
         .collect();
+    let advance = fault.map(|fault| progress(&before.conditions, fault.progress, &summary, now));
     conditions.push(summary);
+    conditions.extend(advance);
     let first = accepted.iter().flat_map(revision::accepted_routes).next();
     let url = first.map(|route| revision::url(&route));
     WorkerStatus {
@@ -318,6 +329,11 @@ fn events(
         events.push(event(type_, &is.reason, "Program", note));
     }
     events
+}
+
+/// Returns the Event for a failure that the status does not name.
+pub fn failed(reason: &str, note: String) -> Event {
+    event(EventType::Warning, reason, "Write", note)
 }
 
 fn event(type_: EventType, reason: &str, action: &str, mut note: String) -> Event {

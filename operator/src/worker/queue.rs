@@ -15,7 +15,7 @@ use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
-use tokio_util::time::DelayQueue;
+use tokio_util::time::{DelayQueue, delay_queue};
 
 /// Delays of the first retry and the longest; the delay doubles with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -55,6 +55,11 @@ impl QueueGauges {
     }
 }
 
+/// Returns the delay of a retry after a number of failures in a row.
+pub fn backoff(failures: u32) -> Duration {
+    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_RETRY)
+}
+
 /// A key that belongs to a tenant.
 pub trait Tenanted {
     fn tenant(&self) -> &str;
@@ -88,7 +93,7 @@ pub async fn run<K, E, Work, Done>(
 {
     let mut queue = Queue::<K>::default();
     let mut running = JoinSet::new();
-    let mut retries = DelayQueue::new();
+    let mut retries = Retries::default();
     loop {
         let leads = *leading_rx.borrow_and_update();
         while leads && running.len() < CONCURRENCY {
@@ -98,21 +103,19 @@ pub async fn run<K, E, Work, Done>(
         }
         gauges.waiting.set(queue.waiting.len() as i64);
         gauges.running.set(running.len() as i64);
-        gauges.retrying.set(retries.len() as i64);
+        gauges.retrying.set(retries.of.len() as i64);
         tokio::select! {
             key = touched_rx.recv() => match key {
                 Some(key) => queue.touch(key),
                 None => return,
             },
-            Some(key) = retries.next() => queue.touch(key.into_inner()),
+            Some(key) = retries.next() => queue.touch(key),
             Some(ended) = running.join_next() => {
                 let (key, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
                 if let Err(error) = &result {
                     tracing::warn!(%key, %error, "cannot reconcile; retrying");
                 }
-                if let Some(delay) = queue.ended(&key, result.is_ok()) {
-                    retries.insert(key, delay);
-                }
+                retries.set(&key, queue.ended(&key, result.is_ok()));
             },
             changed = leading_rx.changed() => match changed {
                 Ok(()) if *leading_rx.borrow() => all().into_iter().for_each(|key| queue.touch(key)),
@@ -120,6 +123,42 @@ pub async fn run<K, E, Work, Done>(
                 Err(_) => return,
             },
         }
+    }
+}
+
+/// The timers of failed keys, one for each.
+struct Retries<K> {
+    timers: DelayQueue<K>,
+    of: HashMap<K, delay_queue::Key>,
+}
+
+impl<K> Default for Retries<K> {
+    fn default() -> Self {
+        Self { timers: DelayQueue::new(), of: HashMap::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Retries<K> {
+    /// Replaces the timer of a key that was worked on.
+    fn set(&mut self, key: &K, delay: Option<Duration>) {
+        match (self.of.get(key), delay) {
+            (Some(timer), Some(delay)) => self.timers.reset(timer, delay),
+            (None, Some(delay)) => {
+                self.of.insert(key.clone(), self.timers.insert(key.clone(), delay));
+            }
+            (Some(timer), None) => {
+                self.timers.remove(timer);
+                self.of.remove(key);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Returns the next key that is due, or `None` if there are no timers.
+    async fn next(&mut self) -> Option<K> {
+        let key = self.timers.next().await?.into_inner();
+        self.of.remove(&key);
+        Some(key)
     }
 }
 
@@ -209,7 +248,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         }
         let failures = self.failures.entry(key.clone()).or_insert(0);
         *failures += 1;
-        Some(FIRST_RETRY.saturating_mul(1 << (*failures - 1).min(16)).min(LONGEST_RETRY))
+        Some(backoff(*failures))
     }
 
     fn forget_waiting(&mut self) {
@@ -283,6 +322,20 @@ mod tests {
         assert_eq!(queue.next(), None);
         assert_eq!(queue.ended(&"a", true), None);
         assert_eq!([queue.next(), queue.next()], [Some("a"), None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_fails_again_before_its_retry_has_one_timer() {
+        let mut retries = Retries::default();
+        retries.set(&"a", Some(FIRST_RETRY));
+        retries.set(&"a", Some(FIRST_RETRY * 2));
+        let began = tokio::time::Instant::now();
+        assert_eq!(retries.next().await, Some("a"));
+        assert!(began.elapsed() >= FIRST_RETRY * 2);
+        assert_eq!(retries.next().await, None);
+        retries.set(&"a", Some(FIRST_RETRY));
+        retries.set(&"a", None);
+        assert_eq!(retries.next().await, None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Kind for Worker {
             let requested = Url::parse(&format!("http://example.com{}", route.path))?;
             ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
         }
-        let plan = plan(&candidate, draft(&candidate).compiled_here(), Timestamp::now());
+        let plan = plan(&candidate, &draft(&candidate).compiled_here(), None, Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
         // A schema cannot describe valid JavaScript, existing dates or existing time zones.
         let is_beyond_schemas =

@@ -291,17 +291,15 @@ fn any_report() -> impl Strategy<Value = NodeReport> {
     let revision = prop_oneof![4 => Just(LATEST), 1 => Just("cart-0")];
     let code = (0..FailureCode::ALL.len()).prop_map(|code| FailureCode::ALL[code]);
     let failing = proptest::option::weighted(0.8, (code, any::<u32>(), 0..2_000_i64));
-    (revision, failing).prop_map(
-        |(revision, reported)| NodeReport {
-            revision: revision.to_owned(),
-            crash_loop: reported.map(|(code, failures, since)| ReportedCrashLoop {
-                code,
-                failures,
-                place: None,
-                since: at(since),
-            }),
-        },
-    )
+    (revision, failing).prop_map(|(revision, reported)| NodeReport {
+        revision: revision.to_owned(),
+        crash_loop: reported.map(|(code, failures, since)| ReportedCrashLoop {
+            code,
+            failures,
+            place: None,
+            since: at(since),
+        }),
+    })
 }
 
 fn any_pending() -> impl Strategy<Value = PendingReports> {

@@ -4,7 +4,7 @@
 use tenon_crds::{Accepted, AcceptedRoute, WorkerStatus};
 use tenon_proto::catalog::Route;
 
-use super::Fault;
+use super::fault::Fault;
 use crate::claims::Holder;
 use crate::index::Candidate;
 use crate::limits;
@@ -17,14 +17,14 @@ pub(super) fn placed(candidate: &Candidate) -> Result<Accepted, Fault> {
             "spec.pool: RuntimePool {:?} does not exist; choose one that does, or create it",
             spec.pool
         );
-        return Err(Fault::new("PoolMissing", message));
+        return Err(Fault::waiting("PoolMissing", message));
     };
     limits::check(&spec.limits, limits, &spec.pool)
-        .map_err(|over| Fault::new("LimitOverMaximum", over.to_string()))?;
+        .map_err(|over| Fault::stalled("LimitOverMaximum", over.to_string()))?;
     if let Some(taken) =
         candidate.routes.iter().find_map(|(route, holder)| taken(candidate, route, holder))
     {
-        return Err(Fault::new("RouteConflict", taken));
+        return Err(Fault::stalled("RouteConflict", taken));
     }
     let routes = candidate
         .routes

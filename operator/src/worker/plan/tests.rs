@@ -12,6 +12,8 @@ use tenon_proto::revision::Revision;
 use super::*;
 use crate::claims::Holder;
 
+mod progress;
+
 const GOOD: &str = "export default { fetch() { return new Response('hi'); } };\n";
 const BAD: &str = "export default {\n  fetch( { return 1; }\n};\n";
 
@@ -40,7 +42,7 @@ fn candidate(code: &str) -> Candidate {
 }
 
 fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
-    super::plan(candidate, draft(candidate).compiled_here(), now)
+    super::plan(candidate, &draft(candidate).compiled_here(), None, now)
 }
 
 fn now() -> Timestamp {

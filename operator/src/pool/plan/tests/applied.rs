@@ -57,6 +57,7 @@ fn the_applied_objects_have_these_fields_and_no_others() {
     });
     let owner = json!({
         "apiVersion": "tenon.dev/v1alpha1", "kind": "RuntimePool", "name": "fast", "uid": "u-2", "controller": true,
+        "blockOwnerDeletion": true,
     });
     let metadata = json!({
         "name": "tenon-pool-fast", "namespace": "tenon-system", "labels": labels, "ownerReferences": [owner],

@@ -1,0 +1,211 @@
+//! Objects that the API server refuses to the operator: the status says why, and the retries end it.
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use tenon_crds::{Condition, ConditionStatus, ConfigMapRef, RuntimePool, Source, WorkerRevision};
+use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
+
+use crate::pool::COLLECTED;
+
+const COUNT: &str = "count/workerrevisions.tenon.dev";
+
+pub async fn a_quota_is_named_until_it_is_raised(scenario: Scenario) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    namespace.apply(&worker("counted", &answering("one"))).await?;
+    namespace.await_ready("counted", ConditionStatus::True).await?;
+    let quotas = namespace.api::<ResourceQuota>();
+    let apply = PatchParams::apply("tenon-e2e").force();
+    let quota = |count: &str| {
+        Patch::Apply(json!({
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "few"},
+            "spec": {"hard": {COUNT: count, "pods": fastrand::u16(..).to_string()}},
+        }))
+    };
+    await_condition("the quota to hold", COLLECTED, async || {
+        // Kubernetes looks for new kinds every 30 seconds, and counts them when a quota changes.
+        quotas.patch("few", &apply, &quota("1")).await?;
+        let status = quotas.get("few").await?.status.context("no status")?;
+        ensure!(status.used.is_some_and(|used| used.contains_key(COUNT)), "it counts nothing");
+        Ok(())
+    })
+    .await?;
+
+    namespace.apply(&worker("counted", &answering("two"))).await?;
+    let ready = await_stalled(&scenario, "counted").await?;
+    ensure!(ready.reason == "QuotaExceeded" && ready.message.contains("few"), "{ready:?}");
+    scenario.await_answer(&namespace.host("counted"), "one", SOON).await?;
+    quotas.patch("few", &apply, &quota("9")).await?;
+    namespace.await_ready("counted", ConditionStatus::True).await?;
+    scenario.await_answer(&namespace.host("counted"), "two", SOON).await?;
+    Ok(())
+}
+
+pub async fn a_policy_is_named_until_it_is_gone(scenario: Scenario) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    namespace.apply(&worker("denied", &answering("first"))).await?;
+    namespace.await_ready("denied", ConditionStatus::True).await?;
+    let status = namespace.worker("denied").await?.status.context("no status")?;
+    let first = status.latest_revision.context("no revision serves")?;
+    let policy =
+        Policy::deny(&scenario, "tenon.dev", "v1alpha1", "workerrevisions", "true").await?;
+    let label = Patch::Merge(json!({"metadata": {"labels": {"tried": "yes"}}}));
+    await_condition("the policy to hold", SOON, async || {
+        let revisions = namespace.api::<WorkerRevision>();
+        let refused = revisions.patch(&first, &PatchParams::default().dry_run(), &label).await;
+        let refused = refused.err().context("it allows a revision")?.to_string();
+        ensure!(refused.contains("denied"), "{refused}");
+        Ok(())
+    })
+    .await?;
+    namespace.apply(&worker("denied", &answering("at last"))).await?;
+    let ready = await_stalled(&scenario, "denied").await?;
+    ensure!(ready.reason == "AdmissionDenied" && ready.message.contains("not today"), "{ready:?}");
+    policy.delete().await?;
+    namespace.await_ready("denied", ConditionStatus::True).await?;
+    scenario.await_answer(&namespace.host("denied"), "at last", SOON).await?;
+    Ok(())
+}
+
+pub async fn a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor_serves(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    // JSON in etcd has six bytes for each `<`.
+    let large = format!("{}\nconst text = '{}';\n", answering("large"), "<".repeat(900_000));
+    namespace.apply_config_map("code", &[("worker.js", &answering("small"))]).await?;
+    let mut bundle = worker("bundle", "");
+    bundle.spec.source =
+        Source { modules: None, config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }) };
+    namespace.apply(&bundle).await?;
+    scenario.await_answer(&namespace.host("bundle"), "small", SOON).await?;
+    namespace.apply_config_map("code", &[("worker.js", &large)]).await?;
+    let ready = await_stalled(&scenario, "bundle").await?;
+    ensure!(ready.reason == "TooLarge", "{ready:?}");
+    scenario.await_answer(&namespace.host("bundle"), "small", SOON).await?;
+    namespace.apply_config_map("code", &[("worker.js", &answering("mended"))]).await?;
+    namespace.await_ready("bundle", ConditionStatus::True).await?;
+    scenario.await_answer(&namespace.host("bundle"), "mended", SOON).await?;
+    Ok(())
+}
+
+pub async fn a_pool_whose_deployment_is_denied_says_so(scenario: Scenario) -> anyhow::Result<()> {
+    let name = scenario.namespace.name();
+    let of_pool = format!("object.metadata.name == 'tenon-pool-{name}'");
+    let policy = Policy::deny(&scenario, "apps", "v1", "deployments", &of_pool).await?;
+    let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
+    let apply = PatchParams::apply("tenon-e2e").force();
+    let denied = await_condition("a denied pool", SOON, async || {
+        // The policy holds a moment after it is stored, and a pool that exists is applied again
+        // when it changes.
+        let shards = fastrand::i32(1..=16);
+        let pool = json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "RuntimePool",
+            "metadata": {"name": name},
+            "spec": {"replicas": 0, "shardsPerNode": shards},
+        });
+        pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
+        stalled(&pools.get(name).await?.status.context("no status")?.conditions)
+    })
+    .await?;
+    ensure!(denied.reason == "AdmissionDenied", "{denied:?}");
+    policy.delete().await?;
+    await_condition("the pool to be ready", SOON, async || {
+        let conditions = pools.get(name).await?.status.context("no status")?.conditions;
+        ensure!(conditions.len() == 1 && conditions[0].reason == "Serving", "{conditions:?}");
+        Ok(())
+    })
+    .await?;
+    pools.delete(name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// Waits until a Worker is stalled, and returns its condition `Ready`.
+async fn await_stalled(scenario: &Scenario, name: &str) -> anyhow::Result<Condition> {
+    await_condition(&format!("Worker {name} to be stalled"), SOON, async || {
+        let status = scenario.namespace.worker(name).await?.status.context("no status yet")?;
+        stalled(&status.conditions)
+    })
+    .await
+}
+
+/// Returns the condition `Ready` of a stalled object.
+fn stalled(conditions: &[Condition]) -> anyhow::Result<Condition> {
+    let of_type = |type_| conditions.iter().find(|condition| condition.type_ == type_);
+    let stalled = of_type("Stalled").with_context(|| format!("not stalled: {conditions:?}"))?;
+    let ready = of_type("Ready").context("not said yet")?;
+    ensure!(of_type("Reconciling").is_none() && stalled.reason == ready.reason, "{conditions:?}");
+    Ok(ready.clone())
+}
+
+/// A policy of the cluster that denies writes in a test's namespace and in the operator's.
+struct Policy<'a> {
+    scenario: &'a Scenario,
+}
+
+impl<'a> Policy<'a> {
+    /// Denies to write those objects of a resource for which an expression holds.
+    async fn deny(
+        scenario: &'a Scenario,
+        group: &str,
+        version: &str,
+        resource: &str,
+        expression: &str,
+    ) -> anyhow::Result<Self> {
+        let name = scenario.namespace.name();
+        let namespaces = json!([name, scenario.system().name()]);
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {
+                    "namespaceSelector": {"matchExpressions": [
+                        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces},
+                    ]},
+                    "resourceRules": [{
+                        "apiGroups": [group],
+                        "apiVersions": [version],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": [resource],
+                    }],
+                },
+                "validations": [{"expression": format!("!({expression})"), "message": "not today"}],
+            },
+        });
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        });
+        let client = scenario.cluster.client();
+        let apply = PatchParams::apply("tenon-e2e").force();
+        let apply_all = async |policy: Value, binding: Value| -> kube::Result<()> {
+            let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+            policies.patch(name, &apply, &Patch::Apply(policy)).await?;
+            let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+            bindings.patch(name, &apply, &Patch::Apply(binding)).await?;
+            Ok(())
+        };
+        apply_all(policy, binding).await?;
+        Ok(Self { scenario })
+    }
+
+    async fn delete(self) -> anyhow::Result<()> {
+        let (client, name) = (self.scenario.cluster.client(), self.scenario.namespace.name());
+        let now = DeleteParams::default();
+        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+        bindings.delete(name, &now).await?;
+        Api::<ValidatingAdmissionPolicy>::all(client).delete(name, &now).await?;
+        Ok(())
+    }
+}

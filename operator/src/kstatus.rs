@@ -1,0 +1,93 @@
+//! The conditions by which tools tell whether an object is as its spec says: those of kstatus, which
+//! Flux and `helm --wait` follow. This module is pure.
+//!
+//! ```text
+//!  observedGeneration is not metadata.generation ─► in progress
+//!  Reconciling=True ──────────────────────────────► in progress
+//!  Stalled=True ──────────────────────────────────► failed
+//!  Ready, otherwise ──────────────────────────────► current if True, else in progress
+//! ```
+//!
+//! At most one of the two conditions is set, and only while it is true. An object that no operator
+//! has seen has the `observedGeneration` -1, by a default of its schema.
+
+use k8s_openapi::jiff::Timestamp;
+use tenon_crds::{Condition, condition};
+
+pub const RECONCILING: &str = "Reconciling";
+pub const STALLED: &str = "Stalled";
+
+/// What has to happen before an object is as its spec says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The operator goes on by itself, when what it waits for is there.
+    Reconciling,
+    /// A person must change the object, or what refuses it. A tool that waits may give up.
+    Stalled,
+}
+
+/// Returns the condition for an object that is not `Ready`. It has the reason and the message of
+/// `ready`.
+pub fn progress(
+    before: &[Condition],
+    progress: Progress,
+    ready: &Condition,
+    now: Timestamp,
+) -> Condition {
+    let type_ = match progress {
+        Progress::Reconciling => RECONCILING,
+        Progress::Stalled => STALLED,
+    };
+    let Condition { reason, message, observed_generation, .. } = ready;
+    condition(before, type_, true, reason, message, *observed_generation, now)
+}
+
+/// What kstatus says of an object (`status.Compute` in sigs.k8s.io/cli-utils), restated for tests.
+#[cfg(test)]
+pub mod tests {
+    use tenon_crds::ConditionStatus;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Computed {
+        Current,
+        InProgress,
+        Failed,
+    }
+
+    /// Computes the state of an object that is not being deleted.
+    pub fn compute(
+        generation: Option<i64>,
+        observed: Option<i64>,
+        conditions: &[Condition],
+    ) -> Computed {
+        if generation.is_some() && observed.is_some() && observed != generation {
+            return Computed::InProgress;
+        }
+        let holds = |condition: &Condition| condition.status == ConditionStatus::True;
+        for condition in conditions.iter().filter(|condition| holds(condition)) {
+            match condition.type_.as_str() {
+                RECONCILING => return Computed::InProgress,
+                STALLED => return Computed::Failed,
+                _ => {}
+            }
+        }
+        match conditions.iter().find(|condition| condition.type_ == "Ready") {
+            Some(ready) if !holds(ready) => Computed::InProgress,
+            _ => Computed::Current,
+        }
+    }
+
+    /// Returns whether the conditions keep the contract: at most one of the two, never false, and
+    /// only if the object is not ready.
+    pub fn keeps_contract(conditions: &[Condition]) -> bool {
+        let both = [RECONCILING, STALLED];
+        let set: Vec<_> =
+            conditions.iter().filter(|it| both.contains(&it.type_.as_str())).collect();
+        let is_ready =
+            conditions.iter().any(|it| it.type_ == "Ready" && it.status == ConditionStatus::True);
+        let holds = set.iter().all(|it| it.status == ConditionStatus::True);
+        holds && set.len() == usize::from(!is_ready)
+    }
+}

@@ -1,0 +1,105 @@
+//! What tools are told of a Worker's progress, by kstatus' rules.
+
+use super::*;
+use crate::kstatus::Progress;
+use crate::kstatus::tests::{Computed, compute, keeps_contract};
+
+/// What kstatus says of the Worker after the plan was performed.
+fn computed(candidate: &Candidate, plan: Plan) -> Computed {
+    let after = carried_out(candidate.clone(), plan).worker;
+    let status = after.status.as_ref().expect("it has a status");
+    assert!(keeps_contract(&status.conditions), "{:?}", status.conditions);
+    compute(after.metadata.generation, status.observed_generation, &status.conditions)
+}
+
+fn changed(candidate: &Candidate, change: impl FnOnce(&mut Worker)) -> Candidate {
+    let mut worker = (*candidate.worker).clone();
+    change(&mut worker);
+    Candidate { worker: Arc::new(worker), ..candidate.clone() }
+}
+
+#[test]
+fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
+    let good = candidate(GOOD);
+    let secret = json!([{"name": "T", "secretKeyRef": {"name": "s", "key": "k"}}]);
+    let needs_secret =
+        changed(&good, |worker| worker.spec.secrets = serde_json::from_value(secret).unwrap());
+    let greedy = changed(&good, |worker| worker.spec.limits.cpu_ms = Some(11));
+    let of_ten = PoolLimits {
+        max: Limits { cpu_ms: Some(10), ..Limits::default() },
+        ..PoolLimits::default()
+    };
+    let never = json!([{"cron": "0 0 31 2 *", "timeZone": "Etc/UTC"}]);
+    let never = serde_json::from_value::<Vec<Schedule>>(never).unwrap();
+    let missing = SourceState::MissingConfigMap("code".to_owned());
+    let taken = Holder::Worker(WorkerId::new("other", "cart"));
+    let route = good.routes[0].0.clone();
+    for (expected, reason, candidate) in [
+        (Computed::Current, "Serving", good.clone()),
+        (Computed::Failed, "SyntaxError", candidate(BAD)),
+        (Computed::InProgress, "ConfigMapMissing", Candidate { source: missing, ..good.clone() }),
+        (Computed::InProgress, "SecretMissing", needs_secret.clone()),
+        (Computed::InProgress, "PoolMissing", Candidate { pool: None, ..good.clone() }),
+        (Computed::Failed, "LimitOverMaximum", Candidate { pool: Some(of_ten), ..greedy }),
+        (
+            Computed::Failed,
+            "RouteConflict",
+            Candidate { routes: vec![(route.clone(), taken.clone())], ..good.clone() },
+        ),
+        (
+            Computed::Failed,
+            "InvalidSchedule",
+            changed(&good, |worker| worker.spec.schedules = never),
+        ),
+        // What waits for a Secret does not hide what a person must change.
+        (
+            Computed::Failed,
+            "RouteConflict",
+            Candidate { routes: vec![(route, taken)], ..needs_secret },
+        ),
+    ] {
+        let plan = plan(&candidate, now());
+        assert_eq!(condition_of(&plan, "Ready").reason, reason);
+        assert_eq!(computed(&candidate, plan), expected, "{reason}");
+    }
+}
+
+#[test]
+fn a_worker_is_in_progress_until_its_newest_spec_is_planned() {
+    let done = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+    let newer = changed(&done, |worker| worker.metadata.generation = Some(4));
+    let status = newer.worker.status.clone().unwrap();
+    let observed = |observed| compute(Some(4), observed, &status.conditions);
+    assert_eq!(observed(status.observed_generation), Computed::InProgress);
+    // The default of the schema.
+    assert_eq!(compute(Some(1), Some(-1), &[]), Computed::InProgress);
+}
+
+#[test]
+fn a_refused_revision_is_a_reason_while_what_was_accepted_serves_on() {
+    let served = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+    let next = with_code(served.clone(), "export default { fetch() {} };\n");
+    for (progress, expected) in
+        [(Progress::Stalled, Computed::Failed), (Progress::Reconciling, Computed::InProgress)]
+    {
+        let refusal = Refusal { reason: "QuotaExceeded", message: "no more".to_owned(), progress };
+        let plan = super::super::plan(&next, &draft(&next).compiled_here(), Some(refusal), now());
+        assert!(plan.apply.is_none());
+        let ready = condition_of(&plan, "Ready").clone();
+        assert_eq!((ready.status, &*ready.reason), (ConditionStatus::False, "QuotaExceeded"));
+        assert_eq!(condition_of(&plan, "Compiled").status, ConditionStatus::True);
+        let (before, after) = (served.worker.status.clone().unwrap(), plan.status.clone().unwrap());
+        assert_eq!(before.latest_revision, after.latest_revision);
+        assert_eq!(before.accepted, after.accepted);
+        assert_eq!(computed(&next, plan), expected);
+    }
+}
+
+#[test]
+fn a_worker_that_the_compiler_gives_no_result_for_says_so() {
+    let candidate = candidate(GOOD);
+    let failed = draft(&candidate).not_compiled(&CompilerError::NoResult);
+    let plan = super::super::plan(&candidate, &failed, None, now());
+    assert_eq!(condition_of(&plan, "Ready").reason, "CompilerFailed");
+    assert_eq!(computed(&candidate, plan), Computed::InProgress);
+}
