@@ -2,12 +2,14 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
+    let beside_the_catalog =
+        ["proto/tenon/node/v1/node.proto", "proto/tenon/router/v1/router.proto"];
     // This must run first: it also writes an empty file for the catalog package, whose messages
     // come from the crate's own module. The second run overwrites that file.
     tonic_prost_build::configure()
         .bytes(".tenon.node.v1")
         .extern_path(".tenon.catalog.v1", "crate::catalog")
-        .compile_fds(protox::compile(["proto/tenon/node/v1/node.proto"], ["proto"])?)?;
+        .compile_fds(protox::compile(beside_the_catalog, ["proto"])?)?;
     let between_processes =
         ["proto/tenon/catalog/v1/catalog.proto", "proto/tenon/runtime/v1/runtime.proto"];
     tonic_prost_build::configure()

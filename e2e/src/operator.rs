@@ -71,6 +71,15 @@ impl Operator {
         Ok(Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body)
     }
 
+    /// Stops the process until it is resumed.
+    pub async fn pause(&self) -> anyhow::Result<()> {
+        self.process.pause().await
+    }
+
+    pub async fn resume(&self) -> anyhow::Result<()> {
+        self.process.resume().await
+    }
+
     /// Sends SIGKILL.
     pub async fn kill(self) -> anyhow::Result<()> {
         self.process.kill().await

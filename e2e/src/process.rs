@@ -90,14 +90,35 @@ impl Process {
         .await
     }
 
+    /// Stops the process, as a machine does that hangs, until it is resumed.
+    ///
+    /// # Errors
+    /// Fails if the process has exited.
+    pub async fn pause(&self) -> anyhow::Result<()> {
+        self.signal("-STOP").await
+    }
+
+    /// Resumes a process that was paused.
+    ///
+    /// # Errors
+    /// Fails if the process has exited.
+    pub async fn resume(&self) -> anyhow::Result<()> {
+        self.signal("-CONT").await
+    }
+
+    async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let pid = self.child.id().context("the process has already ended")?;
+        let sent = Command::new("kill").args([signal, &pid.to_string()]).status().await?;
+        ensure!(sent.success(), "cannot signal {}", self.name);
+        Ok(())
+    }
+
     /// Sends SIGTERM and returns the exit status.
     ///
     /// # Errors
     /// Fails if the process does not exit within `grace`; it is then killed.
     pub async fn terminate(mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
-        let pid = self.child.id().context("the process has already ended")?;
-        let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await?;
-        ensure!(sent.success(), "cannot signal {}", self.name);
+        self.signal("-TERM").await?;
         let ended = timeout(grace, self.child.wait()).await;
         Ok(ended.with_context(|| format!("{} goes on {grace:?} after SIGTERM", self.name))??)
     }

@@ -13,7 +13,7 @@ pub const INTERNAL_PORT: u16 = 8081;
 #[derive(Debug)]
 pub struct Router {
     address: IpAddr,
-    _process: Process,
+    process: Process,
 }
 
 impl Router {
@@ -38,7 +38,7 @@ impl Router {
             transport.configure("router", command);
         })?;
         process.await_ready(address).await?;
-        Ok(Self { address, _process: process })
+        Ok(Self { address, process })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -58,6 +58,22 @@ impl Router {
         let metrics = Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body;
         let nodes = metrics.lines().find_map(|line| line.strip_prefix("tenon_router_nodes "));
         Ok(nodes.context("the router has no metric tenon_router_nodes")?.parse()?)
+    }
+
+    /// Stops the process until it is resumed.
+    ///
+    /// # Errors
+    /// Fails if the process has exited.
+    pub async fn pause(&self) -> anyhow::Result<()> {
+        self.process.pause().await
+    }
+
+    /// Resumes the process.
+    ///
+    /// # Errors
+    /// Fails if the process has exited.
+    pub async fn resume(&self) -> anyhow::Result<()> {
+        self.process.resume().await
     }
 
     /// Returns a connection, which is opened on first use.

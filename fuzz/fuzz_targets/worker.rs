@@ -35,6 +35,7 @@ fuzz_target!(|data: &[u8]| {
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
         serving: None,
+        published: None,
         pool: Some(PoolLimits::default()),
     };
     let first = plan(&candidate, &draft(&candidate).compiled_here(), None, now);

@@ -204,6 +204,11 @@ impl Catalog {
         Some((deployed.revisions.get(digest)?, *digest))
     }
 
+    /// Returns what routers are told of the Worker, if anything.
+    pub fn entry(&self, worker: &WorkerId) -> Option<Worker> {
+        self.read().state.worker(worker).cloned()
+    }
+
     fn is_unresolved(&self, digest: &RevisionDigest) -> bool {
         self.read().revisions.is_unresolved(digest)
     }

@@ -14,6 +14,7 @@
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
 //! depend on the object, so its cost does not grow with the number of Workers.
 
+mod candidate;
 mod change;
 mod shared;
 mod users;
@@ -37,44 +38,11 @@ use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::revision;
 
+pub use candidate::{Candidate, Published, SourceState};
 use change::store;
 pub use change::{Change, Key, Touched, Watched, key};
 pub use shared::SharedIndex;
 use users::Users;
-
-/// A Worker with all objects on which its plan depends.
-#[derive(Clone)]
-pub struct Candidate {
-    pub id: WorkerId,
-    pub worker: Arc<Worker>,
-    pub source: SourceState,
-    /// The existing Secrets that its spec names, by name.
-    pub secrets: BTreeMap<String, Arc<Secret>>,
-    pub revisions: Vec<Arc<WorkerRevision>>,
-    /// Limits of the pool that its spec names; `None` if there is no such pool.
-    pub pool: Option<PoolLimits>,
-    /// The routes of its spec, each with its holder.
-    pub routes: Vec<(Route, Holder)>,
-    /// The catalog's revision of it, with its digest, if all its bindings are resolved.
-    pub serving: Option<(Arc<Revision>, RevisionDigest)>,
-}
-
-/// The content of a Worker's source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceState {
-    Modules(BTreeMap<String, Bytes>),
-    MissingConfigMap(String),
-}
-
-impl SourceState {
-    /// Returns the modules as their author wrote them.
-    pub fn modules(&self) -> Option<&BTreeMap<String, Bytes>> {
-        match self {
-            Self::Modules(modules) => Some(modules),
-            Self::MissingConfigMap(_) => None,
-        }
-    }
-}
 
 /// The revision that serves a Worker, with its pool and routes, as they were accepted.
 pub struct Serving {
@@ -228,6 +196,7 @@ impl Index {
             pool,
             routes: routes.collect(),
             serving: None,
+            published: None,
             worker,
         })
     }

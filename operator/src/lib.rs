@@ -12,10 +12,12 @@
 //!   [`limits`], [`refusal`], [`kstatus`], [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`],
 //!   [`certificates::plan`]: decisions, pure.
 //! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
-//!   [`schedule`], [`certificates`], [`events`]: the edges that perform them.
+//!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the
+//!   edges that perform them.
 //! - [`Operator`]: builds, spawns and joins all of them.
 //! - [`probe`]: an end-to-end check of an installation, as a tenant would use it.
 
+pub mod acknowledgement;
 pub mod catalog;
 pub mod certificates;
 pub mod claims;

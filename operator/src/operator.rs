@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+use crate::acknowledgement::{Acknowledgement, Acknowledgements};
 use crate::catalog::{self, Catalog, ReportSink};
 use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
@@ -32,7 +33,7 @@ use crate::compiler::Compiler;
 use crate::config::{Config, TlsSource};
 use crate::events::Events;
 use crate::health::Health;
-use crate::index::{Candidate, Index, SharedIndex};
+use crate::index::{Candidate, Index, Published, SharedIndex};
 use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::pool;
@@ -123,6 +124,7 @@ impl Operator {
         tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
 
         let mut components = JoinSet::new();
+        let (router, of_process) = (config.router.clone(), tls.of_process());
         let caller = Caller::new(config.router, tls.of_process());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
@@ -138,6 +140,7 @@ impl Operator {
         }
         let index = SharedIndex::new(Index::new(config.domain));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
+        let acknowledgements = Acknowledgements::new(router, of_process, touched_tx.clone());
         let (health_tx, health_rx) = mpsc::unbounded_channel();
         let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
         let watches = Watches {
@@ -165,9 +168,16 @@ impl Operator {
         );
         components.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
         let compiler = Compiler::new(config.compiler);
-        let reconciler = Reconciler::new(leader.clone(), leader_events, metrics.clone(), compiler);
+        let reconciler = Reconciler::new(
+            leader.clone(),
+            leader_events,
+            metrics.clone(),
+            compiler,
+            acknowledgements.clone(),
+        );
         components.spawn(reconcile(
             reconciler,
+            acknowledgements,
             index,
             catalog,
             touched_rx,
@@ -263,22 +273,30 @@ async fn stand(
 /// Reconciles touched Workers while this replica leads.
 async fn reconcile(
     reconciler: Reconciler,
+    acknowledgements: Acknowledgements,
     index: SharedIndex,
     catalog: Catalog,
     touched_rx: mpsc::UnboundedReceiver<WorkerId>,
     leading_rx: watch::Receiver<bool>,
     metrics: Arc<Metrics>,
 ) {
-    let all = || index.with(|index| index.workers().cloned().collect());
+    let all = || {
+        // Those of an earlier term.
+        acknowledgements.forget_all();
+        index.with(|index| index.workers().cloned().collect())
+    };
     let reconcile = |id| {
         let (reconciler, candidate) =
             (reconciler.clone(), index.with(|index| index.candidate(&id)));
-        let serving = catalog.serving(&id);
+        let (serving, entry) = (catalog.serving(&id), catalog.entry(&id));
+        let acknowledged = Acknowledgement::Pending;
+        let published = entry.map(|entry| Published { entry, acknowledged });
+        if candidate.is_none() {
+            acknowledgements.forget(&id);
+        }
         async move {
-            match candidate {
-                Some(candidate) => reconciler.reconcile(Candidate { serving, ..candidate }).await,
-                None => Ok(()),
-            }
+            let Some(candidate) = candidate else { return Ok(()) };
+            reconciler.reconcile(Candidate { serving, published, ..candidate }).await
         }
     };
     queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;

@@ -34,9 +34,10 @@ impl Stage {
         let conditions = worker.status.iter().flat_map(|status| &status.conditions);
         let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
         match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
-            None => Self::Pending,
             Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
-            Some(_) => Self::Failing,
+            Some(ready) if ready.status == ConditionStatus::False => Self::Failing,
+            // It is on its way to routers.
+            None | Some(_) => Self::Pending,
         }
     }
 }

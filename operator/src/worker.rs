@@ -22,9 +22,10 @@ use tenon_proto::id::WorkerId;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::acknowledgement::Acknowledgements;
 use crate::compiler::{Compiler, CompilerError};
 use crate::events::Events;
-use crate::index::{Candidate, key};
+use crate::index::{Candidate, Published, key};
 use crate::metrics::Metrics;
 use crate::owner;
 use crate::refusal::Refusal;
@@ -50,6 +51,7 @@ pub struct Reconciler {
     events: Events,
     metrics: Arc<Metrics>,
     compiler: Compiler,
+    acknowledgements: Acknowledgements,
     writing: Arc<Semaphore>,
 }
 
@@ -99,8 +101,15 @@ impl ReconcileError {
 }
 
 impl Reconciler {
-    pub fn new(client: Client, events: Events, metrics: Arc<Metrics>, compiler: Compiler) -> Self {
-        Self { client, events, metrics, compiler, writing: Arc::new(Semaphore::new(WRITING)) }
+    pub fn new(
+        client: Client,
+        events: Events,
+        metrics: Arc<Metrics>,
+        compiler: Compiler,
+        acknowledgements: Acknowledgements,
+    ) -> Self {
+        let writing = Arc::new(Semaphore::new(WRITING));
+        Self { client, events, metrics, compiler, acknowledgements, writing }
     }
 
     /// Brings a Worker's revisions and status to the desired state.
@@ -108,9 +117,12 @@ impl Reconciler {
     /// # Errors
     /// Fails if a Worker cannot be compiled, or the API server refuses a part. Completed parts
     /// stay, and the retry continues from there.
-    pub async fn reconcile(&self, candidate: Candidate) -> Result<(), ReconcileError> {
+    pub async fn reconcile(&self, mut candidate: Candidate) -> Result<(), ReconcileError> {
         if owner::is_deleted(&*candidate.worker) {
             return Ok(());
+        }
+        if let Some(Published { entry, acknowledged }) = &mut candidate.published {
+            *acknowledged = self.acknowledgements.of(&candidate.id, entry);
         }
         let timer = self.metrics.reconcile("Worker");
         let mut result = self.make(Arc::new(candidate)).await;
@@ -193,6 +205,12 @@ impl Reconciler {
         draft: &Arc<Draft>,
     ) -> Result<(), ReconcileError> {
         let plan = planned(candidate, draft, None).await?;
+        match &candidate.published {
+            Some(Published { entry, .. }) if plan.asks_routers => {
+                self.acknowledgements.ask(&candidate.id, entry);
+            }
+            _ => self.acknowledgements.forget(&candidate.id),
+        }
         let _writing = self.writing.acquire().await.expect("the semaphore is never closed");
         let mut written = self.carry_out(&candidate.id, &candidate.worker, plan).await;
         if let Err(error @ ReconcileError::Apply { .. }) = &written

@@ -1,6 +1,6 @@
 //! The contracts between Tenon's processes.
 //!
-//! - [`catalog`] and [`runtime`]: the gRPC services, generated from `proto/proto`.
+//! - [`catalog`], [`runtime`] and [`router`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
 //! - [`invoke`]: the messages of `Runtime.Invoke`, for the same path.
 //! - [`id`]: typed identifiers.
@@ -31,6 +31,15 @@ pub mod catalog {
 #[allow(clippy::all, unreachable_pub)]
 pub mod node {
     tonic::include_proto!("tenon.node.v1");
+}
+
+/// `tenon.router.v1`: what operators ask routers.
+#[allow(clippy::all, unreachable_pub)]
+pub mod router {
+    tonic::include_proto!("tenon.router.v1");
+
+    /// The HTTP/2 path of [`Router.AwaitWorker`](router_client::RouterClient::await_worker).
+    pub const AWAIT_WORKER_PATH: &str = "/tenon.router.v1.Router/AwaitWorker";
 }
 
 /// `tenon.runtime.v1`: the delivery of events to Workers.

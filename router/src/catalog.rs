@@ -20,6 +20,7 @@ use tenon_lifecycle::tls::Connector;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse};
+use tokio::sync::watch;
 use tonic::Streaming;
 use tonic::transport::Endpoint;
 
@@ -46,13 +47,20 @@ pub(crate) struct Server {
     pub(crate) connector: Connector,
 }
 
+/// Where the table is published.
+pub(crate) struct Publisher {
+    pub(crate) published: Published,
+    /// Wakes those who wait for a change.
+    pub(crate) changes_tx: watch::Sender<()>,
+}
+
 /// Keeps the published table up to date with the catalog.
 pub(crate) struct Client {
     /// The name of this router in the operator's log.
     name: String,
     server: Server,
     state: State,
-    published: Published,
+    publisher: Publisher,
     /// Held until the first table has been published.
     ready: Option<readiness::Handle>,
     metrics: CatalogMetrics,
@@ -130,7 +138,7 @@ impl Client {
     pub(crate) fn new(
         name: String,
         server: Server,
-        published: Published,
+        publisher: Publisher,
         ready: readiness::Handle,
         metrics: CatalogMetrics,
     ) -> Self {
@@ -141,7 +149,7 @@ impl Client {
             .keep_alive_timeout(PING_TIMEOUT)
             .keep_alive_while_idle(true);
         let server = Server { endpoint, connector };
-        Self { name, server, state: State::default(), published, ready: Some(ready), metrics }
+        Self { name, server, state: State::default(), publisher, ready: Some(ready), metrics }
     }
 
     /// Watches forever.
@@ -182,7 +190,8 @@ impl Client {
     }
 
     fn publish(&mut self) {
-        self.published.store(Arc::new(self.state.table.clone()));
+        self.publisher.published.store(Arc::new(self.state.table.clone()));
+        self.publisher.changes_tx.send_replace(());
         self.metrics.workers.set(self.state.table.worker_count() as i64);
         self.metrics.routes.set(self.state.table.route_count() as i64);
         self.metrics.nodes.set(self.state.table.node_count() as i64);

@@ -26,7 +26,7 @@ use crate::front::{self, Listeners};
 use crate::metrics::{LOOPS, Metrics};
 use crate::table::shares::Shares;
 use crate::table::{Pin, Published, Table};
-use crate::thread::{RouterThread, Settings};
+use crate::thread::{Announcements, RouterThread, Settings};
 
 /// The configuration of a router.
 #[derive(Clone, Debug)]
@@ -98,6 +98,8 @@ impl Router {
         let of_catalog = CatalogMetrics::register(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
         registry.register(Box::new(Shares::new(published.clone())?))?;
+        let (changes_tx, changes_rx) = watch::channel(());
+        let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
         let threads = config.threads.get();
@@ -125,7 +127,7 @@ impl Router {
                     shards_may_pause: config.shards_may_pause,
                 },
                 tls: config.tls.clone(),
-                published: published.clone(),
+                announcements: announcements.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
                 readiness: readiness.clone(),
@@ -139,12 +141,12 @@ impl Router {
         drop((threads_rx, drain));
 
         let ready = readiness.hold("catalog");
+        let publisher = catalog::Publisher { published: published.clone(), changes_tx };
         let server = catalog::Server {
             endpoint: Endpoint::from(config.catalog),
             connector: Connector::new(config.tls, Role::Operator, catalog::CONNECT_TIMEOUT),
         };
-        let client =
-            catalog::Client::new(config.name, server, published.clone(), ready, of_catalog);
+        let client = catalog::Client::new(config.name, server, publisher, ready, of_catalog);
         let runtime = runtime()?;
         threads.push(vital::spawn("catalog".to_owned(), move || {
             runtime.block_on(async {
@@ -194,7 +196,7 @@ struct ThreadParts {
     listeners: Listeners<TcpListener>,
     settings: Settings,
     tls: Option<Tls>,
-    published: Published,
+    announcements: Announcements,
     metrics: Metrics,
     drain: drain::Watch,
     readiness: Readiness,
@@ -205,8 +207,13 @@ struct ThreadParts {
 
 impl ThreadParts {
     fn run(self, runtime: &Runtime) {
-        let thread =
-            RouterThread::new(&self.name, self.settings, self.tls, &self.published, &self.metrics);
+        let thread = RouterThread::new(
+            &self.name,
+            self.settings,
+            self.tls,
+            self.announcements,
+            &self.metrics,
+        );
         let served = async {
             spawn_local(self.loops.watch(&self.name));
             front::run(

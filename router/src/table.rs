@@ -257,7 +257,7 @@ impl Table {
 
 /// The reason why an entry of the catalog is not a valid Worker.
 #[derive(Debug, thiserror::Error)]
-enum MalformedWorker {
+pub(crate) enum MalformedWorker {
     #[error(transparent)]
     Id(#[from] tenon_proto::id::InvalidWorkerId),
     #[error("Worker {0}: {1}")]
@@ -265,7 +265,7 @@ enum MalformedWorker {
 }
 
 impl Worker {
-    fn new(worker: catalog::Worker) -> Result<Self, MalformedWorker> {
+    pub(crate) fn new(worker: catalog::Worker) -> Result<Self, MalformedWorker> {
         let id: WorkerId = worker.id.parse()?;
         let digest = RevisionDigest::try_from(&worker.digest[..])
             .map_err(|e| MalformedWorker::Digest(id.clone(), e))?;
@@ -284,6 +284,14 @@ impl Worker {
                 .collect(),
             services: worker.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Returns whether this is the same entry of the catalog as another.
+    pub(crate) fn serves_as(&self, other: &Self) -> bool {
+        let content = |it: &Self| (it.digest, it.pool.clone(), it.wall, it.body_limit);
+        content(self) == content(other)
+            && self.routes == other.routes
+            && self.services == other.services
     }
 
     /// Returns whether the revision is so new that nodes are unlikely to know it.

@@ -15,10 +15,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arc_swap::{ArcSwap, Cache};
+use arc_swap::Cache;
 use prometheus::IntGauge;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tokio::sync::watch;
+use tonic::Status;
 
 use crate::clients::Clients;
 use crate::clients::metrics::ClientMetrics;
@@ -26,7 +28,7 @@ use crate::clients::pace::Pace;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::quota::{Account, Hold, Peer, Quota};
-use crate::table::{Published, Table};
+use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
 use crate::upstream::links::Links;
@@ -52,6 +54,7 @@ pub(crate) struct RouterThread {
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
     table: RefCell<TableCache>,
+    changes_rx: watch::Receiver<()>,
     permits: Quota,
     random: RefCell<fastrand::Rng>,
 }
@@ -79,6 +82,14 @@ pub(crate) struct Accounts {
     pub(crate) tunnels: Account,
 }
 
+/// What a thread needs to follow the catalog.
+#[derive(Clone)]
+pub(crate) struct Announcements {
+    pub(crate) published: Published,
+    /// Changes after each publication.
+    pub(crate) changes_rx: watch::Receiver<()>,
+}
+
 struct TableCache {
     published: Cache<Published, Arc<Table>>,
     view: View,
@@ -93,7 +104,7 @@ impl RouterThread {
         name: &str,
         settings: Settings,
         tls: Option<Tls>,
-        published: &Arc<ArcSwap<Table>>,
+        Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
@@ -118,7 +129,8 @@ impl RouterThread {
             metrics: metrics.clients.thread(name),
             clients: Clients::new(settings.client_memory, settings.client_connections),
             leaving: Cell::new(false),
-            table: RefCell::new(TableCache { published: Cache::new(published.clone()), view }),
+            table: RefCell::new(TableCache { published: Cache::new(published), view }),
+            changes_rx,
             permits: Quota::new(MAX_IN_FLIGHT),
             random: RefCell::new(random),
         })
@@ -135,6 +147,22 @@ impl RouterThread {
             *view = Rc::new(current.clone());
         }
         view.clone()
+    }
+
+    /// Waits until the table has a Worker with this content.
+    ///
+    /// # Errors
+    /// Fails if the catalog is no longer watched, because the router ends.
+    pub(crate) async fn applied(&self, worker: &Worker) -> Result<(), Status> {
+        let mut changes_rx = self.changes_rx.clone();
+        loop {
+            changes_rx.mark_unchanged();
+            if self.view().worker(&worker.id).is_some_and(|applied| applied.serves_as(worker)) {
+                return Ok(());
+            }
+            let ends = |_| Status::unavailable("the router ends");
+            changes_rx.changed().await.map_err(ends)?;
+        }
     }
 
     /// Returns the accounts of an address, which exist as long as any of its connections.

@@ -8,6 +8,7 @@ mod malformed;
 mod node;
 mod pool;
 mod probe;
+mod readiness;
 mod refusals;
 mod rights;
 mod schema;
@@ -61,6 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
         probe::a_probe_deploys_a_worker_asks_it_and_leaves_nothing,
         probe::a_probe_without_an_answer_reports_why_and_leaves_nothing,
+        readiness::a_worker_that_is_ready_answers_with_its_newest_revision,
         refusals::a_quota_is_named_until_it_is_raised,
         refusals::a_policy_is_named_until_it_is_gone,
         refusals::a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor_serves,
@@ -78,6 +80,7 @@ fn main() -> anyhow::Result<ExitCode> {
     add! { suite.add_exclusive:
         health::a_standby_writes_the_reports_of_a_node,
         health::every_operator_sends_every_node_the_quarantine_that_one_operator_received,
+        readiness::a_worker_is_not_ready_while_the_only_router_hangs,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
         tls::certificates_are_issued_and_renewed_without_a_failed_request,
         control_plane::workers_are_served_without_an_operator,

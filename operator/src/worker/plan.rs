@@ -8,11 +8,13 @@
 //! ```
 //!
 //! Compilation takes time and its input is hostile, so it runs elsewhere ([`crate::compiler`]),
-//! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served. If the
+//! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served, and
+//! [`propagation`] when it is. If the
 //! API server refuses the revision, the Worker is planned again with that refusal.
 
 mod fault;
 mod placement;
+mod propagation;
 
 use std::collections::BTreeMap;
 
@@ -33,6 +35,7 @@ use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
 use crate::schedule::timetable::Timetable;
 use fault::Fault;
+use propagation::Propagation;
 
 /// The actions for a Worker, performed in this order.
 #[derive(Default)]
@@ -44,6 +47,8 @@ pub struct Plan {
     /// Names of WorkerRevisions over the history limit.
     pub delete: Vec<String>,
     pub events: Vec<Event>,
+    /// Whether the routers are to be asked about the catalog's entry.
+    pub asks_routers: bool,
 }
 
 /// A Worker's code before it becomes a revision.
@@ -155,8 +160,16 @@ pub fn plan(
             revision.metadata.labels = Some(labels(candidate.id.name()));
             revision
         });
-    let programmed =
-        placed.and_then(|_| programmed(candidate, latest.as_deref(), snapshot.is_some()));
+    let propagation = snapshot.zip(accepted.as_ref()).map(|(spec, accepted)| {
+        Propagation::of(candidate, &before, &revision_name(spec), accepted)
+    });
+    let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
+    let programmed = placed
+        .and_then(|_| programmed(candidate, latest.as_deref(), snapshot.is_some()))
+        .and_then(|serves| match propagation {
+            Some(Propagation::Coming(fault) | Propagation::Asked(fault)) => Err(fault),
+            Some(Propagation::Done) | None => Ok(serves),
+        });
 
     let compiled = compiled.map(|spec| {
         let modules = candidate.source.modules().map_or(0, BTreeMap::len);
@@ -174,6 +187,7 @@ pub fn plan(
         events: events(&before, &status, apply.as_ref()),
         status: (status != before).then_some(status),
         apply,
+        asks_routers,
     }
 }
 
@@ -245,28 +259,26 @@ fn status(
     now: Timestamp,
 ) -> WorkerStatus {
     let generation = candidate.worker.metadata.generation;
-    let make = |type_: &str, holds: bool, reason: &str, message: &str| {
-        condition(&before.conditions, type_, holds, reason, message, generation, now)
+    let make = |type_: &str, status: ConditionStatus, reason: &str, message: &str| {
+        condition(&before.conditions, type_, status, reason, message, generation, now)
     };
+    const HOLDS: ConditionStatus = ConditionStatus::True;
     let fault =
         fault::summary(outcomes.iter().filter_map(|(_, _, outcome)| outcome.as_ref().err()));
     let summary = match fault {
-        None => make("Ready", true, "Serving", latest.as_deref().unwrap_or_default()),
+        None => make("Ready", HOLDS, "Serving", latest.as_deref().unwrap_or_default()),
         Some(fault) => {
-            let serving = latest.as_ref().map(|name| format!("\nrevision {name} keeps serving"));
-            make(
-                "Ready",
-                false,
-                fault.reason,
-                &format!("{}{}", fault.message, serving.unwrap_or_default()),
-            )
+            let keeps = latest.as_ref().filter(|_| !fault.is_of_propagation());
+            let keeps = keeps.map(|name| format!("\nrevision {name} keeps serving"));
+            let message = format!("{}{}", fault.message, keeps.unwrap_or_default());
+            make("Ready", fault.status(), fault.reason, &message)
         }
     };
     let mut conditions: Vec<Condition> = outcomes
         .iter()
         .map(|(type_, reason, outcome)| match outcome {
-            Ok(message) => make(type_, true, reason, message),
-            Err(fault) => make(type_, false, fault.reason, &fault.message),
+            Ok(message) => make(type_, HOLDS, reason, message),
+            Err(fault) => make(type_, fault.status(), fault.reason, &fault.message),
         })
         .collect();
     let advance = fault.map(|fault| progress(&before.conditions, fault.progress, &summary, now));
@@ -320,6 +332,7 @@ fn events(
     let (was, is) = (ready(before), ready(after));
     let content = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
     if let Some(is) = is
+        && is.status != ConditionStatus::Unknown
         && was.as_ref().map(content) != Some(content(&is))
     {
         let (type_, note) = match is.status {

@@ -6,11 +6,14 @@
 //! operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
 //! ```
 //!
+//! Operators also ask here whether this router has applied a Worker's entry: `applied`.
+//!
 //! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
 //! Any caller that is admitted here can call any Worker: with TLS these are nodes and operators
 //! with a certificate, without it any process that can reach the port. The caller's node enforces
 //! that a Worker calls only Workers that its object binds.
 
+mod applied;
 mod messages;
 mod relay;
 
@@ -27,6 +30,7 @@ use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame;
 use tenon_proto::id::WorkerId;
+use tenon_proto::router::AWAIT_WORKER_PATH;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
 use tonic::Status;
 
@@ -56,6 +60,9 @@ pub(crate) async fn serve(
         let mut response = Response::new(Relay::default());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Ok(response);
+    }
+    if request.uri().path() == AWAIT_WORKER_PATH {
+        return Ok(applied::serve(&thread, request.into_body()).await);
     }
     if request.uri().path() != INVOKE_PATH {
         return Ok(

@@ -2,7 +2,11 @@
 
 use tenon_proto::catalog::WatchResponse;
 
-use crate::harness::{Behaviour, Catalog, Node, Options, Scenario, eventually, worker};
+use tonic::Code;
+
+use crate::harness::{
+    Behaviour, Catalog, InternalCaller, Node, Options, Scenario, eventually, worker,
+};
 
 #[tokio::test]
 async fn a_router_is_not_ready_before_the_catalog_is_received() {
@@ -41,4 +45,23 @@ async fn a_router_serves_without_the_catalog_and_catches_up_later() {
     assert_eq!(resumed.first(), Some(&None));
     assert_eq!(resumed.last().unwrap().as_ref().unwrap().version, 1, "it resumes where it stood");
     assert_eq!(client.get("/").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_router_acknowledges_a_worker_when_it_serves_it_as_announced() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let addr = scenario.router().internal_addr();
+    let till = worker("shop/till", "till");
+    let early = tokio::spawn(InternalCaller::await_worker(addr, till.clone()));
+    scenario.catalog.change(WatchResponse { workers: vec![till.clone()], ..Default::default() });
+    early.await.unwrap().unwrap();
+    InternalCaller::await_worker(addr, till.clone()).await.unwrap();
+
+    let mut other = till;
+    other.pool = "another".to_owned();
+    let status = InternalCaller::await_worker(addr, other).await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    let status = InternalCaller::await_worker(addr, Default::default()).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
 }

@@ -74,9 +74,11 @@ impl Kind for Worker {
         }
         let plan = plan(&candidate, &draft(&candidate).compiled_here(), None, Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
-        // A schema cannot describe valid JavaScript, existing dates or existing time zones.
-        let is_beyond_schemas =
-            |reason: &str| ["SyntaxError", "NoRevision", "InvalidSchedule"].contains(&reason);
+        // A schema cannot describe valid JavaScript, existing dates or existing time zones, and
+        // there are no routers here.
+        let is_beyond_schemas = |reason: &str| {
+            ["SyntaxError", "NoRevision", "InvalidSchedule", "Propagating"].contains(&reason)
+        };
         let refuses =
             |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
         if let Some(condition) = conditions.iter().find(refuses) {

@@ -1,5 +1,7 @@
 //! The reasons why a Worker is not ready. This module is pure.
 
+use tenon_crds::ConditionStatus;
+
 use crate::kstatus::Progress;
 use crate::refusal::Refusal;
 
@@ -11,6 +13,12 @@ pub(super) struct Fault {
     pub progress: Progress,
 }
 
+/// The reason while a revision is on its way to routers, which says nothing bad.
+pub(super) const PROPAGATING: &str = "Propagating";
+
+/// The reason when routers have been asked in vain for some time.
+pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
+
 impl Fault {
     /// A fault that lasts until the Worker, or what stands in its way, is changed.
     pub fn stalled(reason: &'static str, message: impl Into<String>) -> Self {
@@ -20,6 +28,16 @@ impl Fault {
     /// A fault that ends when something else happens, such as the creation of a Secret.
     pub fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), progress: Progress::Reconciling }
+    }
+
+    /// Returns whether the latest revision is the one that routers do not serve yet.
+    pub fn is_of_propagation(&self) -> bool {
+        [PROPAGATING, NOT_ACKNOWLEDGED].contains(&self.reason)
+    }
+
+    /// Returns the status of the conditions that the fault keeps from being true.
+    pub fn status(&self) -> ConditionStatus {
+        if self.reason == PROPAGATING { ConditionStatus::Unknown } else { ConditionStatus::False }
     }
 }
 

@@ -5,12 +5,14 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use tenon_crds::{Limits, PoolLimits, Schedule, Worker};
-use tenon_proto::catalog::Route;
+use tenon_proto::catalog::{self, Route};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::Revision;
 
 use super::*;
+use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
+use crate::index::Published;
 
 mod progress;
 
@@ -38,11 +40,42 @@ fn candidate(code: &str) -> Candidate {
         pool: Some(PoolLimits::default()),
         routes: vec![(route, Holder::Claimant)],
         serving: None,
+        published: None,
     }
 }
 
+/// Returns the plan of a Worker once the routers have acknowledged what is accepted.
 fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
+    let accepted = unacknowledged(candidate, now);
+    match &accepted.status {
+        Some(status) => unacknowledged(&announced(candidate, status, Acknowledgement::Given), now),
+        None => accepted,
+    }
+}
+
+/// Returns the plan of a Worker of whose latest entry routers say nothing.
+fn unacknowledged(candidate: &Candidate, now: Timestamp) -> Plan {
     super::plan(candidate, &draft(candidate).compiled_here(), None, now)
+}
+
+/// Returns the candidate after the catalog has followed a status.
+fn announced(
+    candidate: &Candidate,
+    status: &WorkerStatus,
+    acknowledged: Acknowledgement,
+) -> Candidate {
+    let name = status.latest_revision.clone().unwrap_or_default();
+    let routes = status.accepted.iter().flat_map(revision::accepted_routes).collect();
+    let pool = status.accepted.as_ref().map(|accepted| accepted.pool.clone()).unwrap_or_default();
+    let entry = catalog::Worker { pool, routes, ..catalog::Worker::default() };
+    let revision = Revision { name, ..Revision::of_source(candidate.id.clone(), GOOD) };
+    let serving = (Arc::new(revision.clone()), revision.digest());
+    let known = candidate.serving.clone().filter(|(known, _)| known.name == revision.name);
+    Candidate {
+        serving: known.or(Some(serving)),
+        published: Some(Published { entry, acknowledged }),
+        ..candidate.clone()
+    }
 }
 
 fn now() -> Timestamp {

@@ -83,6 +83,14 @@ pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     response
 }
 
+/// Returns a response of one encoded message.
+pub(crate) fn message(message: Bytes) -> Response<Relay> {
+    let (message, trailers) = (Some(message), Some(trailers(None)));
+    let mut response = Response::new(Relay { message, trailers, ..Relay::default() });
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
 /// Returns the response to a call that failed.
 pub(crate) fn failure(failure: &Failure) -> Response<Relay> {
     Status::from(failure).into_http()

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use tenon_lifecycle::tls::{Connector, Role, Tls, scheme};
+use tenon_proto::catalog::Worker;
 use tenon_proto::failure::Failure;
+use tenon_proto::router::AwaitWorkerRequest;
+use tenon_proto::router::router_client::RouterClient;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
 use tenon_proto::runtime::{
     InvokeHead, InvokeRequest, ResponseHead, invoke_request, invoke_response,
@@ -45,6 +48,14 @@ impl InternalCaller {
             Role::Router,
             DEADLINE,
         ))))
+    }
+
+    /// Asks whether the router serves a Worker as the catalog announced it.
+    pub(crate) async fn await_worker(addr: SocketAddr, worker: Worker) -> Result<(), Status> {
+        let endpoint = Endpoint::from_shared(format!("{}://{addr}", scheme(false))).unwrap();
+        let mut router = RouterClient::new(endpoint.connect_lazy());
+        let request = AwaitWorkerRequest { worker: Some(worker) };
+        router.await_worker(request).await.map(drop)
     }
 
     /// Returns the answer's head, and the stream of messages after it.

@@ -103,3 +103,54 @@ fn a_worker_that_the_compiler_gives_no_result_for_says_so() {
     assert_eq!(condition_of(&plan, "Ready").reason, "CompilerFailed");
     assert_eq!(computed(&candidate, plan), Computed::InProgress);
 }
+
+#[test]
+fn a_new_revision_is_ready_once_a_router_has_acknowledged_it() {
+    let first = candidate(GOOD);
+    let applied = unacknowledged(&first, now());
+    assert!(!applied.asks_routers, "the catalog has no entry yet");
+    let reasons: Vec<_> = applied.events.iter().map(|event| event.reason.as_str()).collect();
+    assert_eq!(reasons, ["RevisionCreated"]);
+    let ready = condition_of(&applied, "Ready");
+    assert_eq!((ready.status, &*ready.reason), (ConditionStatus::Unknown, "Propagating"));
+    let status = applied.status.clone().unwrap();
+    assert_eq!(computed(&first, unacknowledged(&first, now())), Computed::InProgress);
+    let deployed = carried_out(first, applied);
+
+    let pending = announced(&deployed, &status, Acknowledgement::Pending);
+    let asked = unacknowledged(&pending, now());
+    assert!(asked.asks_routers && asked.status.is_none());
+    let why = Acknowledgement::Missing("no router can be reached".to_owned());
+    let missing = unacknowledged(&announced(&deployed, &status, why), now());
+    assert!(missing.asks_routers);
+    let ready = condition_of(&missing, "Ready");
+    assert_eq!((ready.status, &*ready.reason), (ConditionStatus::False, "NotAcknowledged"));
+    assert!(ready.message.contains("no router can be reached"), "{}", ready.message);
+    let given = announced(&deployed, &status, Acknowledgement::Given);
+    let done = unacknowledged(&given, now());
+    assert!(!done.asks_routers);
+    assert_eq!(condition_of(&done, "Ready").status, ConditionStatus::True);
+    assert_eq!(computed(&deployed, done), Computed::Current);
+}
+
+#[test]
+fn what_was_acknowledged_before_stays_ready_whatever_the_catalog_has() {
+    let ready = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+    let restarted = Candidate { serving: None, published: None, ..ready.clone() };
+    let plan = unacknowledged(&restarted, now());
+    assert!(plan.status.is_none() && !plan.asks_routers);
+    let newer = changed(&restarted, |worker| worker.metadata.generation = Some(4));
+    let plan = unacknowledged(&newer, now());
+    assert_eq!(condition_of(&plan, "Ready").status, ConditionStatus::True);
+}
+
+#[test]
+fn an_entry_of_another_placement_acknowledges_nothing() {
+    let ready = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+    let mut moved = changed(&ready, |worker| worker.spec.pool = "other".to_owned());
+    let status = ready.worker.status.clone().unwrap();
+    moved = announced(&moved, &status, Acknowledgement::Given);
+    let plan = unacknowledged(&moved, now());
+    assert_eq!(condition_of(&plan, "Ready").reason, "Propagating");
+    assert!(!plan.asks_routers, "the catalog has the entry of the pool before");
+}

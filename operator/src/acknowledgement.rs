@@ -1,0 +1,206 @@
+//! Asks the routers whether they serve a Worker as the catalog announces it, before the Worker is
+//! `Ready`.
+//!
+//! ```text
+//!  status names a new revision ─► catalog ─► every replica's routers
+//!        ▲                          │ entry
+//!        │                          ▼
+//!      plan ◄── touched ◄── Acknowledgements ──AwaitWorker──► any router
+//! ```
+//!
+//! A router watches one replica, which need not be the leader, so that the leader cannot tell from
+//! its own watchers what routers know. It asks through the routers' Service instead. That costs one
+//! small request for each deployment, which the router answers when it has applied the entry.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::Uri;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
+use tenon_proto::catalog::Worker;
+use tenon_proto::id::WorkerId;
+use tenon_proto::router::AwaitWorkerRequest;
+use tenon_proto::router::router_client::RouterClient;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, ConnectError, Status};
+
+/// Time after which the status says that no router has acknowledged. Asking goes on.
+const BOUND: Duration = Duration::from_secs(10);
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Timeout of one attempt. It exceeds the router's own by the time of a connect.
+const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// Pause between attempts: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Maximum number of concurrent attempts.
+const CONCURRENCY: usize = 64;
+
+/// What the routers say of an entry of the catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// They have not been asked, or not for long.
+    Pending,
+    Given,
+    /// No router has acknowledged the entry for some time, and why.
+    Missing(String),
+}
+
+/// The questions that are asked, and their answers. Clones share them.
+#[derive(Clone)]
+pub struct Acknowledgements {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    endpoint: Endpoint,
+    connector: Connector,
+    router: Mutex<RouterClient<Channel>>,
+    attempts: Semaphore,
+    asked: Mutex<HashMap<WorkerId, Asked>>,
+    touched_tx: mpsc::UnboundedSender<WorkerId>,
+}
+
+/// The question about one Worker.
+struct Asked {
+    entry: Worker,
+    outcome: Acknowledgement,
+    task: AbortHandle,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Acknowledgements {
+    /// Creates the client, which connects to a router with the first question.
+    ///
+    /// # Arguments
+    /// * `router` - URL of the routers' internal listener.
+    /// * `tls` - required for `https://`.
+    /// * `touched_tx` - gets a Worker whenever there is an answer for it.
+    pub fn new(router: Uri, tls: Option<Tls>, touched_tx: mpsc::UnboundedSender<WorkerId>) -> Self {
+        let endpoint = Endpoint::from(router).connect_timeout(CONNECT_TIMEOUT);
+        let connector = Connector::new(tls, Role::Router, CONNECT_TIMEOUT);
+        let router = RouterClient::new(endpoint.connect_with_connector_lazy(connector.clone()));
+        let shared = Shared {
+            endpoint,
+            connector,
+            router: Mutex::new(router),
+            attempts: Semaphore::new(CONCURRENCY),
+            asked: Mutex::default(),
+            touched_tx,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns what is known of an entry.
+    pub fn of(&self, id: &WorkerId, entry: &Worker) -> Acknowledgement {
+        match self.asked().get(id) {
+            Some(asked) if asked.entry == *entry => asked.outcome.clone(),
+            _ => Acknowledgement::Pending,
+        }
+    }
+
+    /// Asks about an entry, unless that is being done. A question about an earlier entry of the
+    /// Worker ends.
+    pub fn ask(&self, id: &WorkerId, entry: &Worker) {
+        let mut all = self.asked();
+        if all.get(id).is_some_and(|asked| asked.entry == *entry) {
+            return;
+        }
+        let (shared, about, wanted) = (self.shared.clone(), id.clone(), entry.clone());
+        let task = tokio::spawn(async move { shared.ask(&about, wanted).await }).abort_handle();
+        let outcome = Acknowledgement::Pending;
+        all.insert(id.clone(), Asked { entry: entry.clone(), outcome, task });
+    }
+
+    /// Ends the question about a Worker.
+    pub fn forget(&self, id: &WorkerId) {
+        self.asked().remove(id);
+    }
+
+    /// Ends all questions, because another replica asks them.
+    pub fn forget_all(&self) {
+        self.asked().clear();
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<WorkerId, Asked>> {
+        // Each change of the map is one call, so a panic cannot leave it half changed.
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    async fn ask(&self, id: &WorkerId, entry: Worker) {
+        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let mut attempt = self.attempt(&entry, false).await;
+        while let Err(status) = attempt {
+            if began.elapsed() >= BOUND {
+                self.answer(id, Acknowledgement::Missing(why(&status)));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            attempt = self.attempt(&entry, true).await;
+        }
+        self.answer(id, Acknowledgement::Given);
+    }
+
+    /// Asks one router.
+    ///
+    /// # Arguments
+    /// * `anew` - opens a connection, which may lead to another router than the last one.
+    async fn attempt(&self, entry: &Worker, anew: bool) -> Result<(), Status> {
+        let _attempt = self.attempts.acquire().await.expect("the semaphore is never closed");
+        let mut router = if anew { self.connect() } else { self.router().clone() };
+        let request = AwaitWorkerRequest { worker: Some(entry.clone()) };
+        let answer = timeout(ATTEMPT, router.await_worker(request)).await;
+        match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer"))) {
+            Ok(_) => {}
+            // A router of an earlier version, during an upgrade.
+            Err(status) if status.code() == Code::Unimplemented => {}
+            Err(status) => return Err(status),
+        }
+        if anew {
+            *self.router() = router;
+        }
+        Ok(())
+    }
+
+    fn connect(&self) -> RouterClient<Channel> {
+        RouterClient::new(self.endpoint.connect_with_connector_lazy(self.connector.clone()))
+    }
+
+    fn router(&self) -> MutexGuard<'_, RouterClient<Channel>> {
+        self.router.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, id: &WorkerId, outcome: Acknowledgement) {
+        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(asked) = all.get_mut(id).filter(|asked| asked.outcome != outcome) else { return };
+        asked.outcome = outcome;
+        // The receiver lives as long as the process.
+        let _ = self.touched_tx.send(id.clone());
+    }
+}
+
+/// Returns the reason for a failed attempt, without details that change from one to the next.
+fn why(status: &Status) -> String {
+    let sources = std::iter::successors(std::error::Error::source(status), |error| error.source());
+    if sources.into_iter().any(|error| error.is::<ConnectError>()) {
+        return "no router can be reached".to_owned();
+    }
+    match status.code() {
+        Code::DeadlineExceeded => "a router is reached but does not apply the catalog".to_owned(),
+        code => format!("a router answers {code:?}"),
+    }
+}

@@ -1,0 +1,57 @@
+//! What the reconciler needs to plan a Worker.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::Secret;
+use tenon_crds::{PoolLimits, Worker, WorkerRevision};
+use tenon_proto::catalog::{self, Route};
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+
+use crate::acknowledgement::Acknowledgement;
+use crate::claims::Holder;
+
+/// A Worker with all objects on which its plan depends.
+#[derive(Clone)]
+pub struct Candidate {
+    pub id: WorkerId,
+    pub worker: Arc<Worker>,
+    pub source: SourceState,
+    /// The existing Secrets that its spec names, by name.
+    pub secrets: BTreeMap<String, Arc<Secret>>,
+    pub revisions: Vec<Arc<WorkerRevision>>,
+    /// Limits of the pool that its spec names; `None` if there is no such pool.
+    pub pool: Option<PoolLimits>,
+    /// The routes of its spec, each with its holder.
+    pub routes: Vec<(Route, Holder)>,
+    /// The catalog's revision of it, with its digest, if all its bindings are resolved.
+    pub serving: Option<(Arc<Revision>, RevisionDigest)>,
+    /// The catalog's entry of it, if there is one.
+    pub published: Option<Published>,
+}
+
+/// An entry of the catalog, as routers get it, and what they say of it.
+#[derive(Clone)]
+pub struct Published {
+    pub entry: catalog::Worker,
+    pub acknowledged: Acknowledgement,
+}
+
+/// The content of a Worker's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    Modules(BTreeMap<String, Bytes>),
+    MissingConfigMap(String),
+}
+
+impl SourceState {
+    /// Returns the modules as their author wrote them.
+    pub fn modules(&self) -> Option<&BTreeMap<String, Bytes>> {
+        match self {
+            Self::Modules(modules) => Some(modules),
+            Self::MissingConfigMap(_) => None,
+        }
+    }
+}
