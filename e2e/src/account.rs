@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authentication::v1::{
+    TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -103,6 +105,7 @@ impl fmt::Display for Right {
 pub struct Account {
     user: String,
     kubeconfig: PathBuf,
+    credential: String,
 }
 
 impl Account {
@@ -125,21 +128,45 @@ impl Account {
         let accounts = namespace.api::<ServiceAccount>();
         let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
         accounts.create(&PostParams::default(), &account).await?;
+        Self::issue(cluster, namespace, folder, namespace.name()).await
+    }
+
+    /// Issues another credential of an account that [`create`](Self::create) created. In the audit
+    /// log, requests of two processes can be told apart by their credentials.
+    ///
+    /// # Arguments
+    /// * `name` - the name of the kubeconfig, without its extension. The suite may create accounts
+    ///   in several namespaces.
+    ///
+    /// # Errors
+    /// Fails if the API server rejects a request.
+    pub async fn issue(
+        cluster: &Cluster,
+        namespace: &Namespace,
+        folder: &Path,
+        name: &str,
+    ) -> anyhow::Result<Self> {
+        let accounts = namespace.api::<ServiceAccount>();
         let spec = TokenRequestSpec {
             expiration_seconds: Some(TOKEN_SECONDS),
             ..TokenRequestSpec::default()
         };
         let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let issued = accounts.create_token_request(NAME, &PostParams::default(), &request).await?;
-        let token = issued.status.context("a token request has a status")?.token;
+        let token = issued.status.and_then(|status| status.token).context("no token was issued")?;
 
         let mut config: serde_yaml::Value =
             serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
         config["users"][0]["user"] = serde_yaml::to_value(json!({"token": token}))?;
-        // The suite may create accounts in several namespaces.
-        let kubeconfig = folder.join(format!("{}.kubeconfig", namespace.name()));
+        let kubeconfig = folder.join(format!("{name}.kubeconfig"));
         std::fs::write(&kubeconfig, serde_yaml::to_string(&config)?)?;
-        Ok(Self { user: format!("system:serviceaccount:{}:{NAME}", namespace.name()), kubeconfig })
+        let user = format!("system:serviceaccount:{}:{NAME}", namespace.name());
+        Ok(Self { user, kubeconfig, credential: credential(cluster, token).await? })
+    }
+
+    /// Returns the id of the credential, as the audit log names it ([`CREDENTIAL`]).
+    pub fn credential(&self) -> &str {
+        &self.credential
     }
 
     /// Returns the account's user name at the API server.
@@ -150,6 +177,20 @@ impl Account {
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
+}
+
+/// The key of a credential's id in the extra fields of a user.
+pub const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
+/// Returns the id that the API server gives the requests with a token.
+async fn credential(cluster: &Cluster, token: String) -> anyhow::Result<String> {
+    let spec = TokenReviewSpec { token, ..TokenReviewSpec::default() };
+    let review = TokenReview { spec, ..TokenReview::default() };
+    let reviews: Api<TokenReview> = Api::all(cluster.client());
+    let reviewed = reviews.create(&PostParams::default(), &review).await?;
+    let extra = reviewed.status.and_then(|status| status.user?.extra).unwrap_or_default();
+    let ids = extra.get(CREDENTIAL).context("the API server gives credentials no ids")?;
+    ids.first().cloned().context("the credential has no id")
 }
 
 /// Binds the account to the rights in the chart. All of it is deleted with the namespace.

@@ -33,7 +33,7 @@ mod suite;
 mod volumes;
 mod web_socket;
 
-pub use account::{Account, Right, rights};
+pub use account::{Account, CREDENTIAL, Right, rights};
 pub use cluster::{Cluster, INSTALLED};
 pub use condition::{SOON, await_condition};
 pub use http_client::{Answer, Connection};

@@ -108,11 +108,24 @@ impl Platform {
 
     /// Starts another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
-        let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
+        self.start_operator_as(&self.new_identity(), &self.account).await
+    }
+
+    /// Returns an identity that no replica has.
+    pub fn new_identity(&self) -> String {
+        format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Starts a replica with an identity, which it may have had before, and a credential.
+    pub async fn start_operator_as(
+        &self,
+        identity: &str,
+        account: &Account,
+    ) -> anyhow::Result<Operator> {
         let (internal, system) = (self.inner.address(), self.system.name());
         Operator::start(
-            &identity,
-            self.account.kubeconfig(),
+            identity,
+            account.kubeconfig(),
             Transport::Plain,
             internal,
             system,

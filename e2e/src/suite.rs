@@ -19,8 +19,9 @@ use tokio::time::timeout;
 
 use crate::{Namespace, Platform};
 
-/// A test that takes longer is considered hung.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A test that takes longer is considered hung. `TENON_E2E_PATIENCE` sets another number of
+/// seconds, for tests with a larger load.
+const PATIENCE: u64 = 180;
 
 /// Maximum number of lines of each log in a failure.
 const LOG_LINES: usize = 15;
@@ -121,8 +122,12 @@ impl Shared {
         };
         let namespace = Namespace::create(&platform.cluster, "e2e").await?;
         let scenario = Scenario { platform: platform.clone(), namespace: namespace.clone() };
-        let outcome = timeout(PATIENCE, caught(test(scenario))).await;
-        match outcome.unwrap_or_else(|_| Err(anyhow!("the test hangs: {PATIENCE:?} are over"))) {
+        let patience = match std::env::var("TENON_E2E_PATIENCE") {
+            Ok(seconds) => seconds.parse().context("TENON_E2E_PATIENCE is not a number")?,
+            Err(_) => PATIENCE,
+        };
+        let outcome = timeout(Duration::from_secs(patience), caught(test(scenario))).await;
+        match outcome.unwrap_or_else(|_| Err(anyhow!("the test hangs: {patience} s are over"))) {
             Ok(()) => namespace.delete().await,
             // The namespace is kept for inspection.
             Err(error) => Err(anyhow!("{error:#}\n{}", logs(platform.logs(), namespace.name()))),

@@ -9,6 +9,7 @@
 
 mod fence;
 
+use std::future::pending;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -20,16 +21,17 @@ use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::metrics::Register as _;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 const NAME: &str = "tenon-operator";
 
-/// Lease duration, for which a silent holder keeps the Lease; client-go's default.
-const DURATION: Duration = Duration::from_secs(15);
+/// Lease duration, for which a silent holder keeps the Lease. Another replica sees a renewal within
+/// [`PERIOD`], so it leads within 15 s of the holder's end. client-go's default would be 15 s.
+const DURATION: Duration = Duration::from_secs(12);
 
 /// A holder that cannot renew stops leading after this time, which is before another replica may
 /// begin.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+const RENEW_DEADLINE: Duration = Duration::from_secs(8);
 
 /// Interval between attempts to renew or take the Lease.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -57,6 +59,21 @@ struct Observed {
     at: Instant,
 }
 
+impl Observed {
+    /// Returns when the Lease expires if it is not renewed.
+    fn expiry(&self) -> Instant {
+        self.at + DURATION
+    }
+}
+
+/// Sleeps until a time in the future; otherwise forever.
+async fn sleep_until_future(at: Option<Instant>) {
+    match at.filter(|at| *at > Instant::now()) {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
 impl Election {
     /// Creates the candidacy of a replica.
     ///
@@ -81,8 +98,10 @@ impl Election {
         let mut observed: Option<Observed> = None;
         let mut renewed_at = None;
         loop {
+            let expiry = observed.as_ref().map(Observed::expiry);
             tokio::select! {
                 _ = ticks.tick() => {}
+                () = sleep_until_future(expiry) => {}
                 () = drain.signaled() => break,
             }
             // The other replicas measure from when the Lease was written, which is no earlier than
@@ -130,7 +149,7 @@ impl Election {
             });
         }
         let ours = holder.as_deref() == Some(&self.identity);
-        let expired = observed.as_ref().is_some_and(|observed| observed.at.elapsed() > DURATION);
+        let expired = observed.as_ref().is_some_and(|observed| Instant::now() >= observed.expiry());
         if !(ours || holder.is_none() || expired) {
             return Ok(false);
         }

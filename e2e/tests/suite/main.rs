@@ -1,6 +1,8 @@
 //! The tests across processes. `make test-e2e` runs them; `-- NAME` selects some.
 
+mod audit;
 mod control_plane;
+mod failover;
 mod handlers;
 mod health;
 mod kubectl;
@@ -85,6 +87,8 @@ fn main() -> anyhow::Result<ExitCode> {
         tls::certificates_are_issued_and_renewed_without_a_failed_request,
         control_plane::workers_are_served_without_an_operator,
         control_plane::a_worker_is_served_without_its_secret_by_restarted_operators,
+        failover::a_leader_that_was_stopped_writes_nothing_after_another_leads,
+        failover::a_restarted_leader_writes_nothing,
         control_plane::a_standby_takes_over_from_a_killed_leader,
         control_plane::workers_are_served_without_the_api_server_and_updated_after_it,
     }

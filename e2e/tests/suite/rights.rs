@@ -2,57 +2,16 @@
 //! not need.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use serde::Deserialize;
 use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool, WorkerRevision};
 use tenon_e2e::{Right, SOON, Scenario, answering, await_condition, rights, worker};
 
-/// A line of the API server's audit log.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Request {
-    user: User,
-    verb: String,
-    object_ref: Option<ObjectRef>,
-    response_status: Option<ResponseStatus>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
-impl Request {
-    /// Returns whether a right was missing. Status 403 alone does not show that: in a namespace
-    /// that is being deleted, every creation is refused.
-    fn is_forbidden(&self) -> bool {
-        self.annotations
-            .get("authorization.k8s.io/decision")
-            .is_some_and(|decision| decision == "forbid")
-    }
-}
-
-#[derive(Deserialize)]
-struct User {
-    username: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ObjectRef {
-    #[serde(default)]
-    api_group: String,
-    resource: String,
-    subresource: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ResponseStatus {
-    code: u16,
-}
+use crate::audit::{AuditLog, Request};
 
 /// The resource, group and verb of a request.
 type Use = (String, String, String);
@@ -60,15 +19,12 @@ type Use = (String, String, String);
 pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
-    let log = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
-    let log = log.context(
-        "TENON_E2E_AUDIT_LOG is not set; the API server of deploy/cluster keeps such a log",
-    )?;
+    let log = AuditLog::open()?;
     have_revisions_deleted(&scenario).await?;
     have_a_pool_read_what_it_refers_to(&scenario).await?;
     let account = scenario.account().user();
     await_condition("each right to be used", SOON, async || {
-        let (used, refused) = uses(&std::fs::read_to_string(&log)?, account)?;
+        let (used, refused) = uses(log.requests()?, account);
         ensure!(refused.is_empty(), "it was refused {refused:?}");
         // Rights on certificates are used by the test that issues some: tls.rs.
         let expected: Vec<_> =
@@ -153,11 +109,9 @@ async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Resu
 }
 
 /// Returns the requests of `user` that were allowed, and those that were forbidden.
-fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)> {
+fn uses(requests: Vec<Request>, user: &str) -> (BTreeSet<Use>, BTreeSet<Use>) {
     let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
-    // The last line may be incomplete.
-    for line in log.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-        let request: Request = serde_json::from_str(line)?;
+    for request in requests {
         let is_forbidden = request.is_forbidden();
         let Some(object) = request.object_ref.filter(|_| request.user.username == user) else {
             continue;
@@ -183,7 +137,7 @@ fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)>
             None => {}
         }
     }
-    Ok((used, refused))
+    (used, refused)
 }
 
 fn unused(rights: &[Right], used: &BTreeSet<Use>) -> Vec<String> {

@@ -94,8 +94,17 @@ pub async fn run<K, E, Work, Done>(
     let mut queue = Queue::<K>::default();
     let mut running = JoinSet::new();
     let mut retries = Retries::default();
+    let mut led = false;
     loop {
         let leads = *leading_rx.borrow_and_update();
+        if leads != led {
+            led = leads;
+            queue.forget_waiting();
+            retries.clear();
+            if leads {
+                all().into_iter().for_each(|key| queue.touch(key));
+            }
+        }
         while leads && running.len() < CONCURRENCY {
             let Some(key) = queue.next() else { break };
             let done = work(key.clone());
@@ -106,7 +115,9 @@ pub async fn run<K, E, Work, Done>(
         gauges.retrying.set(retries.of.len() as i64);
         tokio::select! {
             key = touched_rx.recv() => match key {
-                Some(key) => queue.touch(key),
+                Some(key) if leads => queue.touch(key),
+                // All keys are queued when this replica begins to lead.
+                Some(_) => {}
                 None => return,
             },
             Some(key) = retries.next() => queue.touch(key),
@@ -115,12 +126,11 @@ pub async fn run<K, E, Work, Done>(
                 if let Err(error) = &result {
                     tracing::warn!(%key, %error, "cannot reconcile; retrying");
                 }
-                retries.set(&key, queue.ended(&key, result.is_ok()));
+                let retry = queue.ended(&key, result.is_ok());
+                retries.set(&key, retry.filter(|_| leads));
             },
-            changed = leading_rx.changed() => match changed {
-                Ok(()) if *leading_rx.borrow() => all().into_iter().for_each(|key| queue.touch(key)),
-                Ok(()) => queue.forget_waiting(),
-                Err(_) => return,
+            changed = leading_rx.changed() => if changed.is_err() {
+                return;
             },
         }
     }
@@ -152,6 +162,11 @@ impl<K: Clone + Eq + Hash> Retries<K> {
             }
             (None, None) => {}
         }
+    }
+
+    fn clear(&mut self) {
+        self.timers.clear();
+        self.of.clear();
     }
 
     /// Returns the next key that is due, or `None` if there are no timers.
@@ -322,6 +337,33 @@ mod tests {
         assert_eq!(queue.next(), None);
         assert_eq!(queue.ended(&"a", true), None);
         assert_eq!([queue.next(), queue.next()], [Some("a"), None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_key_is_worked_on_when_this_replica_begins_to_lead_and_none_before() {
+        let registry = Registry::new();
+        let gauges = QueueGauges::of(&QueueGauges::register(&registry).unwrap(), "Worker");
+        let (touched_tx, touched_rx) = mpsc::unbounded_channel();
+        let (leading_tx, leading_rx) = watch::channel(false);
+        let (done_tx, mut done_rx) = mpsc::unbounded_channel();
+        let work = move |key: &'static str| {
+            let _ = done_tx.send(key);
+            std::future::ready(Ok::<(), String>(()))
+        };
+        let all = || vec!["a/1", "b/1"];
+        let running = tokio::spawn(run(touched_rx, leading_rx, all, work, gauges.clone()));
+        touched_tx.send("a/1").unwrap();
+        touched_tx.send("a/2").unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((gauges.waiting.get(), done_rx.try_recv().ok()), (0, None));
+        // A touch that comes at the same moment does not hide the change.
+        touched_tx.send("b/1").unwrap();
+        leading_tx.send_replace(true);
+        touched_tx.send("a/1").unwrap();
+        let mut done = [done_rx.recv().await.unwrap(), done_rx.recv().await.unwrap()];
+        done.sort_unstable();
+        assert_eq!(done, ["a/1", "b/1"]);
+        running.abort();
     }
 
     #[tokio::test(start_paused = true)]

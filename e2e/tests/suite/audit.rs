@@ -1,0 +1,101 @@
+//! The API server's audit log, in which every request of a ServiceAccount is a line.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+
+pub struct AuditLog {
+    path: PathBuf,
+    /// Length of the log when it was opened, in bytes.
+    from: u64,
+}
+
+impl AuditLog {
+    /// Opens the log of the cluster, for all of its requests.
+    pub fn open() -> anyhow::Result<Self> {
+        let path = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
+        let path = path.context(
+            "TENON_E2E_AUDIT_LOG is not set; the API server of deploy/cluster keeps such a log",
+        )?;
+        Ok(Self { path, from: 0 })
+    }
+
+    /// Returns the log from its current end.
+    pub fn from_now(self) -> anyhow::Result<Self> {
+        let from = std::fs::metadata(&self.path)?.len();
+        Ok(Self { from, ..self })
+    }
+
+    /// Returns the requests that have been answered.
+    pub fn requests(&self) -> anyhow::Result<Vec<Request>> {
+        let (mut log, mut text) = (File::open(&self.path)?, String::new());
+        log.seek(SeekFrom::Start(self.from))?;
+        log.read_to_string(&mut text)?;
+        // The last line may be incomplete.
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        Ok(lines.map(serde_json::from_str).collect::<Result<_, _>>()?)
+    }
+}
+
+/// A request, as far as the tests need it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    pub user: User,
+    pub verb: String,
+    pub object_ref: Option<ObjectRef>,
+    pub response_status: Option<ResponseStatus>,
+    pub request_received_timestamp: Timestamp,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Request {
+    /// Returns whether a right was missing. Status 403 alone does not show that: in a namespace
+    /// that is being deleted, every creation is refused.
+    pub fn is_forbidden(&self) -> bool {
+        self.annotations
+            .get("authorization.k8s.io/decision")
+            .is_some_and(|decision| decision == "forbid")
+    }
+
+    /// Returns whether the request changed something.
+    pub fn has_written(&self) -> bool {
+        let reads = ["get", "list", "watch"].contains(&&*self.verb);
+        let code = self.response_status.as_ref().map_or(0, |status| status.code);
+        !reads && (200..300).contains(&code)
+    }
+
+    pub fn is_in(&self, namespace: &str) -> bool {
+        self.object_ref
+            .as_ref()
+            .is_some_and(|object| object.namespace.as_deref() == Some(namespace))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub struct User {
+    pub username: String,
+    #[serde(default)]
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    #[serde(default)]
+    pub api_group: String,
+    pub resource: String,
+    pub subresource: Option<String>,
+    pub namespace: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ResponseStatus {
+    pub code: u16,
+}

@@ -1,0 +1,159 @@
+//! What replicas of the operator write, and do not write, when the leader changes.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::api::ListParams;
+use tenon_crds::{ConditionStatus, ConfigMapRef, Secret, SecretKeyRef, Source, Worker};
+use tenon_e2e::{
+    Account, CREDENTIAL, Operator, SOON, Scenario, answering, await_condition, worker,
+};
+
+use crate::audit::{AuditLog, Request};
+
+/// Number of changes that are in progress when the leader stops.
+const CHANGES: usize = 30;
+
+pub async fn a_leader_that_was_stopped_writes_nothing_after_another_leads(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    namespace.apply(&worker("first", &answering("first"))).await?;
+    namespace.await_ready("first", ConditionStatus::True).await?;
+    let mut operator = scenario.operator().await;
+    let leader = operator.take().context("there is an operator")?;
+    let (cluster, system) = (&scenario.cluster, scenario.system());
+    let account = Account::issue(cluster, system, scenario.logs(), "standby").await?;
+    let standby = scenario.start_operator_as(&scenario.new_identity(), &account).await?;
+    scenario.route_catalog(&[&standby]);
+    let log = AuditLog::open()?;
+
+    for number in 0..CHANGES {
+        namespace.apply(&worker(&format!("change-{number}"), &answering("changed"))).await?;
+    }
+    leader.pause().await?;
+    let began = Instant::now();
+    let lease = await_condition("the standby to lead", SOON, async || {
+        let lease = lease(&scenario).await?;
+        ensure!(lease.holder_identity.as_deref() == Some(standby.identity()), "{lease:?}");
+        Ok(lease)
+    })
+    .await?;
+    println!("another replica led {:?} after the leader was stopped", began.elapsed());
+    namespace.await_ready(&format!("change-{}", CHANGES - 1), ConditionStatus::True).await?;
+
+    leader.resume().await?;
+    await_metric(&leader, "tenon_operator_leader", |leads| leads == 0.0).await?;
+    namespace.apply(&worker("last", &answering("last"))).await?;
+    namespace.await_ready("last", ConditionStatus::True).await?;
+    await_idle(&leader).await?;
+    let since = lease.acquire_time.context("the Lease has no time")?.0;
+    let of_leader = scenario.account().credential();
+    let is_late = |request: &Request| {
+        let of_leader = request.user.extra.get(CREDENTIAL).is_some_and(|ids| ids[0] == of_leader);
+        of_leader && request.has_written() && request.request_received_timestamp >= since
+    };
+    let requests = log.requests()?;
+    ensure!(requests.iter().any(|request| !request.user.extra.is_empty()), "no credentials");
+    let late: Vec<_> = requests.into_iter().filter(is_late).collect();
+    ensure!(late.is_empty(), "{late:#?}");
+    leader.kill().await?;
+    *operator = Some(standby);
+    Ok(())
+}
+
+/// Number of Workers, and of restarts. `TENON_E2E_WORKERS` and `TENON_E2E_RESTARTS` set others; many
+/// need more `TENON_E2E_PATIENCE`.
+const WORKERS: usize = 50;
+const RESTARTS: usize = 3;
+
+/// A restarted leader leads as soon as it may, because it has the identity of before.
+pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Result<()> {
+    let (workers, restarts) =
+        (setting("TENON_E2E_WORKERS", WORKERS)?, setting("TENON_E2E_RESTARTS", RESTARTS)?);
+    let namespace = &scenario.namespace;
+    let code = "export default { fetch: (request, env) => new Response(env.TOKEN) };";
+    namespace.apply_config_map("code", &[("worker.js", code)]).await?;
+    namespace.apply_secret("credentials", &[("token", "told")]).await?;
+    let applied = stream::iter(0..workers).map(async |number| {
+        let name = format!("settled-{number}");
+        namespace.apply(&bound(&name)).await?;
+        namespace.await_ready(&name, ConditionStatus::True).await?;
+        // Recorded once the catalog has it, after which there is nothing to do.
+        await_condition("the digest to be recorded", SOON, async || {
+            let accepted = namespace.worker(&name).await?.status.and_then(|it| it.accepted);
+            accepted.and_then(|accepted| accepted.digest).context("it is not")
+        })
+        .await
+    });
+    applied.buffer_unordered(16).try_collect::<Vec<_>>().await?;
+
+    let mut operator = scenario.operator().await;
+    let log = AuditLog::open()?.from_now()?;
+    for _ in 0..restarts {
+        let leader = operator.take().context("there is an operator")?;
+        let identity = leader.identity().to_owned();
+        leader.kill().await?;
+        let leader = scenario.start_operator_as(&identity, scenario.account()).await?;
+        scenario.route_catalog(&[&leader]);
+        await_metric(&leader, "tenon_operator_leader", |leads| leads == 1.0).await?;
+        let reconciled = r#"tenon_operator_reconciles_total{kind="Worker",result="ok"}"#;
+        await_metric(&leader, reconciled, |count| count >= workers as f64).await?;
+        await_idle(&leader).await?;
+        *operator = Some(leader);
+    }
+    let writes = |request: &Request| request.is_in(namespace.name()) && request.has_written();
+    let written: Vec<_> = log.requests()?.into_iter().filter(writes).collect();
+    ensure!(written.is_empty(), "{written:#?}");
+    scenario.await_answer(&namespace.host("settled-0"), "told", SOON).await?;
+    Ok(())
+}
+
+fn setting(name: &str, default: usize) -> anyhow::Result<usize> {
+    match std::env::var(name) {
+        Ok(text) => text.parse().with_context(|| format!("{name}={text} is not a number")),
+        Err(_) => Ok(default),
+    }
+}
+
+/// Returns a Worker with its code in a ConfigMap and a bound Secret.
+fn bound(name: &str) -> Worker {
+    let mut worker = worker(name, "");
+    let code = ConfigMapRef { name: "code".to_owned() };
+    worker.spec.source = Source { modules: None, config_map_ref: Some(code) };
+    let reference = SecretKeyRef { name: "credentials".to_owned(), key: "token".to_owned() };
+    worker.spec.secrets = vec![Secret { name: "TOKEN".to_owned(), secret_key_ref: reference }];
+    worker
+}
+
+/// Waits until an operator has no Worker to reconcile.
+async fn await_idle(operator: &Operator) -> anyhow::Result<()> {
+    for state in ["waiting", "running"] {
+        let depth = format!(r#"tenon_operator_queue_depth{{queue="Worker",state="{state}"}}"#);
+        await_metric(operator, &depth, |depth| depth == 0.0).await?;
+    }
+    Ok(())
+}
+
+async fn await_metric(
+    operator: &Operator,
+    series: &str,
+    holds: impl Fn(f64) -> bool,
+) -> anyhow::Result<()> {
+    await_condition(&format!("{series} of {}", operator.identity()), SOON, async || {
+        let metrics = operator.metrics().await?;
+        let value = metrics.lines().find_map(|line| line.strip_prefix(series));
+        let value: f64 = value.context("there is no such series")?.trim().parse()?;
+        ensure!(holds(value), "it is {value}");
+        Ok(())
+    })
+    .await
+}
+
+async fn lease(scenario: &Scenario) -> anyhow::Result<LeaseSpec> {
+    let leases = scenario.system().api::<Lease>().list(&ListParams::default()).await?;
+    let lease = leases.items.into_iter().next().context("there is no Lease")?;
+    lease.spec.context("the Lease is empty")
+}
