@@ -184,7 +184,7 @@ pub fn plan(
     let status = status(candidate, &before, outcomes, latest, accepted, now);
     Plan {
         delete: superseded(candidate, status.latest_revision.as_deref()),
-        events: events(&before, &status, apply.as_ref()),
+        events: events(&before, &status),
         status: (status != before).then_some(status),
         apply,
         asks_routers,
@@ -316,19 +316,12 @@ fn superseded(candidate: &Candidate, latest: Option<&str>) -> Vec<String> {
     history.iter().skip(limit).map(|revision| revision.name_any()).collect()
 }
 
-/// Returns the Events for what changed.
-fn events(
-    before: &WorkerStatus,
-    after: &WorkerStatus,
-    applied: Option<&WorkerRevision>,
-) -> Vec<Event> {
+/// Returns the Event for a changed outcome. A revision on its way to routers has none yet, so that a
+/// deployment has one.
+fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> {
     let ready =
         |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
     let mut events = Vec::new();
-    if let Some(revision) = applied {
-        let note = format!("Created revision {}", revision.name_any());
-        events.push(event(EventType::Normal, "RevisionCreated", "Compile", note));
-    }
     let (was, is) = (ready(before), ready(after));
     let content = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
     if let Some(is) = is
