@@ -222,11 +222,7 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
 /// # Errors
 /// A description of its current state, if it is not ready.
 fn readiness(worker: &Worker) -> Result<String, String> {
-    let Some(status) = &worker.status else {
-        return Err(
-            "no operator has reconciled it; check that an operator is running and leads".to_owned()
-        );
-    };
+    let status = worker.status.clone().unwrap_or_default();
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     match ready {
         Some(ready) if ready.status == ConditionStatus::True => {
@@ -237,7 +233,10 @@ fn readiness(worker: &Worker) -> Result<String, String> {
             host.ok_or_else(|| format!("no host in its URL {:?}", status.url))
         }
         Some(ready) => Err(format!("it is not ready: {}: {}", ready.reason, ready.message)),
-        None => Err("it has no Ready condition".to_owned()),
+        None => {
+            Err("no operator has reconciled it; check that an operator is running and leads"
+                .to_owned())
+        }
     }
 }
 
