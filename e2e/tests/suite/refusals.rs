@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tenon_crds::{Condition, ConditionStatus, ConfigMapRef, RuntimePool, Source, WorkerRevision};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
+use crate::audit::{AuditLog, Request};
 use crate::pool::COLLECTED;
 
 const COUNT: &str = "count/workerrevisions.tenon.dev";
@@ -66,11 +67,34 @@ pub async fn a_policy_is_named_until_it_is_gone(scenario: Scenario) -> anyhow::R
     })
     .await?;
     namespace.apply(&worker("denied", &answering("at last"))).await?;
+    let log = AuditLog::open()?.from_now()?;
     let ready = await_stalled(&scenario, "denied").await?;
     ensure!(ready.reason == "AdmissionDenied" && ready.message.contains("not today"), "{ready:?}");
+    ensure_pauses(&scenario, &log).await?;
     policy.delete().await?;
     namespace.await_ready("denied", ConditionStatus::True).await?;
     scenario.await_answer(&namespace.host("denied"), "at last", SOON).await?;
+    Ok(())
+}
+
+/// Checks that the operator does not try again and again without a pause.
+async fn ensure_pauses(scenario: &Scenario, log: &AuditLog) -> anyhow::Result<()> {
+    let refused = |request: &Request| {
+        request.is_in(scenario.namespace.name())
+            && request.user.username == scenario.account().user()
+            && request.object_ref.as_ref().is_some_and(|it| it.resource == "workerrevisions")
+            && request.response_status.as_ref().is_some_and(|status| status.code >= 400)
+    };
+    let attempts = await_condition("several attempts", SOON, async || {
+        let attempts: Vec<_> = log.requests()?.into_iter().filter(&refused).collect();
+        ensure!(attempts.len() >= 6, "there were {}", attempts.len());
+        Ok(attempts)
+    })
+    .await?;
+    let [first, last] = [0, 5].map(|number: usize| attempts[number].request_received_timestamp);
+    // The written status causes one at once; the pauses between the others double from 0.2 s.
+    let took = last.duration_since(first);
+    ensure!(took.as_secs() >= 2, "six attempts took {took:?}");
     Ok(())
 }
 
