@@ -3,6 +3,7 @@ module tenon.dev/charts/tests
 go 1.26.0
 
 require (
+	github.com/fluxcd/cli-utils v1.2.2
 	go.yaml.in/yaml/v3 v3.0.5
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/api v0.37.1

@@ -45,6 +45,9 @@ pub fn progress(
 /// What kstatus says of an object (`status.Compute` in sigs.k8s.io/cli-utils), restated for tests.
 #[cfg(test)]
 pub mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
     use tenon_crds::ConditionStatus;
 
     use super::*;
@@ -77,6 +80,41 @@ pub mod tests {
             Some(ready) if !holds(ready) => Computed::InProgress,
             _ => Computed::Current,
         }
+    }
+
+    /// Returns an object's state for the charts' tests, which ask kstatus itself about it.
+    pub fn state(
+        kind: &str,
+        name: &str,
+        expected: Computed,
+        generation: Option<i64>,
+        observed: Option<i64>,
+        conditions: &[Condition],
+    ) -> Value {
+        let condition = |it: &Condition| json!({"type": it.type_, "status": it.status});
+        let conditions: Vec<_> = conditions.iter().map(condition).collect();
+        json!({
+            "state": name,
+            "expected": format!("{expected:?}"),
+            "object": {
+                "apiVersion": "tenon.dev/v1alpha1",
+                "kind": kind,
+                "metadata": {"name": "it", "generation": generation},
+                "status": {"observedGeneration": observed, "conditions": conditions},
+            },
+        })
+    }
+
+    /// Checks that the charts' tests have these states.
+    pub fn check_golden(file: &str, states: &[Value]) {
+        let golden =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/tests/testdata").join(file);
+        let made = format!("{}\n", serde_json::to_string_pretty(states).unwrap());
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&golden, &made).unwrap();
+        }
+        let known = std::fs::read_to_string(&golden).unwrap_or_default();
+        assert!(known == made, "{file} is stale: run this test with UPDATE_GOLDEN=1");
     }
 
     /// Returns whether the conditions keep the contract: at most one of the two, never false, and

@@ -102,7 +102,7 @@ mod tests {
 
     use super::super::references::{Kind, Reference};
     use super::*;
-    use crate::kstatus::tests::{Computed, compute, keeps_contract};
+    use crate::kstatus::tests::{Computed, check_golden, compute, keeps_contract, state};
 
     fn pool(replicas: i32) -> RuntimePool {
         serde_json::from_value(json!({
@@ -195,6 +195,7 @@ mod tests {
         let reference = Reference { field, kind: Kind::Secret, name, key: key.to_owned() };
         let missing = Obstacle::Missing(Missing { reference, namespace: "system".to_owned() });
         let at = Timestamp::from_second(1).unwrap();
+        let mut states = Vec::new();
         for (expected, status_of_deployment, obstacle) in [
             (Computed::InProgress, json!({}), None),
             (Computed::Current, rolled_out.clone(), None),
@@ -210,8 +211,12 @@ mod tests {
             assert!(keeps_contract(&after.conditions), "{:?}", after.conditions);
             let computed = compute(Some(1), after.observed_generation, &after.conditions);
             assert_eq!(computed, expected, "{:?}", after.conditions);
+            let (reason, observed) = (&after.conditions[0].reason, after.observed_generation);
+            let of = state("RuntimePool", reason, expected, Some(1), observed, &after.conditions);
+            states.push(of);
             assert_eq!(compute(Some(2), after.observed_generation, &[]), Computed::InProgress);
         }
+        check_golden("kstatus-pool.json", &states);
     }
 
     #[test]

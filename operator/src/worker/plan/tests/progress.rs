@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kstatus::Progress;
-use crate::kstatus::tests::{Computed, compute, keeps_contract};
+use crate::kstatus::tests::{Computed, check_golden, compute, keeps_contract, state};
 
 /// What kstatus says of the Worker after the plan was performed.
 fn computed(candidate: &Candidate, plan: Plan) -> Computed {
@@ -34,6 +34,8 @@ fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
     let missing = SourceState::MissingConfigMap("code".to_owned());
     let taken = Holder::Worker(WorkerId::new("other", "cart"));
     let route = good.routes[0].0.clone();
+    let new = state("Worker", "new", Computed::InProgress, Some(1), Some(-1), &[]);
+    let mut states = vec![new];
     for (expected, reason, candidate) in [
         (Computed::Current, "Serving", good.clone()),
         (Computed::Failed, "SyntaxError", candidate(BAD)),
@@ -60,8 +62,17 @@ fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
     ] {
         let plan = plan(&candidate, now());
         assert_eq!(condition_of(&plan, "Ready").reason, reason);
+        let after = plan.status.clone().unwrap();
+        let observed = after.observed_generation;
+        states.push(state("Worker", reason, expected, Some(3), observed, &after.conditions));
         assert_eq!(computed(&candidate, plan), expected, "{reason}");
     }
+    let waiting = unacknowledged(&good, now()).status.unwrap();
+    let (observed, expected) = (waiting.observed_generation, Computed::InProgress);
+    states.push(state("Worker", "Propagating", expected, Some(3), observed, &waiting.conditions));
+    let ready = plan(&good, now()).status.unwrap().conditions;
+    states.push(state("Worker", "a new spec", expected, Some(4), Some(3), &ready));
+    check_golden("kstatus-worker.json", &states);
 }
 
 #[test]

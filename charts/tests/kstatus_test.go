@@ -1,0 +1,41 @@
+package tests
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The operator's tests write the states of Workers and RuntimePools, with what a tool should make of
+// them. Flux and Helm 4 compute that with this package.
+func TestToolsComputeTheStateOfEachObject(t *testing.T) {
+	for _, file := range []string{"testdata/kstatus-worker.json", "testdata/kstatus-pool.json"} {
+		var states []struct {
+			State, Expected string
+			Object          map[string]any
+		}
+		if err := json.Unmarshal([]byte(read(t, file)), &states); err != nil {
+			t.Fatal(file, err)
+		}
+		if len(states) < 5 {
+			t.Fatalf("%s has few states: %v", file, states)
+		}
+		for _, state := range states {
+			// Numbers are int64, as in objects that a client has read.
+			text, err := json.Marshal(state.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var object unstructured.Unstructured
+			if err := object.UnmarshalJSON(text); err != nil {
+				t.Fatal(state.State, err)
+			}
+			computed, err := status.Compute(&object)
+			if err != nil || string(computed.Status) != state.Expected {
+				t.Errorf("%s: %s is %v, want %s (%v)", file, state.State, computed, state.Expected, err)
+			}
+		}
+	}
+}
