@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) domain: String,
     /// Values of secrets by binding name, for secrets whose Secret is not among the files.
     pub(crate) env: BTreeMap<String, String>,
+    /// The Workers are deployed on a cluster, which may have the Secrets that the files lack.
+    pub(crate) has_cluster: bool,
     /// Directory to which the files' paths are relative, if clients may debug the Workers.
     pub(crate) debugged_in: Option<PathBuf>,
 }
@@ -114,11 +116,12 @@ fn revision_of(
         let key = (id.namespace().to_owned(), reference.name.clone());
         let value =
             manifests.secrets.get(&key).and_then(|secret| secret_value(secret, &reference.key));
-        value.or_else(|| {
+        let value = value.or_else(|| {
             let binding =
                 worker.spec.secrets.iter().find(|binding| binding.secret_key_ref == *reference)?;
             settings.env.get(&binding.name).cloned()
-        })
+        });
+        value.or_else(|| settings.has_cluster.then(String::new))
     };
     let name = revision::revision_name(&snapshot);
     let mut revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)

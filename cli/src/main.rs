@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  files ─► manifest ─► load: revisions or problems ─┬─► check: report
-//!    ▲                                               └─► dev: site ─► catalog ─► node, router
+//!    ▲                                               ├─► deploy: a cluster's API server
+//!    │                                               └─► dev: site ─► catalog ─► node, router
 //!  watch ── a file was saved ─────────────────────────────┘
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! `inspect` serves debuggers.
 
 mod check;
+mod deploy;
 mod dev;
 mod env_file;
 mod folder;
@@ -40,6 +42,8 @@ enum Command {
     Dev(dev::Args),
     /// Check the Workers in files without serving them.
     Check(check::Args),
+    /// Apply the Workers in files to a cluster, and wait until they serve.
+    Deploy(deploy::Args),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check::run(&args),
+        Command::Deploy(args) => deploy::run(&args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

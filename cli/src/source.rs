@@ -41,6 +41,6 @@ impl SourceArgs {
                 env_file::parse(&text).with_context(|| file.display().to_string())?
             }
         };
-        Ok(Settings { domain: self.domain.clone(), env, debugged_in: None })
+        Ok(Settings { domain: self.domain.clone(), env, has_cluster: false, debugged_in: None })
     }
 }

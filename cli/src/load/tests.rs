@@ -16,7 +16,11 @@ fn loaded(text: &str) -> Load {
     let mut manifests = Manifests::default();
     manifests.add_file(Path::new("a.yaml"), text);
     let env = [("LOCAL".to_owned(), "local value".to_owned())].into();
-    load(manifests, &Settings { domain: "localhost".to_owned(), env, debugged_in: None }, |_| None)
+    load(
+        manifests,
+        &Settings { domain: "localhost".to_owned(), env, has_cluster: false, debugged_in: None },
+        |_| None,
+    )
 }
 
 fn hosts(load: &Load, name: &str) -> Vec<String> {

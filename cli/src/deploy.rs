@@ -1,0 +1,215 @@
+//! `tenon deploy`: applies the objects in files to a cluster, and waits until the Workers serve.
+//!
+//! ```text
+//!  read ─► check, as `tenon check` ─► apply: ConfigMaps, Secrets, Workers ─► wait: settled? ─► URL
+//!                    │ a problem                  │ refused                         │ stalled, late
+//!                    └────────────────────────────┴──── exit code 1 ◄───────────────┘
+//! ```
+//!
+//! - [`objects`]: the objects in the files, in the order in which they are applied. Pure.
+//! - [`progress`]: what a Worker's status says of its spec. Pure.
+
+mod objects;
+mod progress;
+
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use futures::StreamExt as _;
+use futures::future::join_all;
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{DynamicObject, Status};
+use kube::discovery::ApiResource;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client, Config};
+use tenon_crds::Worker;
+
+use crate::source::SourceArgs;
+use crate::{load, manifest};
+use objects::{Kind, Object};
+use progress::Progress;
+
+/// The owner of the fields that this command sets.
+const FIELD_MANAGER: &str = "tenon";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+
+    /// Context of the kubeconfig. Defaults to the current one.
+    #[arg(long)]
+    context: Option<String>,
+
+    /// Namespace of objects that name none. Defaults to the context's.
+    #[arg(long, short)]
+    namespace: Option<String>,
+
+    /// Seconds within which all Workers must serve.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+
+    /// Have the API server check the objects without storing them.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Take over fields that another tool has set.
+    #[arg(long)]
+    force_conflicts: bool,
+}
+
+/// Deploys the Workers, and prints the URL of each. Returns a failure code if a Worker is invalid,
+/// refused or does not serve in time.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let settings = load::Settings { has_cluster: true, ..args.source.settings()? };
+    let manifests = manifest::read(&args.source.paths);
+    let objects = objects::of(&manifests);
+    let load = load::load(manifests, &settings, |_| None);
+    for note in &load.notes {
+        eprintln!("note: {note}");
+    }
+    for problem in load.problems.iter().map(ToString::to_string).chain(objects::too_large(&objects))
+    {
+        eprintln!("error: {problem}");
+    }
+    if !load.problems.is_empty() || objects::too_large(&objects).next().is_some() {
+        bail!("nothing was deployed; correct the problems above");
+    }
+    if load.workers.is_empty() {
+        bail!("the files contain no Worker; add one, such as examples/hello/worker.yaml");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(deploy(args, &objects))
+}
+
+async fn deploy(args: &Args, objects: &[Object]) -> anyhow::Result<ExitCode> {
+    let cluster = Cluster::connect(args).await?;
+    let mut applied = Vec::new();
+    for object in objects {
+        let stored = cluster.apply(args, object).await?;
+        if object.kind == Kind::Worker {
+            applied.push(stored);
+        }
+    }
+    if args.dry_run {
+        println!("{} would be applied", count(objects.len(), "object"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let limit = Duration::from_secs(args.timeout);
+    let serving = join_all(applied.iter().map(|worker| cluster.await_serving(worker, limit))).await;
+    let mut code = ExitCode::SUCCESS;
+    for outcome in serving {
+        match outcome {
+            Ok(line) => println!("{line}"),
+            Err(error) => {
+                eprintln!("error: {error}");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// The cluster that the kubeconfig names.
+struct Cluster {
+    client: Client,
+    namespace: String,
+}
+
+impl Cluster {
+    async fn connect(args: &Args) -> anyhow::Result<Self> {
+        const HINT: &str = "cannot find a cluster; set KUBECONFIG, or choose a --context";
+        let config = match &args.context {
+            None => Config::infer().await.context(HINT)?,
+            Some(context) => {
+                let options =
+                    KubeConfigOptions { context: Some(context.clone()), ..Default::default() };
+                let kubeconfig = Kubeconfig::read().context(HINT)?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await.context(HINT)?
+            }
+        };
+        let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Self { client: Client::try_from(config)?, namespace })
+    }
+
+    /// Applies an object on the server's side, and returns what the server has stored.
+    async fn apply(&self, args: &Args, object: &Object) -> anyhow::Result<DynamicObject> {
+        let resource = object.kind.resource();
+        let namespace = object.namespace.as_deref().unwrap_or(&self.namespace);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let mut params = PatchParams::apply(FIELD_MANAGER);
+        params.dry_run = args.dry_run;
+        params.force = args.force_conflicts;
+        let what = format!("{} {namespace}/{}", resource.kind, object.name);
+        api.patch(&object.name, &params, &Patch::Apply(&object.body))
+            .await
+            .map_err(|error| refused(&what, &resource, error))
+    }
+
+    /// Waits until a Worker serves what was applied, and returns a line about it.
+    async fn await_serving(
+        &self,
+        applied: &DynamicObject,
+        limit: Duration,
+    ) -> anyhow::Result<String> {
+        let name = applied.metadata.name.as_deref().unwrap_or_default();
+        let namespace = applied.metadata.namespace.as_deref().unwrap_or_default();
+        let generation = applied.metadata.generation.unwrap_or_default();
+        let workers: Api<Worker> = Api::namespaced(self.client.clone(), namespace);
+        let mut last = "its status is not known".to_owned();
+        let settled = async {
+            let mut states = pin!(watch_object(workers, name).default_backoff());
+            loop {
+                match states.next().await {
+                    Some(Ok(Some(worker))) => match progress::of(&worker, generation) {
+                        Progress::Serving { revision, url } => {
+                            return Ok(format!("{namespace}/{name}  {revision}  {url}"));
+                        }
+                        Progress::Stalled(why) => {
+                            return Err(anyhow!("Worker {namespace}/{name}: {why}"));
+                        }
+                        Progress::Waiting(why) => last = why,
+                    },
+                    Some(Ok(None)) => bail!("Worker {namespace}/{name} was deleted meanwhile"),
+                    Some(Err(error)) => last = format!("cannot watch it: {error}"),
+                    None => bail!("the watch of Worker {namespace}/{name} ended"),
+                }
+            }
+        };
+        let outcome = tokio::time::timeout(limit, settled).await;
+        outcome.unwrap_or_else(|_| {
+            let seconds = limit.as_secs();
+            Err(anyhow!("Worker {namespace}/{name} does not serve after {seconds} s: {last}"))
+        })
+    }
+}
+
+/// Says why the API server refuses an object, and what to do.
+fn refused(what: &str, resource: &ApiResource, error: kube::Error) -> anyhow::Error {
+    match &error {
+        kube::Error::Api(status) if is_conflict(status) => anyhow!(
+            "{what}: {}; repeat with --force-conflicts to take these fields over",
+            status.message
+        ),
+        kube::Error::Api(status) if status.is_not_found() && resource.group == "tenon.dev" => {
+            anyhow!(
+                "{what}: the cluster does not know Workers, or has no such namespace; install the chart tenon-crds, or create the namespace"
+            )
+        }
+        kube::Error::Api(status) => anyhow!("{what}: {}", status.message),
+        _ => anyhow::Error::new(error).context(format!("cannot apply {what}")),
+    }
+}
+
+fn is_conflict(status: &Status) -> bool {
+    status.code == 409
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
