@@ -7,7 +7,7 @@
 #![no_main]
 
 use arbitrary::Unstructured;
-use tenon_engine::fuzzing::{Verdict, check_module};
+use tenon_engine::fuzzing::{ModuleCheck, check_module};
 use wasm_smith::{Config, Module};
 
 tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {
@@ -17,9 +17,9 @@ tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {
 
     let (verdict, steps, is_valid) = check_module(bytes);
     match verdict {
-        Verdict::Invalid => assert!(!is_valid),
-        Verdict::Fine => assert!(is_valid),
-        Verdict::Refused(_) => {}
+        ModuleCheck::Invalid => assert!(!is_valid),
+        ModuleCheck::Fine => assert!(is_valid),
+        ModuleCheck::Refused(_) => {}
     }
     assert!(steps <= 2 + bytes.len(), "{steps} steps for {} bytes", bytes.len());
     host.send(bytes);

@@ -1,9 +1,9 @@
-//! V8's own threads, which compile functions that run often enough to be worth it.
+//! V8's own threads, which optimise functions that run often.
 //!
 //! V8 does not report which isolate such a thread works for, so its CPU time cannot be charged to a
-//! Worker. The threads are few and have lower priority than the shards: ten nice levels lower, the
-//! kernel gives a thread about a tenth of a core that others want as well, and all of an idle one.
-//! A flood of functions therefore costs the neighbours only that their own are optimised later.
+//! Worker. The threads are few and have lower priority than the shards: at ten nice levels lower,
+//! the kernel gives a thread about a tenth of a contended core, and all of an idle one. A flood of
+//! functions therefore costs the neighbours only that their own are optimised later.
 
 #![allow(unsafe_code)] // Sets the priority of threads, for which the standard library has no function.
 
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The nice value of these threads, relative to the process.
-const NICER: i32 = 10;
+/// The niceness of these threads, relative to the process.
+const NICENESS: i32 = 10;
 
 /// The ids of V8's threads.
 static THREADS: OnceLock<BTreeSet<libc::pid_t>> = OnceLock::new();
@@ -31,7 +31,7 @@ pub(crate) fn yield_to_others(before: &BTreeSet<libc::pid_t>) {
         // always allowed.
         unsafe {
             let nice = libc::getpriority(libc::PRIO_PROCESS, thread.cast_unsigned());
-            libc::setpriority(libc::PRIO_PROCESS, thread.cast_unsigned(), nice + NICER);
+            libc::setpriority(libc::PRIO_PROCESS, thread.cast_unsigned(), nice + NICENESS);
         }
     }
     THREADS.get_or_init(|| new);

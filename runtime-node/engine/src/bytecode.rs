@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tenon_proto::module::ModuleKind;
 use tenon_proto::revision::Revision;
 
-/// The total module size in bytes below which compiling is faster than reading bytecode.
+/// The total module size, in bytes, below which compiling is faster than reading bytecode.
 const LEAST: usize = 8 << 10;
 
 /// The total module size in bytes above which no bytecode is made, because that would block the
@@ -74,13 +74,13 @@ impl Bytecode {
         self.modules.get(module).map(Vec::as_slice)
     }
 
-    /// Returns its size, in bytes.
+    /// Returns the size of all bytecode, in bytes.
     pub fn size(&self) -> usize {
         self.modules.iter().map(|(name, bytecode)| name.len() + bytecode.len()).sum()
     }
 
-    /// Encodes it for a file: the magic number, V8's version, a checksum, then each module's name
-    /// and bytecode, each preceded by its length.
+    /// Encodes the bytecode for a file: the magic number, V8's version, a checksum, then each
+    /// module's name and bytecode, each preceded by its length.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size() + 16 * self.modules.len());
         for field in self.modules.iter().flat_map(|(name, bytecode)| [name.as_bytes(), bytecode]) {

@@ -8,7 +8,7 @@
 //! V8 ends the process when either is full, whichever isolate runs. A process is therefore under
 //! pressure before that: it evicts idle isolates, and then starts no others ([`HEAPS_LIMIT`],
 //! [`code_room`]). The isolates of a namespace may hold only a share of the machine code.
-//! Upstream's V8 does not compress references: there each isolate has addresses of its own.
+//! Upstream's V8 does not compress references, so each of its isolates has its own addresses.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ impl CodePart {
         if !V8_IS_PATCHED {
             return true;
         }
-        let part = TAKEN.take_anyhow(namespace, bytes);
-        // The earlier part is given back first, so that it does not count against this one.
+        let part = TAKEN.take_forced(namespace, bytes);
+        // Returns the earlier part first, so that it does not count against this one.
         let mut current = self.0.borrow_mut();
         *current = None;
         !current.insert(part).is_to_end()
@@ -71,7 +71,7 @@ mod tests {
         let (namespace, neighbour) = ("cage-one".into(), "cage-other".into());
         assert!(other.set(&neighbour, 1 << 20));
         assert!(one.set(&namespace, USABLE / 2));
-        // Counted anew, not twice.
+        // A new amount replaces the old one.
         assert!(one.set(&namespace, USABLE / 2));
         assert!(!one.set(&namespace, USABLE / 2 + 1));
         assert!(other.set(&neighbour, 2 << 20), "a neighbour goes on");

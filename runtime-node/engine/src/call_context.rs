@@ -6,9 +6,10 @@ use tenon_proto::runtime::Service;
 /// The place of an invocation among calls between Workers.
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
-    /// The number of calls between Workers that led to it.
+    /// The number of calls between Workers that led to the invocation.
     pub depth: u32,
-    /// The revisions that served the callable Workers when it began, as far as the router knew.
+    /// The revisions that served the callable Workers when the invocation began, as far as the
+    /// router knew.
     pub services: Vec<Service>,
 }
 

@@ -39,7 +39,7 @@ pub enum Callback {
 /// The error that the work has panicked.
 pub struct Panicked;
 
-/// Learns that a native function has panicked. An isolate with a Worker has one in a slot, as
+/// Handles a panic in a native function. An isolate with a Worker has a handler in a slot, as
 /// `Rc<dyn OnPanic>`.
 pub trait OnPanic {
     /// Ends everything in flight; the isolate is never entered again.
@@ -123,7 +123,7 @@ pub fn contain<'s, 'i, R>(
     work: impl FnOnce(&mut v8::PinScope<'s, 'i>) -> R,
 ) -> Result<R, Panicked> {
     let result = catch_unwind(AssertUnwindSafe(|| {
-        injected::strike(callback);
+        injected::panic_if_armed(callback);
         work(scope)
     }));
     result.map_err(|_| {
@@ -134,7 +134,7 @@ pub fn contain<'s, 'i, R>(
     })
 }
 
-/// Runs the work of a callback for which a missing result means an exception. Throws if the work
+/// Runs the work of a callback in which a missing result means an exception. Throws if the work
 /// panics.
 fn contain_or_throw<'s, 'i, R>(
     scope: &mut v8::PinScope<'s, 'i>,
@@ -281,7 +281,7 @@ mod injected {
         NEXT.get().is_some()
     }
 
-    pub fn strike(callback: Callback) {
+    pub fn panic_if_armed(callback: Callback) {
         if NEXT.get() == Some(callback) {
             NEXT.set(None);
             panic!("a defect of the node, in a callback: {callback:?}");
@@ -291,7 +291,7 @@ mod injected {
 
 #[cfg(not(test))]
 mod injected {
-    pub fn strike(_: super::Callback) {}
+    pub fn panic_if_armed(_: super::Callback) {}
 }
 
 #[cfg(test)]

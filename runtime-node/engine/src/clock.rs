@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standstill_stops_the_clock_at_a_whole_millisecond_until_dropped() {
+    fn a_frozen_clock_shows_a_whole_millisecond_until_it_is_dropped() {
         let before = time_of_day();
         let frozen = FrozenClock::begin();
         let stands_at = now();

@@ -1,18 +1,17 @@
 //! Garbage collections that we force, in addition to those that V8 starts itself.
 //!
-//! There are three occasions. First, data that a Worker sends or receives finds no room in its
-//! budget of array buffers, some of which may be garbage. Second, these have grown a lot since the
-//! last time (both in [`make_room`]): a stream's pieces are garbage as soon as they have been
-//! passed on, but V8, which looks at its own heap, lets some 100 MiB of them accumulate first.
-//! Third, a shard that is short of memory makes an idle isolate give back what it can
-//! (`give_back`).
+//! A collection is forced in three cases. First, data that a Worker sends or receives does not fit
+//! into its budget of array buffers, some of which may be garbage. Second, the array buffers have
+//! grown a lot since the last collection (both in [`make_room`]): a stream's pieces are garbage as
+//! soon as they have been passed on, but V8, which looks at its own heap, lets some 100 MiB of them
+//! accumulate first. Third, a shard that is short of memory makes an idle isolate give back what it
+//! can (`give_back`).
 //!
 //! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
 //! objects in V8's heap, and hardly on garbage or array buffers: some 3 ms for a small Worker, and
 //! 3 to 5 ms more for each MiB of small objects, so half a second for a heap of 100 MiB. A Worker
-//! can cause the first two occasions as often as it likes. So each isolate has a
-//! [`CollectionBudget`], and a collection that exceeds it is skipped: the call fails as if nothing
-//! had been garbage.
+//! can cause the first two cases as often as it likes. So each isolate has a [`CollectionBudget`],
+//! and a collection that exceeds it is skipped: the call fails as if nothing had been garbage.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -30,12 +29,12 @@ const SHARE: u32 = 20;
 const SAVINGS: Duration = Duration::from_secs(1);
 
 /// The largest heap that is collected without need, in bytes: collecting it takes about as long as
-/// a Worker may delay others anyway. To relieve a shard, dropping a larger isolate gives back more,
-/// and sooner.
+/// a Worker may delay others anyway. To relieve a shard, evicting a larger isolate frees more
+/// memory, and sooner.
 const LARGEST_HEAP: usize = 16 << 20;
 
-/// The growth of array buffers from which a collection is worth while to find garbage among them,
-/// in bytes. A stream that fills this in a tenth of a second spends 3 % of its time on collections.
+/// The growth of array buffers, in bytes, from which a collection for their sake is worth while. A
+/// stream that fills this in a tenth of a second spends 3 % of its time on collections.
 const GROWTH: usize = 16 << 20;
 
 /// The forced collections of one isolate, and the budget of array buffers in which they make room.
@@ -109,7 +108,8 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
 }
 
 /// Makes an idle isolate give back memory that it does not need, which blocks the thread for some
-/// milliseconds. Returns whether it did: not if it has been collected too often recently.
+/// milliseconds. Returns whether it did; an isolate that has been collected too often recently is
+/// skipped.
 pub(crate) fn give_back(isolate: &mut v8::Isolate) -> bool {
     let collections = given::<Rc<Collections>>(isolate);
     within(&collections.budget, || press(isolate))

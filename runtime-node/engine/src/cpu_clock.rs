@@ -62,7 +62,7 @@ pub(crate) struct TurnClock {
 
 /// The begin of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct TurnStart {
     at: Instant,
     anchor: Anchor,
 }
@@ -81,17 +81,17 @@ impl TurnClock {
     }
 
     /// Begins a turn.
-    pub(crate) fn begin(&mut self) -> Begun {
+    pub(crate) fn begin(&mut self) -> TurnStart {
         self.anchor.begin(Instant::now(), || self.cpu.now())
     }
 
     /// Ends a turn and returns the CPU time to charge for it.
-    pub(crate) fn end(&mut self, begun: Begun) -> Duration {
+    pub(crate) fn end(&mut self, begun: TurnStart) -> Duration {
         self.anchor.end(begun, Instant::now(), || self.cpu.now())
     }
 }
 
-impl Begun {
+impl TurnStart {
     /// Returns the latest reading of the CPU clock at which the turn may have begun.
     pub(crate) fn latest_cpu(&self) -> Duration {
         self.anchor.cpu + self.at.saturating_duration_since(self.anchor.at)
@@ -100,15 +100,15 @@ impl Begun {
 
 impl Anchor {
     /// Begins a turn, on an anchor that is renewed if it is old.
-    fn begin(&mut self, at: Instant, cpu: impl FnOnce() -> Duration) -> Begun {
+    fn begin(&mut self, at: Instant, cpu: impl FnOnce() -> Duration) -> TurnStart {
         if at.saturating_duration_since(self.at) > FRESH {
             *self = Self { at, cpu: cpu() };
         }
-        Begun { at, anchor: *self }
+        TurnStart { at, anchor: *self }
     }
 
     /// Ends a turn and returns the CPU time to charge for it.
-    fn end(&mut self, begun: Begun, at: Instant, cpu: impl FnOnce() -> Duration) -> Duration {
+    fn end(&mut self, begun: TurnStart, at: Instant, cpu: impl FnOnce() -> Duration) -> Duration {
         let elapsed = at.saturating_duration_since(begun.at);
         if elapsed < SHORT {
             return elapsed;

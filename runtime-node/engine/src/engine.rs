@@ -45,7 +45,7 @@ impl Engine {
     /// clock measures the turns.
     ///
     /// # Arguments
-    /// * `interfaces` - what Workers find in their global scope beyond the language.
+    /// * `interfaces` - the Web interfaces in the Workers' global scope.
     pub fn new(watchdog: &Watchdog, shard: ShardId, interfaces: Rc<dyn Interfaces>) -> Self {
         Self::supervised(watchdog, shard, interfaces, None)
     }
@@ -98,8 +98,8 @@ impl Engine {
         self.is_condemned.notified().await;
     }
 
-    /// Ends what clients hold open through the interfaces, now and from now on, because the node is
-    /// leaving.
+    /// Ends the connections that clients hold open through the interfaces, and those that they open
+    /// from now on, because the node is leaving.
     pub fn leave(&self) {
         self.interfaces.leave();
     }

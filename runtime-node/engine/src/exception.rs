@@ -8,7 +8,8 @@ use super::inspector::agent::Agent;
 use super::source_maps;
 use super::string::beginning;
 
-/// The longest text taken from a thrown value, in bytes: the value may be as large as the heap.
+/// The longest text that is taken from a thrown value, in bytes, because the value may be as large
+/// as the heap.
 const TEXT: usize = 8 * 1024;
 
 /// A thrown value, described.

@@ -40,20 +40,20 @@ const ROUNDS: u32 = 3;
 /// The start of a Worker's next turn in the virtual time of its shard, in which every turn takes
 /// its CPU time.
 #[derive(Debug, Default)]
-struct Share(Cell<Duration>);
+struct VirtualStart(Cell<Duration>);
 
 /// The CPU time that an isolate has used.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
-    share: Rc<Share>,
+pub(crate) struct CpuAccount {
+    share: Rc<VirtualStart>,
     /// CPU time of the latest turn, expected for the next one as well. `None` before the first
     /// turn.
     latest: Cell<Option<Duration>>,
-    /// CPU time of its turns since other tasks were last let through.
+    /// CPU time of its turns since other tasks last ran.
     since: Cell<Duration>,
 }
 
-impl Account {
+impl CpuAccount {
     fn is_heavy(&self) -> bool {
         self.latest.get().is_none_or(|latest| self.since.get() + latest > LONG)
     }
@@ -73,20 +73,20 @@ pub(crate) struct FairScheduler {
     arrivals: Cell<u64>,
     /// Virtual time: the start of the latest turn with the token.
     now: Cell<Duration>,
-    shares: RefCell<FxHashMap<WorkerId, Rc<Share>>>,
+    shares: RefCell<FxHashMap<WorkerId, Rc<VirtualStart>>>,
 }
 
 /// The right to a turn. Drop it when the turn has ended.
 #[must_use = "dropping it lets the next one through"]
 pub struct Pass {
-    account: Rc<Account>,
+    account: Rc<CpuAccount>,
     /// Set if the isolate is heavy.
     heavy: Option<(Claim, Token)>,
 }
 
 /// CPU time taken from a Worker's share for a future turn. Dropping it gives the unused part back.
 struct Claim {
-    account: Rc<Account>,
+    account: Rc<CpuAccount>,
     begin: Duration,
     expected: Duration,
     used: Cell<Duration>,
@@ -97,17 +97,17 @@ struct Token(Option<Rc<FairScheduler>>);
 
 impl FairScheduler {
     /// Creates the account of a new isolate of `worker`.
-    pub(crate) fn account(&self, worker: &WorkerId) -> Rc<Account> {
+    pub(crate) fn account(&self, worker: &WorkerId) -> Rc<CpuAccount> {
         let mut shares = self.shares.borrow_mut();
         // A Worker without an isolate whose share is not ahead of virtual time can be forgotten: it
         // would start at the same point.
         shares.retain(|_, share| Rc::strong_count(share) > 1 || share.0.get() > self.now.get());
         let share = Rc::clone(shares.entry(worker.clone()).or_default());
-        Rc::new(Account { share, ..Account::default() })
+        Rc::new(CpuAccount { share, ..CpuAccount::default() })
     }
 
     /// Resolves when the isolate may have a turn, which for a light isolate is immediately.
-    pub(crate) async fn enter(self: &Rc<Self>, account: &Rc<Account>) -> Pass {
+    pub(crate) async fn enter(self: &Rc<Self>, account: &Rc<CpuAccount>) -> Pass {
         if !account.is_heavy() {
             return Pass { account: Rc::clone(account), heavy: None };
         }
@@ -122,7 +122,7 @@ impl FairScheduler {
             Token(Some(Rc::clone(self)))
         };
         self.now.set(claim.begin.max(self.now.get()));
-        // Short turns that have waited together yield once, not each.
+        // Short turns that have waited together yield once, not once each.
         if account.is_heavy() {
             for _ in 0..ROUNDS {
                 tokio::task::yield_now().await;
@@ -139,7 +139,7 @@ impl Pass {
     /// # Arguments
     /// * `is_typical` - whether the turn predicts later ones; a start does not.
     pub(crate) fn charge(&self, cpu: Duration, is_typical: bool) {
-        let Account { since, latest, .. } = &*self.account;
+        let CpuAccount { since, latest, .. } = &*self.account;
         since.set(since.get() + cpu);
         if is_typical {
             latest.set(Some(cpu));
@@ -151,7 +151,7 @@ impl Pass {
 }
 
 impl Claim {
-    fn of(account: &Rc<Account>, now: Duration) -> Self {
+    fn of(account: &Rc<CpuAccount>, now: Duration) -> Self {
         let expected = account.expected();
         // Time that an isolate left unused while light is not credited to it.
         let begin = account.share.0.get().max(now);
@@ -162,7 +162,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let Share(next) = &*self.account.share;
+        let VirtualStart(next) = &*self.account.share;
         next.set((next.get() + self.used.get()).saturating_sub(self.expected));
     }
 }
@@ -201,13 +201,13 @@ mod tests {
     }
 
     /// Returns the account of an isolate whose turns take this long.
-    fn account(turn: Duration) -> Rc<Account> {
-        Rc::new(Account { latest: Cell::new(Some(turn)), ..Account::default() })
+    fn account(turn: Duration) -> Rc<CpuAccount> {
+        Rc::new(CpuAccount { latest: Cell::new(Some(turn)), ..CpuAccount::default() })
     }
 
     /// Runs `count` requests per isolate, each one turn as long as its latest, and returns the
     /// order of the turns.
-    async fn backlogs(backlogs: &[(&'static str, Rc<Account>, usize)]) -> Vec<&'static str> {
+    async fn backlogs(backlogs: &[(&'static str, Rc<CpuAccount>, usize)]) -> Vec<&'static str> {
         let (scheduler, order) =
             (Rc::new(FairScheduler::default()), Rc::new(RefCell::new(Vec::new())));
         let requests = backlogs.iter().flat_map(|(name, account, count)| {
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn a_worker_without_history_runs_after_light_workers() {
-        let order = run(backlogs(&[("stranger", Rc::default(), 2), ("light", account(SHORT), 2)]));
-        assert_eq!(order, ["light", "light", "stranger", "stranger"]);
+        let order = run(backlogs(&[("new", Rc::default(), 2), ("light", account(SHORT), 2)]));
+        assert_eq!(order, ["light", "light", "new", "new"]);
     }
 
     #[test]

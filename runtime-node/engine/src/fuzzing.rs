@@ -2,11 +2,11 @@
 
 use super::heap::BufferBudget;
 use super::source_maps::{self, Decoded};
-use super::wasm::check::{self, Check, Refused};
+use super::wasm::check::{self, Check, ModuleRefused};
 
-/// The verdict on a WebAssembly module before V8 sees it.
+/// The result of checking a WebAssembly module before V8 compiles it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ModuleCheck {
     Fine,
     /// An invalid module.
     Invalid,
@@ -14,17 +14,17 @@ pub enum Verdict {
     Refused(String),
 }
 
-/// Returns the verdict on a module, the number of steps, and whether the validator alone accepts it
-/// in one pass.
-pub fn check_module(bytes: &[u8]) -> (Verdict, usize, bool) {
+/// Returns the result of the check, the number of its steps, and whether the validator alone
+/// accepts the module in one pass.
+pub fn check_module(bytes: &[u8]) -> (ModuleCheck, usize, bool) {
     let (mut check, mut steps) = (Check::new(), 0);
     let verdict = loop {
         steps += 1;
         match check.step(bytes) {
             Ok(None) => {}
-            Ok(Some(_)) => break Verdict::Fine,
-            Err(Refused::Invalid { .. }) => break Verdict::Invalid,
-            Err(refused) => break Verdict::Refused(refused.to_string()),
+            Ok(Some(_)) => break ModuleCheck::Fine,
+            Err(ModuleRefused::Invalid { .. }) => break ModuleCheck::Invalid,
+            Err(refused) => break ModuleCheck::Refused(refused.to_string()),
         }
     };
     (verdict, steps, check::is_valid(bytes))
@@ -36,15 +36,15 @@ pub fn place(map: &[u8], line: u32, column: u32) -> Option<(String, u32, u32)> {
     decoded.place(line, column).map(|place| (place.file, place.line, place.column))
 }
 
-/// Calls `tell` with the line and column, from zero, of every place that a source map leads to.
-pub fn every_place(map: &[u8], mut tell: impl FnMut(u32, u32)) {
+/// Calls `visit` with the line and column, from zero, of every place that a source map leads to.
+pub fn every_place(map: &[u8], mut visit: impl FnMut(u32, u32)) {
     let Some(decoded) = Decoded::of(map, &BufferBudget::new(1 << 30)) else { return };
     for (line, column) in decoded.written() {
-        tell(line, column);
+        visit(line, column);
     }
 }
 
-/// Takes a stack frame apart.
+/// Splits a stack frame into its parts.
 pub fn frame(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     source_maps::parts(frame)
 }

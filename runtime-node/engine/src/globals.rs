@@ -7,8 +7,8 @@ use super::callbacks::{self, CodeGeneration, LazyProperty};
 use super::realm::Realm;
 use super::string::beginning;
 
-/// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a
-/// template engine generates.
+/// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than
+/// template engines generate.
 const EVALUATED: usize = 1 << 20;
 
 /// Gives a new context our `console` instead of the one that V8 defines in every context, and
@@ -38,7 +38,9 @@ pub(crate) fn replace_what_v8_adds(
     define_lazy(scope, global, key)?;
     // V8 calls the callback only for contexts where this is disallowed.
     scope.get_current_context().set_allow_generation_from_strings(false);
-    scope.set_modify_code_generation_from_strings_callback(callbacks::on_code_generation::<Bounds>);
+    scope.set_modify_code_generation_from_strings_callback(
+        callbacks::on_code_generation::<EvalBounds>,
+    );
     Some(())
 }
 
@@ -79,9 +81,9 @@ impl LazyProperty for Later {
 }
 
 /// The bounds on the texts that `eval` and similar functions compile.
-struct Bounds;
+struct EvalBounds;
 
-impl CodeGeneration for Bounds {
+impl CodeGeneration for EvalBounds {
     /// Returns whether a text may be compiled: it is a string, is not too long, and does not have
     /// too many Unicode properties. A value that is not a string is not compiled, but returned
     /// unchanged.

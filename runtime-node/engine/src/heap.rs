@@ -24,7 +24,7 @@ use crate::cage::CodePart;
 
 mod budget;
 
-pub use budget::{BufferBudget, Charge, Counted};
+pub use budget::{BufferBudget, Charge, CountedBytes};
 
 /// The amount by which a heap may outgrow its limit while the code that filled it is terminated.
 ///
@@ -62,7 +62,7 @@ impl Default for Headroom {
 pub struct HeapGuard {
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
-    /// The limit of the old generation in bytes, if it is not the one that the heap was made with.
+    /// The limit of the old generation, in bytes, if it has been lowered since the heap was made.
     lowered: Cell<Option<usize>>,
     headroom: Headroom,
     code: CodePart,
@@ -97,7 +97,8 @@ impl HeapGuard {
         self.listen(isolate);
     }
 
-    /// Has V8 call this guard, and not a callback that was added later: it calls only the last.
+    /// Makes V8 call this guard instead of a callback that was added later, because V8 calls only
+    /// the last one.
     pub(crate) fn take_over(&self, isolate: &mut v8::Isolate) {
         isolate.remove_near_heap_limit_callback(near_heap_limit, 0);
         self.listen(isolate);

@@ -1,4 +1,4 @@
-//! The host hooks of every isolate: the work that ECMAScript and V8 leave to the embedder.
+//! The host hooks of every isolate: the work that ECMAScript and V8 delegate to the embedder.
 
 use super::callbacks::HostHooks;
 use super::{modules, uncaught};

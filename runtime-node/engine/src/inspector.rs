@@ -65,7 +65,7 @@ impl Inspector {
     /// are detached.
     ///
     /// # Arguments
-    /// * `scripts` - what clients are told of the modules, by name.
+    /// * `scripts` - the descriptions of the modules for clients, by name.
     pub fn announce(
         &self,
         revision: &Revision,

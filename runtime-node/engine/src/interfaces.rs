@@ -14,14 +14,14 @@ pub trait Interfaces {
     /// Returns the built-in JavaScript and its native functions.
     fn builtins(&self) -> &'static Builtins;
 
-    /// Puts into the slots of a new isolate what the native functions look for there.
+    /// Fills the slots of a new isolate with the values that the native functions read from them.
     fn initialize(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
 
     /// Recognises a request that switches to another protocol after its head. The bytes that
     /// follow are then no body. Returns what the invocation keeps for that protocol.
     fn upgrade(&self, method: &str, headers: &[Header]) -> Option<Box<dyn Attachment>>;
 
-    /// Ends what clients hold open, such as WebSockets, and all that they open from now on, because
-    /// the node is leaving.
+    /// Ends the connections that clients hold open, such as WebSockets, and those that they open
+    /// from now on, because the node is leaving.
     fn leave(&self);
 }

@@ -67,7 +67,7 @@ pub struct Invocation {
     pub begun: Instant,
     /// The last time that a piece of a streamed response was sent, or that data moved on one of its
     /// sockets.
-    pub moved: Option<Instant>,
+    pub last_progress: Option<Instant>,
     /// CPU time that its turns may still use before it is stopped.
     pub cpu_left: Duration,
     /// Bytes that it may still log.
@@ -102,7 +102,7 @@ impl Invocation {
             event,
             request_id: request_id.into(),
             begun: Instant::now(),
-            moved: None,
+            last_progress: None,
             cpu_left: cpu + GRACE,
             log_left: log,
             subrequests: 0,
@@ -217,7 +217,7 @@ impl Invocations {
 
     /// Sets the outcome of the invocation and returns the waker that the caller must wake. Returns
     /// `None` if there is no such invocation or it has been answered.
-    pub fn answer(&mut self, id: InvocationId, outcome: Outcome) -> Option<Option<Waker>> {
+    pub fn set_outcome(&mut self, id: InvocationId, outcome: Outcome) -> Option<Option<Waker>> {
         let invocation = self.in_flight.get_mut(&id)?;
         let OutcomeState::Pending(waker) = &mut invocation.answer else { return None };
         let waker = waker.take();
@@ -234,7 +234,7 @@ impl Invocations {
         let invocation = self
             .in_flight
             .get_mut(&id)
-            .expect("an invocation is in the book until its outcome is taken");
+            .expect("an invocation is in the table until its outcome is taken");
         match std::mem::replace(&mut invocation.answer, OutcomeState::Taken) {
             OutcomeState::Pending(_) => {
                 invocation.answer = OutcomeState::Pending(Some(waker.clone()));
@@ -265,15 +265,15 @@ impl Invocations {
         self.in_flight.get_mut(&id).map(|invocation| invocation.wait_until += 1).is_some()
     }
 
-    /// Records that one of those promises has settled. Call `sweep` afterwards.
-    pub fn wait_over(&mut self, id: InvocationId) {
+    /// Records that one of those promises has settled. Call `end_if_done` afterwards.
+    pub fn promise_settled(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.wait_until = invocation.wait_until.saturating_sub(1);
         }
     }
 
     /// Ends the invocation if nothing keeps it.
-    pub fn sweep(&mut self, id: InvocationId) -> Option<Invocation> {
+    pub fn end_if_done(&mut self, id: InvocationId) -> Option<Invocation> {
         let has_ended = self.in_flight.get(&id).is_some_and(Invocation::has_ended);
         if has_ended { self.end(id) } else { None }
     }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! - [`start`]: from a spare to evaluated modules; [`deliver`]: an event and its outcome; [`turn`]:
-//!   the one way in; [`event_loop`]: further turns; [`memory`]: what an idle isolate gives back;
-//!   [`debug`]: turns for the clients of an inspector.
+//!   the only entry into an isolate; [`event_loop`]: further turns; [`memory`]: collects idle
+//!   isolates; [`debug`]: turns for the clients of an inspector.
 
 mod debug;
 mod deliver;
@@ -28,7 +28,7 @@ use tenon_proto::id::RevisionDigest;
 
 use super::blocking_time::{LongestBlockingTime, Pause};
 use super::engine::Engine;
-use super::fair_scheduler::Account;
+use super::fair_scheduler::CpuAccount;
 use super::inspector::agent::Agent;
 use super::state::State;
 use super::vm::Vm;
@@ -41,7 +41,7 @@ pub struct Isolate {
     engine: Rc<Engine>,
     vm: RefCell<Vm>,
     pub(crate) state: Rc<State>,
-    account: Rc<Account>,
+    account: Rc<CpuAccount>,
     /// CPU time of its turns since the last [`Isolate::take_cpu`].
     cpu: Cell<Duration>,
     longest_blocking_time: LongestBlockingTime,
@@ -60,8 +60,8 @@ impl Isolate {
         self.state.invocations.borrow().len()
     }
 
-    /// Returns the reason why this isolate must get no new invocations, if there is one. Those it
-    /// has continue.
+    /// Returns the reason why this isolate must get no new invocations, if there is one.
+    /// Invocations in flight continue.
     pub fn condemned(&self) -> Option<FailureCode> {
         self.state.condemned()
     }
@@ -121,13 +121,14 @@ impl Isolate {
     /// between turns.
     pub fn forbid(&self) {
         self.state.seal(FailureCode::WorkerQuarantined);
-        self.state.rest();
+        self.state.reap();
     }
 
-    /// Ends what continues although the caller has the whole response: WebSockets, `waitUntil`,
-    /// timers. Work that is still owed to a caller continues within its limits. Call between turns.
-    pub fn end_what_lingers(&self) {
-        self.state.end_what_lingers();
+    /// Ends the work that continues after the caller has the whole response: WebSockets,
+    /// `waitUntil`, timers. Invocations whose callers still wait continue within their limits. Call
+    /// between turns.
+    pub fn end_lingering(&self) {
+        self.state.end_lingering();
     }
 
     /// Frees a heap that has outgrown its limit, even if other references to the isolate remain.
@@ -140,7 +141,7 @@ impl Isolate {
     }
 
     fn close_agent(&self, vm: &mut Vm) {
-        if let Some(agent) = self.agent.as_ref().filter(|_| vm.isolate.is_there()) {
+        if let Some(agent) = self.agent.as_ref().filter(|_| vm.isolate.exists()) {
             vm.enter(|_| agent.close());
         }
     }

@@ -16,17 +16,18 @@
 //! - [`init`], [`Watchdog`] (both per process) and [`Engine`] (per shard).
 //! - [`isolate`]: one loaded revision, its start, its turns and its event loop; [`spare`]: an
 //!   isolate made ahead, waiting for a Worker; [`vm`]: V8's part of both; [`fair_scheduler`]: makes
-//!   heavy isolates wait before a turn; [`interfaces`]: what the engine is given.
-//! - [`host`]: ECMAScript's host hooks; [`uncaught`]: what a Worker does not catch; [`modules`]: a
-//!   revision's modules; [`snapshot`]: the heap that every isolate starts from; [`globals`]: what a
-//!   new global object gets and loses; [`wasm`]: the limits for WebAssembly.
-//! - [`promise`]: what native functions begin and JavaScript awaits; [`state`]: the invocations in
-//!   flight and everything else that native functions can reach.
-//! - [`invocation`]: the table of invocations; [`operations`]: what they wait for;
+//!   heavy isolates wait before a turn; [`interfaces`]: the trait of the Web interfaces.
+//! - [`host`]: ECMAScript's host hooks; [`uncaught`]: exceptions that a Worker does not catch;
+//!   [`modules`]: a revision's modules; [`snapshot`]: the heap that every isolate starts from;
+//!   [`globals`]: the properties that a new global object gains and loses; [`wasm`]: the limits for
+//!   WebAssembly.
+//! - [`promise`]: promises for operations of native functions; [`state`]: the invocations in flight
+//!   and everything else that native functions can reach.
+//! - [`invocation`]: the table of invocations; [`operations`]: the operations that they wait for;
 //!   [`continuation`]: which invocation the running code belongs to; [`rejections`]: the rejected
 //!   promises of a turn; [`log`], [`log_rate`]: a Worker's log; [`realm`]: a global object and the
-//!   modules in it; [`thrown`], [`exception`]: what native functions throw, and what code has
-//!   thrown; [`source_maps`]: positions in the author's source.
+//!   modules in it; [`thrown`], [`exception`]: exceptions of native functions, and descriptions of
+//!   thrown values; [`source_maps`]: positions in the author's source.
 //! - [`streams`], [`pipe`], [`byte_stream`]: bytes that arrive over time; [`response`],
 //!   [`sending`], [`piece`]: responses and their bodies; [`string`] and [`bytes`](mod@bytes):
 //!   values across the border; [`buffers`]: blocks for response bodies.

@@ -9,8 +9,8 @@ use tracing::Level;
 
 use super::log_rate::{Admission, LogRate};
 
-/// Bytes that one invocation may log; code outside invocations may log as many. After that, one
-/// line says that the rest is left out.
+/// Bytes that one invocation may log; code outside invocations may log as many. One further line
+/// then says that the rest is dropped.
 pub const BUDGET: usize = 64 * 1024;
 
 /// The severity of a line.

@@ -38,12 +38,13 @@ use fair::Fair;
 /// The CPU time that a part may take while others wait.
 const PART: Duration = Duration::from_millis(5);
 
-/// The niceness, below the shards' threads: about a third of a processor that a shard wants all of.
+/// The niceness, below the shards' threads: about a third of a processor that a shard could use
+/// fully.
 const NICE: libc::c_int = 5;
 
 /// The queue in which work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum QueueKind {
     /// Work that yields when its slice is over, or finishes within some milliseconds.
     Parts,
     /// Work that runs until it is finished.
@@ -53,7 +54,7 @@ pub enum Lane {
 /// The error that too much work is waiting already, of this Worker or in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many operations are queued; await some of them before starting more")]
-pub struct Crowded;
+pub struct QueueFull;
 
 /// The CPU time that an invocation may still use, shared by all of its work in progress.
 pub struct Meter(AtomicU64);
@@ -112,31 +113,31 @@ pub struct Done<T> {
 /// the result; work that has not begun is then removed.
 ///
 /// # Arguments
-/// * `who` - the Worker whose queue the work joins.
-/// * `work` - called until it returns a result; `None` means that there is more to do. In the lane
+/// * `worker` - the Worker whose queue the work joins.
+/// * `work` - called until it returns a result; `None` means that there is more to do. In the queue
 ///   of whole work, `None` means that it gave up, which it should do once [`Slice::is_worth_it`] is
 ///   false.
 ///
 /// # Errors
 /// Fails if too much work is waiting.
 pub fn submit<T: Send + 'static>(
-    who: WorkerId,
+    worker: WorkerId,
     meter: Arc<Meter>,
-    lane: Lane,
+    kind: QueueKind,
     work: impl FnMut(&Slice<'_>) -> Option<T> + Send + 'static,
-) -> Result<impl Future<Output = Option<Done<T>>> + 'static, Crowded> {
+) -> Result<impl Future<Output = Option<Done<T>>> + 'static, QueueFull> {
     let (answer, answered) = oneshot::channel();
-    let waiting = Waiting { answered, who: who.clone(), lane };
-    let task = Task { work, answer: Some(answer), spent: Duration::ZERO, meter, lane };
-    pool().put(who, lane, Box::new(task))?;
+    let waiting = Waiting { answered, worker: worker.clone(), kind };
+    let task = Task { work, answer: Some(answer), spent: Duration::ZERO, meter, kind };
+    pool().put(worker, kind, Box::new(task))?;
     Ok(waiting)
 }
 
 /// A future of the result of a piece of work: `None` if the work panicked.
 struct Waiting<T> {
     answered: oneshot::Receiver<Done<T>>,
-    who: WorkerId,
-    lane: Lane,
+    worker: WorkerId,
+    kind: QueueKind,
 }
 
 impl<T> Future for Waiting<T> {
@@ -153,7 +154,7 @@ impl<T> Drop for Waiting<T> {
     fn drop(&mut self) {
         if !self.answered.is_terminated() {
             self.answered.close();
-            pool().remove_unwanted(&self.who, self.lane);
+            pool().remove_unwanted(&self.worker, self.kind);
         }
     }
 }
@@ -161,7 +162,7 @@ impl<T> Drop for Waiting<T> {
 /// A piece of work of any result type.
 trait Job: Send {
     /// Runs one slice and returns whether the work is finished.
-    fn go_on(&mut self, clock: CpuClock) -> bool;
+    fn run_slice(&mut self, clock: CpuClock) -> bool;
     fn is_wanted(&self) -> bool;
 }
 
@@ -170,11 +171,11 @@ struct Task<T, W> {
     answer: Option<oneshot::Sender<Done<T>>>,
     spent: Duration,
     meter: Arc<Meter>,
-    lane: Lane,
+    kind: QueueKind,
 }
 
 impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
-    fn go_on(&mut self, clock: CpuClock) -> bool {
+    fn run_slice(&mut self, clock: CpuClock) -> bool {
         let Some(answer) = self.answer.as_ref() else { return true };
         let is_wanted = || !answer.is_closed();
         let slice =
@@ -183,7 +184,7 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
         let used = slice.used();
         self.meter.take(used);
         self.spent += used;
-        if value.is_none() && self.lane == Lane::Parts && !self.meter.left().is_zero() {
+        if value.is_none() && self.kind == QueueKind::Parts && !self.meter.left().is_zero() {
             return false;
         }
         if let Some(answer) = self.answer.take() {
@@ -200,7 +201,7 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
 
 type Queue = Fair<WorkerId, Box<dyn Job>>;
 
-struct Pool {
+struct ThreadPool {
     queues: Mutex<Queues>,
     has_work: Condvar,
 }
@@ -212,22 +213,22 @@ struct Queues {
 }
 
 impl Queues {
-    fn of(&mut self, lane: Lane) -> &mut Queue {
-        match lane {
-            Lane::Parts => &mut self.parts,
-            Lane::Whole => &mut self.whole,
+    fn of(&mut self, kind: QueueKind) -> &mut Queue {
+        match kind {
+            QueueKind::Parts => &mut self.parts,
+            QueueKind::Whole => &mut self.whole,
         }
     }
 
-    /// Removes the next piece of work, trying the lanes in `order`.
-    fn next(&mut self, order: &[Lane]) -> Option<(WorkerId, Lane, Box<dyn Job>)> {
-        order.iter().find_map(|lane| self.of(*lane).pop().map(|(who, job)| (who, *lane, job)))
+    /// Removes the next piece of work, trying the queues in `order`.
+    fn next(&mut self, order: &[QueueKind]) -> Option<(WorkerId, QueueKind, Box<dyn Job>)> {
+        order.iter().find_map(|kind| self.of(*kind).pop().map(|(worker, job)| (worker, *kind, job)))
     }
 }
 
 /// Returns the pool, which all shards of the process share.
-fn pool() -> &'static Pool {
-    static POOL: Pool = Pool {
+fn pool() -> &'static ThreadPool {
+    static POOL: ThreadPool = ThreadPool {
         queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }),
         has_work: Condvar::new(),
     };
@@ -235,63 +236,66 @@ fn pool() -> &'static Pool {
     THREADS.get_or_init(|| {
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
         for number in 0..=(shards / 4).max(1) {
-            let lanes: &[Lane] =
-                if number == 0 { &[Lane::Parts] } else { &[Lane::Whole, Lane::Parts] };
+            let kinds: &[QueueKind] = if number == 0 {
+                &[QueueKind::Parts]
+            } else {
+                &[QueueKind::Whole, QueueKind::Parts]
+            };
             let thread = std::thread::Builder::new().name(format!("offload-{number}"));
-            let thread = thread.spawn(move || POOL.work(lanes));
+            let thread = thread.spawn(move || POOL.work(kinds));
             thread.expect("a process that has threads for its shards has some for these");
         }
     });
     &POOL
 }
 
-impl Pool {
+impl ThreadPool {
     fn lock(&self) -> MutexGuard<'_, Queues> {
         // No code panics while it holds the lock, and the queues would be consistent if it did.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, who: WorkerId, lane: Lane, job: Box<dyn Job>) -> Result<(), Crowded> {
+    fn put(&self, worker: WorkerId, kind: QueueKind, job: Box<dyn Job>) -> Result<(), QueueFull> {
         let mut queues = self.lock();
-        let put = queues.of(lane).push(who, job);
+        let put = queues.of(kind).push(worker, job);
         drop(queues);
-        self.wake(lane);
-        put.map_err(|_job| Crowded)
+        self.wake(kind);
+        put.map_err(|_job| QueueFull)
     }
 
-    /// Wakes threads that can take work of this lane.
-    fn wake(&self, lane: Lane) {
-        match lane {
-            Lane::Parts => self.has_work.notify_one(),
-            Lane::Whole => self.has_work.notify_all(),
+    /// Wakes threads that can take work of this queue.
+    fn wake(&self, kind: QueueKind) {
+        match kind {
+            QueueKind::Parts => self.has_work.notify_one(),
+            QueueKind::Whole => self.has_work.notify_all(),
         }
     }
 
-    fn remove_unwanted(&self, who: &WorkerId, lane: Lane) {
-        let unwanted = self.lock().of(lane).remove(who, |job| !job.is_wanted());
+    fn remove_unwanted(&self, worker: &WorkerId, kind: QueueKind) {
+        let unwanted = self.lock().of(kind).remove(worker, |job| !job.is_wanted());
         // Dropped without the lock.
         drop(unwanted);
     }
 
-    fn work(&self, lanes: &[Lane]) {
+    fn work(&self, kinds: &[QueueKind]) {
         // SAFETY: takes only numbers; a thread may always lower its priority, and 0 is the calling
         // thread.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let clock = CpuClock::of_this_thread();
         let mut queues = self.lock();
         loop {
-            let Some((who, lane, mut job)) = queues.next(lanes) else {
+            let Some((worker, kind, mut job)) = queues.next(kinds) else {
                 queues = self.has_work.wait(queues).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             drop(queues);
             let is_done = !job.is_wanted()
-                || catch_unwind(AssertUnwindSafe(|| job.go_on(clock))).unwrap_or(true);
+                || catch_unwind(AssertUnwindSafe(|| job.run_slice(clock))).unwrap_or(true);
             let job = (!is_done).then_some(job);
             queues = self.lock();
             if let Some(job) = job {
-                queues.of(lane).put_back(who, job);
-                self.wake(lane);
+                queues.of(kind).put_back(worker, job);
+                self.wake(kind);
             }
         }
     }

@@ -27,7 +27,7 @@ pub const ROOM: usize = 64 * 1024;
 /// The reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("This body is no longer being read")]
-pub struct Gone;
+pub struct ReaderDropped;
 
 #[derive(Default)]
 struct Shared {
@@ -58,10 +58,10 @@ impl Writer {
     /// # Arguments
     /// * `room` - the number of buffered bytes from which the writer waits, [`ROOM`] unless memory
     ///   is short.
-    pub fn write(&self, piece: Bytes, room: usize) -> Result<bool, Gone> {
+    pub fn write(&self, piece: Bytes, room: usize) -> Result<bool, ReaderDropped> {
         let mut shared = self.0.borrow_mut();
         if shared.is_gone {
-            return Err(Gone);
+            return Err(ReaderDropped);
         }
         shared.room = room;
         shared.bytes += piece.len();
@@ -71,12 +71,12 @@ impl Writer {
     }
 
     /// Resolves when there is room for more.
-    pub fn room(&self) -> impl Future<Output = Result<(), Gone>> + 'static {
+    pub fn room(&self) -> impl Future<Output = Result<(), ReaderDropped>> + 'static {
         let shared = Rc::clone(&self.0);
         poll_fn(move |cx| {
             let mut shared = shared.borrow_mut();
             if shared.is_gone {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(ReaderDropped));
             }
             if shared.has_room() {
                 return Poll::Ready(Ok(()));
@@ -202,7 +202,7 @@ mod tests {
         writer.write(piece(ROOM), ROOM).unwrap();
         let room = writer.room();
         drop(reader);
-        assert_eq!(room.now_or_never(), Some(Err(Gone)));
-        assert_eq!(writer.write(piece(1), ROOM), Err(Gone));
+        assert_eq!(room.now_or_never(), Some(Err(ReaderDropped)));
+        assert_eq!(writer.write(piece(1), ROOM), Err(ReaderDropped));
     }
 }

@@ -14,7 +14,7 @@ use super::thrown::Thrown;
 ///
 /// The work belongs to the invocation on whose behalf JavaScript is running, and is dropped with
 /// it; the operations that an invocation may have in flight are bounded. The shard's thread polls
-/// the work, so long computations do not belong here.
+/// the work, so long computations belong in [`offload`](super::offload).
 ///
 /// # Arguments
 /// * `value` - converts the result to a JavaScript value, in a turn of the invocation.

@@ -2,8 +2,7 @@
 //! a Worker's modules as evaluated in it.
 //!
 //! A Worker that persists has one realm for all of its invocations. A Worker that resets gets a new
-//! realm for each invocation, made ahead, so that no invocation sees what another one has left
-//! behind.
+//! realm for each invocation, made ahead, so that no invocation sees the state of another.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -70,7 +69,7 @@ impl Realm {
         Some(realm)
     }
 
-    /// Gives it the bytecode of another realm of the isolate.
+    /// Shares the bytecode of another realm of the isolate.
     pub fn share_bytecode_of(&self, other: &Self) {
         *self.modules.borrow_mut() = other.modules.borrow().emptied();
     }

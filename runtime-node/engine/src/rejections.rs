@@ -1,5 +1,5 @@
 //! The rejected promises of a turn: those without a handler, and those that got one late. Plain
-//! data; [`uncaught`](super::uncaught) decides what becomes of them.
+//! data; [`uncaught`](super::uncaught) processes them.
 
 use super::ids::InvocationId;
 

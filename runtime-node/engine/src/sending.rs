@@ -18,19 +18,19 @@ use super::byte_stream::{ByteStream, StreamError};
 use super::heap::Charge;
 use super::ids::{InvocationId, OperationId};
 
-/// Learns of the progress of a response's body.
-pub(crate) trait Progress {
-    /// A piece has been sent.
-    fn has_moved(&self, id: InvocationId);
+/// Observes the progress of a response's body.
+pub(crate) trait SendProgress {
+    /// Called when a piece has been sent.
+    fn piece_sent(&self, id: InvocationId);
 
-    /// The client has disconnected before the end of the body.
-    fn was_cancelled(self: Rc<Self>, id: InvocationId);
+    /// Called when the client has disconnected before the end of the body.
+    fn client_disconnected(self: Rc<Self>, id: InvocationId);
 
-    /// No more of the body is sent.
+    /// Called when the body has ended, successfully or not.
     ///
     /// # Arguments
     /// * `operation` - the operation that kept the invocation, if the body came from outside.
-    fn has_ended(&self, id: InvocationId, operation: Option<OperationId>);
+    fn sending_ended(&self, id: InvocationId, operation: Option<OperationId>);
 }
 
 /// A response body in progress; see the [module documentation](self).
@@ -39,7 +39,7 @@ pub struct Sending {
     invocation: InvocationId,
     /// The operation that keeps the invocation, if the body comes from outside.
     operation: Option<OperationId>,
-    progress: Weak<dyn Progress>,
+    progress: Weak<dyn SendProgress>,
     is_over: bool,
     /// The charge for the response's head, which is sent before the body.
     _head: Charge,
@@ -54,7 +54,7 @@ impl Sending {
         stream: Abortable<ByteStream>,
         invocation: InvocationId,
         operation: Option<OperationId>,
-        progress: Weak<dyn Progress>,
+        progress: Weak<dyn SendProgress>,
         head: Charge,
     ) -> Self {
         Self { stream, invocation, operation, progress, is_over: false, _head: head }
@@ -63,7 +63,7 @@ impl Sending {
     fn end(&mut self) {
         self.is_over = true;
         if let Some(progress) = self.progress.upgrade() {
-            progress.has_ended(self.invocation, self.operation);
+            progress.sending_ended(self.invocation, self.operation);
         }
     }
 }
@@ -82,7 +82,7 @@ impl Stream for Sending {
         let next = match next {
             Some(Ok(bytes)) => {
                 if let Some(progress) = self.progress.upgrade() {
-                    progress.has_moved(self.invocation);
+                    progress.piece_sent(self.invocation);
                 }
                 return Poll::Ready(Some(Ok(bytes)));
             }
@@ -104,8 +104,8 @@ impl Drop for Sending {
         if !self.is_over
             && let Some(progress) = self.progress.upgrade()
         {
-            Rc::clone(&progress).was_cancelled(self.invocation);
-            progress.has_ended(self.invocation, self.operation);
+            Rc::clone(&progress).client_disconnected(self.invocation);
+            progress.sending_ended(self.invocation, self.operation);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Divides resources that a process has only so much of between namespaces: addresses for memories,
-//! and room for code.
+//! Divides a process's limited resources between namespaces: addresses for memories, and room for
+//! code.
 //!
 //! A namespace may have many Workers, and each of them many isolates. All of them together hold at
 //! most the share that a tenant has of a shard ([`Share`]): half, or all but an eighth while no
@@ -32,12 +32,12 @@ impl Shares {
 
     /// Takes `amount` if it is within the namespace's share.
     pub(crate) fn take(&'static self, namespace: &Arc<str>, amount: usize) -> Option<Part> {
-        let part = self.take_anyhow(namespace, amount);
+        let part = self.take_forced(namespace, amount);
         (!part.is_too_much()).then_some(part)
     }
 
     /// Takes `amount` even beyond the namespace's share, for allocations that cannot be refused.
-    pub(crate) fn take_anyhow(&'static self, namespace: &Arc<str>, amount: usize) -> Part {
+    pub(crate) fn take_forced(&'static self, namespace: &Arc<str>, amount: usize) -> Part {
         *self.held().entry(Arc::clone(namespace)).or_default() += amount;
         self.all.fetch_add(amount, Ordering::Relaxed);
         Part { shares: self, namespace: Arc::clone(namespace), amount }
@@ -138,7 +138,7 @@ mod tests {
         let shares = shares(80);
         let namespaces = ["one", "two", "three"].map(Arc::from);
         let [one, two, small] = [(&namespaces[0], 40), (&namespaces[1], 36), (&namespaces[2], 5)]
-            .map(|(namespace, amount)| shares.take_anyhow(namespace, amount));
+            .map(|(namespace, amount)| shares.take_forced(namespace, amount));
         assert!(one.is_to_end() && two.is_to_end() && !small.is_to_end());
         drop(one);
         assert!(!two.is_to_end());
@@ -148,8 +148,8 @@ mod tests {
     fn a_forced_share_beyond_half_is_reported_as_too_much() {
         let shares = shares(80);
         let (one, other) = ("one".into(), "other".into());
-        let small = shares.take_anyhow(&other, 1);
-        let large = shares.take_anyhow(&one, 41);
+        let small = shares.take_forced(&other, 1);
+        let large = shares.take_forced(&one, 41);
         assert!(large.is_too_much() && !small.is_too_much());
     }
 }

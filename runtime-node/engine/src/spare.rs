@@ -15,7 +15,7 @@ use super::host::Host;
 use super::platform::{Foreground, Tasks};
 use super::snapshot::{self, Builtins};
 use super::vm::{Exited, Vm};
-use super::wasm::account::Account;
+use super::wasm::account::MemoryAccount;
 use super::{cage, callbacks, code_range};
 
 /// The smallest heap limit, in bytes: a smaller heap would not hold the built-in JavaScript and
@@ -71,7 +71,7 @@ impl Spare {
             snapshot::new_realm(scope, None).expect("a new heap has room for a realm")
         };
         let handle = isolate.thread_safe_handle();
-        let memories = Account::new(&buffers, handle.clone(), &guard);
+        let memories = MemoryAccount::new(&buffers, handle.clone(), &guard);
         let vm = Vm {
             realm,
             ready: None,

@@ -39,8 +39,9 @@ use super::slot::given;
 use super::streams::{Incoming, StreamId};
 
 /// The budget of code that runs for no invocation or for one that has ended: callbacks of a
-/// `FinalizationRegistry`, and promises settled by other code. It is what the invocation that ended
-/// last has left, so that a request costs no more than its limit, whatever it leaves behind.
+/// `FinalizationRegistry`, and promises settled by other code. It is the rest of the budget of the
+/// invocation that ended last, so that a request costs no more than its limit even if code of it
+/// runs later.
 #[derive(Default)]
 struct Unattended {
     cpu: Duration,
@@ -148,18 +149,18 @@ impl State {
     }
 
     /// Sets the outcome of the invocation, unless it has one or has ended.
-    pub fn answer(&self, id: InvocationId, outcome: Outcome) {
-        let waker = self.invocations.borrow_mut().answer(id, outcome);
+    pub fn set_outcome(&self, id: InvocationId, outcome: Outcome) {
+        let waker = self.invocations.borrow_mut().set_outcome(id, outcome);
         if let Some(Some(waker)) = waker {
             waker.wake();
         }
     }
 
-    /// Deducts a turn's CPU time from the invocation's budget, or from the unattended one if there
-    /// is no invocation or the turn has ended it.
-    pub fn charge(&self, who: Option<InvocationId>, cpu: Duration) {
+    /// Deducts a turn's CPU time from the invocation's budget, or from the budget of unattended
+    /// code if there is no invocation or the turn has ended it.
+    pub fn charge(&self, id: Option<InvocationId>, cpu: Duration) {
         let mut invocations = self.invocations.borrow_mut();
-        let Some(invocation) = who.and_then(|id| invocations.get_mut(id)) else {
+        let Some(invocation) = id.and_then(|id| invocations.get_mut(id)) else {
             let mut unattended = self.unattended.borrow_mut();
             unattended.cpu = unattended.cpu.saturating_sub(cpu);
             return;
@@ -177,19 +178,14 @@ impl State {
 
     /// Logs a line for the Worker, subject to the log budget of the invocation, or to the
     /// unattended one, and to the Worker's log rate.
-    pub fn log(&self, who: Option<InvocationId>, severity: Severity, text: &str) {
-        let Some((allowed, request_id)) = self.charge_log(who, text.len()) else { return };
+    pub fn log(&self, id: Option<InvocationId>, severity: Severity, text: &str) {
+        let Some((allowed, request_id)) = self.charge_log(id, text.len()) else { return };
         self.log.line(request_id.as_deref().unwrap_or_default(), severity, text, allowed);
     }
 
     /// Logs an uncaught exception.
-    pub(crate) fn log_uncaught(
-        &self,
-        who: Option<InvocationId>,
-        what: &str,
-        exception: &Exception,
-    ) {
-        self.log(who, Severity::Error, &format!("{what}: {exception}"));
+    pub(crate) fn log_uncaught(&self, id: Option<InvocationId>, what: &str, exception: &Exception) {
+        self.log(id, Severity::Error, &format!("{what}: {exception}"));
     }
 
     /// Deducts a line of `length` bytes from the log budget of the invocation, or from the
@@ -197,12 +193,12 @@ impl State {
     /// invocation's request; or `None` if the budget was used up.
     fn charge_log(
         &self,
-        who: Option<InvocationId>,
+        id: Option<InvocationId>,
         length: usize,
     ) -> Option<(usize, Option<Rc<str>>)> {
         let mut invocations = self.invocations.borrow_mut();
         let mut unattended = self.unattended.borrow_mut();
-        let (left, request_id) = match who.and_then(|id| invocations.get_mut(id)) {
+        let (left, request_id) = match id.and_then(|id| invocations.get_mut(id)) {
             Some(invocation) => (&mut invocation.log_left, Some(Rc::clone(&invocation.request_id))),
             None => (&mut unattended.log, None),
         };
@@ -235,9 +231,9 @@ impl State {
 
     /// Records traffic for the invocation beyond its response's head, which restarts its wall-clock
     /// limit.
-    pub fn moved(&self, id: InvocationId) {
+    pub fn record_progress(&self, id: InvocationId) {
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
-            invocation.moved = Some(Instant::now());
+            invocation.last_progress = Some(Instant::now());
         }
     }
 
@@ -252,26 +248,26 @@ impl State {
     }
 
     /// Records that a promise which kept the invocation has settled.
-    pub fn wait_over(&self, id: InvocationId) {
-        self.invocations.borrow_mut().wait_over(id);
-        self.sweep(id);
+    pub fn promise_settled(&self, id: InvocationId) {
+        self.invocations.borrow_mut().promise_settled(id);
+        self.end_if_done(id);
     }
 
     /// Ends the invocation if nothing keeps it.
-    pub fn sweep(&self, id: InvocationId) {
-        let ended = self.invocations.borrow_mut().sweep(id);
+    pub fn end_if_done(&self, id: InvocationId) {
+        let ended = self.invocations.borrow_mut().end_if_done(id);
         self.release(ended);
     }
 
     /// Ends the invocation and aborts its operations.
     pub fn end(&self, id: InvocationId) {
         self.remove(id);
-        self.rest();
+        self.reap();
     }
 
     /// Ends the invocations that continue although their callers have the whole response, because
     /// the Worker now runs elsewhere.
-    pub fn end_what_lingers(&self) {
+    pub fn end_lingering(&self) {
         let lingering = self.invocations.borrow().lingering();
         for id in lingering {
             if let Some(invocation) = self.invocations.borrow().get(id) {
@@ -282,7 +278,7 @@ impl State {
             self.log(Some(id), Severity::Warn, why);
             self.remove(id);
         }
-        self.rest();
+        self.reap();
     }
 
     fn remove(&self, id: InvocationId) {
@@ -300,7 +296,7 @@ impl State {
 
     /// Fails the invocations that can make no more progress, and releases the isolate when nothing
     /// is in flight. Call it when a turn or an invocation has ended.
-    pub fn rest(&self) {
+    pub fn reap(&self) {
         let stalled = self.invocations.borrow().stalled();
         for id in stalled {
             self.fail(id, FailureCode::NoResponse);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::buffers::{Block, BufferPool};
 use super::bytes as contents;
 use super::collection::make_room;
-use super::heap::Counted;
+use super::heap::CountedBytes;
 use super::piece::Piece;
 
 /// Returns at most the first `limit` bytes of `string` as UTF-8: the whole may be as large as the
@@ -194,7 +194,7 @@ fn long_view(
 /// Makes a `Uint8Array` of bytes that are already counted. Returns `None` if that threw.
 pub fn array_of<'s>(
     scope: &mut v8::PinScope<'s, '_>,
-    counted: Counted,
+    counted: CountedBytes,
 ) -> Option<v8::Local<'s, v8::Uint8Array>> {
     let length = counted.len();
     let buffer =

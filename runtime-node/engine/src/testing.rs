@@ -94,7 +94,7 @@ fn functions() -> Vec<v8::FunctionCallback> {
             headers: Vec::new(),
             body: ResponseBody::Full(Piece::default()),
         };
-        State::of(scope).answer(id, Ok(nothing));
+        State::of(scope).set_outcome(id, Ok(nothing));
     }
     fn fail<'s>(
         scope: &mut v8::PinScope<'s, '_>,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::pipe::Gone;
+use super::pipe::ReaderDropped;
 use super::realm::Realm;
 
 /// An exception that a native function throws, or rejects its promise with.
@@ -62,8 +62,8 @@ impl Thrown {
     }
 }
 
-impl From<Gone> for Thrown {
-    fn from(gone: Gone) -> Self {
+impl From<ReaderDropped> for Thrown {
+    fn from(gone: ReaderDropped) -> Self {
         Self::type_error(gone.to_string())
     }
 }

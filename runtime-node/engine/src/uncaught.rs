@@ -20,7 +20,7 @@ use super::state::State;
 /// The number of rounds at the end of a turn that deliver events. Later rejections are only logged.
 const ROUNDS: usize = 4;
 
-/// Records V8's message about a promise.
+/// Records a rejection, or a late handler, that V8 reports.
 pub(crate) fn record(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>) {
     let state = State::of(scope);
     let promise = message.get_promise();

@@ -11,7 +11,7 @@ use super::blocking_time::Pauses;
 use super::heap::HeapGuard;
 use super::platform::Tasks;
 use super::realm::Realm;
-use super::wasm::account::Account;
+use super::wasm::account::MemoryAccount;
 
 /// The parts of V8 that a turn works with, in the order in which they must be dropped: handles into
 /// the heap, the isolate, then the objects that the isolate calls back.
@@ -24,7 +24,7 @@ pub(crate) struct Vm {
     pub(crate) handle: v8::IsolateHandle,
     pub(crate) guard: Rc<HeapGuard>,
     pub(crate) pauses: Box<Pauses>,
-    pub(crate) memories: Arc<Account>,
+    pub(crate) memories: Arc<MemoryAccount>,
     pub(crate) tasks: Tasks,
 }
 
@@ -71,7 +71,7 @@ impl Exited {
     }
 
     /// Returns whether the isolate has not been disposed of.
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.0.is_some()
     }
 

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! V8 implements WebAssembly, but neither its memory limit nor its termination covers all of it.
-//! These modules add what is missing:
+//! These modules cover the rest:
 //!
 //! - [`check`]: bounds the work that V8 does for a module before it does any of it;
 //! - [`types`], [`code`] and [`code_space`]: charge what V8 keeps outside its heap, and keep it
 //!   below the amounts at which V8 ends the process;
 //! - [`compiled`]: keeps compiled modules of a revision for its other isolates;
 //! - [`memory`]: counts the memories of programs like array buffers, and limits their growth;
-//!   [`account`]: whose they are.
+//!   [`account`]: the isolate that they are charged to.
 //!
 //! The rest is in flags (see `flags.rs`) and in `wasm.js` of `tenon-web`, which has the interfaces:
 //! V8 compiles on the isolate's own thread, in its turn, and nowhere else. Running code is
@@ -29,9 +29,9 @@ pub(crate) mod memory;
 pub mod opened;
 pub mod types;
 
-use check::{Check, Facts, Refused};
-use code::Code;
-use opened::Opened;
+use check::{Check, ModuleRefused, ModuleSizes};
+use code::CodeCharge;
+use opened::PreparingModules;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,26 +41,26 @@ use bytes::Bytes;
 use tenon_proto::revision::Revision;
 
 use super::collection::make_room;
-use super::heap::Counted;
+use super::heap::CountedBytes;
 use super::realm::Realm;
 use super::slot::{given, slot};
 use super::thrown::out_of_memory;
 
 /// The bytes of a module.
-pub enum Text {
+pub enum ModuleBytes {
     /// A copy of a Worker's bytes, because the Worker may go on writing to its own.
-    Copied(Counted),
+    Copied(CountedBytes),
     /// The bytes of a module of the Worker's revision.
     Revision(Bytes),
 }
 
-impl Default for Text {
+impl Default for ModuleBytes {
     fn default() -> Self {
         Self::Revision(Bytes::new())
     }
 }
 
-impl AsRef<[u8]> for Text {
+impl AsRef<[u8]> for ModuleBytes {
     fn as_ref(&self) -> &[u8] {
         match self {
             Self::Copied(counted) => counted.as_ref(),
@@ -76,11 +76,12 @@ impl AsRef<[u8]> for Text {
 pub fn admit(
     scope: &mut v8::PinScope<'_, '_>,
     check: Check,
-    facts: &Facts,
-) -> Result<Option<Code>, Refused> {
+    sizes: &ModuleSizes,
+) -> Result<Option<CodeCharge>, ModuleRefused> {
     let namespace = namespace(scope);
     types::remember(&check.into_types(), slot::<types::Added>(scope), &namespace)?;
-    Ok(make_room(scope, facts.memory()).and_then(|budget| Code::charge(facts, &budget, &namespace)))
+    Ok(make_room(scope, sizes.memory())
+        .and_then(|budget| CodeCharge::charge(sizes, &budget, &namespace)))
 }
 
 /// Returns the namespace of the Worker that the isolate runs.
@@ -96,14 +97,15 @@ pub fn module<'s>(
 ) -> Option<v8::Local<'s, v8::Value>> {
     let hook = v8::Local::new(scope, &realm.hooks.wasm);
     let undefined = v8::undefined(scope).into();
-    let Some((module, facts)) = given::<compiled::Compiled>(scope).find(text) else {
-        let number = slot::<Opened>(scope).add(Text::Revision(text.clone()));
+    let Some((module, sizes)) = given::<compiled::Compiled>(scope).find(text) else {
+        let number = slot::<PreparingModules>(scope).add(ModuleBytes::Revision(text.clone()));
         let number = v8::Integer::new_from_unsigned(scope, number).into();
         return hook.call(scope, undefined, &[number]);
     };
     let namespace = namespace(scope);
-    let budget = make_room(scope, facts.memory());
-    let Some(code) = budget.and_then(|budget| Code::charge(&facts, &budget, &namespace)) else {
+    let budget = make_room(scope, sizes.memory());
+    let Some(code) = budget.and_then(|budget| CodeCharge::charge(&sizes, &budget, &namespace))
+    else {
         out_of_memory().throw(scope);
         return None;
     };

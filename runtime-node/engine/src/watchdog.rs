@@ -13,7 +13,7 @@
 //! exception and continue. So a turn that is over is terminated again at each inspection.
 //!
 //! CPU time runs no faster than wall-clock time, so no turn has to be inspected before its
-//! remaining budget could have elapsed. Between two inspections the watchdog rests; it is woken by
+//! remaining budget could have elapsed. Between two inspections the watchdog sleeps; it is woken by
 //! a turn that may be over before the next one, and by any turn if none has begun for a while.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,19 +21,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::Duration;
 
-use crate::cpu_clock::{Begun, CpuClock, TurnClock};
+use crate::cpu_clock::{CpuClock, TurnClock, TurnStart};
 use crate::page::Page;
 
-/// The shortest rest, and so how far a turn can overrun its limit.
-const TICK: Duration = Duration::from_millis(1);
+/// The shortest sleep, and so the time by which a turn can overrun its limit.
+const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// The longest rest while turns come. Most turns may use more CPU time than this, so few have to
+/// The longest sleep while turns come. Most turns may use more CPU time than this, so few have to
 /// wake the watchdog, which costs them some microseconds; each inspection costs the machine a
 /// little more than that.
-const NAP: Duration = Duration::from_millis(5);
+const MAX_SLEEP: Duration = Duration::from_millis(5);
 
-/// The number of naps without a new turn after which the watchdog sleeps until one begins.
-const IDLE_NAPS: u32 = 20;
+/// The number of sleeps without a new turn after which the watchdog parks until one begins.
+const IDLE_SLEEPS: u32 = 20;
 
 /// The process-wide watchdog. Its thread ends when every clone and every [`TurnTimer`] is dropped.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub struct Watchdog(Arc<Registry>);
 struct Registry {
     timers: Mutex<Vec<Weak<TurnTimer>>>,
     /// The time for which the watchdog sleeps unless it is woken, in milliseconds.
-    rests: AtomicU64,
+    sleep_ms: AtomicU64,
     thread: OnceLock<Thread>,
 }
 
@@ -56,7 +56,7 @@ impl Watchdog {
     pub fn spawn() -> Self {
         let registry = Arc::new(Registry {
             timers: Mutex::default(),
-            rests: AtomicU64::new(0),
+            sleep_ms: AtomicU64::new(0),
             thread: OnceLock::new(),
         });
         let weak = Arc::downgrade(&registry);
@@ -82,7 +82,7 @@ impl Watchdog {
 
 impl Registry {
     fn wake(&self) {
-        if self.rests.swap(0, Ordering::AcqRel) != 0
+        if self.sleep_ms.swap(0, Ordering::AcqRel) != 0
             && let Some(thread) = self.thread.get()
         {
             thread.unpark();
@@ -121,7 +121,7 @@ impl Turn {
 }
 
 struct Armed {
-    begun: Begun,
+    begun: TurnStart,
     /// The deadline, by the shard thread's CPU clock.
     deadline: Duration,
     isolate: v8::IsolateHandle,
@@ -182,9 +182,9 @@ impl TurnTimer {
         });
         drop(turn);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // The watchdog stores how long it will rest before it inspects the timers, under their
+        // The watchdog stores how long it will sleep before it inspects the timers, under their
         // locks: either it saw this turn there, or its store is visible here.
-        if budget < Duration::from_millis(self.registry.rests.load(Ordering::Acquire)) {
+        if budget < Duration::from_millis(self.registry.sleep_ms.load(Ordering::Acquire)) {
             self.registry.wake();
         }
         TurnGuard(self)
@@ -243,15 +243,17 @@ impl Armed {
 fn run(registry: &Weak<Registry>) {
     let (mut seen, mut idle) = (0, 0);
     while let Some(registry) = registry.upgrade() {
-        let longest = if idle < IDLE_NAPS { NAP } else { Duration::MAX };
-        registry.rests.store(longest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Release);
+        let longest = if idle < IDLE_SLEEPS { MAX_SLEEP } else { Duration::MAX };
+        registry
+            .sleep_ms
+            .store(longest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Release);
         let Inspection { turns, least } = inspect_all(&registry);
         drop(registry);
         idle = if turns == seen && least.is_none() { idle + 1 } else { 0 };
         seen = turns;
         match least {
-            Some(left) => std::thread::park_timeout(left.clamp(TICK, NAP)),
-            None if longest == NAP => std::thread::park_timeout(NAP),
+            Some(left) => std::thread::park_timeout(left.clamp(MIN_SLEEP, MAX_SLEEP)),
+            None if longest == MAX_SLEEP => std::thread::park_timeout(MAX_SLEEP),
             None => std::thread::park(),
         }
     }

@@ -46,7 +46,7 @@ impl Shard {
         if self.pool.borrow().holds(&digest, |resident| Rc::ptr_eq(&resident.isolate, isolate)) {
             supervisor.report_heavy(&digest);
         } else {
-            isolate.end_what_lingers();
+            isolate.end_lingering();
         }
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{HeaderMap, StatusCode};
 use tenon_engine::byte_stream::ByteStream;
-use tenon_engine::heap::Counted;
+use tenon_engine::heap::CountedBytes;
 use tenon_engine::promise::promise;
 use tenon_engine::state::State;
 use tenon_engine::streams::Body;
@@ -122,7 +122,7 @@ pub(crate) fn cache_put<'s>(
 }
 
 /// Collects the whole body. Returns `None` if it is too large for the cache.
-async fn collect(mut pieces: ByteStream, mut held: Counted) -> Result<Option<Bytes>, Thrown> {
+async fn collect(mut pieces: ByteStream, mut held: CountedBytes) -> Result<Option<Bytes>, Thrown> {
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|broken| Thrown::type_error(broken.to_string()))?;
         if held.len() + piece.len() > LARGEST {

@@ -36,7 +36,7 @@ pub(crate) fn done(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) {
         headers: Vec::new(),
         body: ResponseBody::Full(Piece::default()),
     };
-    State::of(scope).answer(invocation, Ok(nothing));
+    State::of(scope).set_outcome(invocation, Ok(nothing));
 }
 
 /// Sends a response.
@@ -96,7 +96,10 @@ fn answer(
     let state = State::of(scope);
     match made {
         Ok((headers, Some(body))) => {
-            state.answer(invocation, Ok(FetchResponse { status: status as u16, headers, body }));
+            state.set_outcome(
+                invocation,
+                Ok(FetchResponse { status: status as u16, headers, body }),
+            );
         }
         Ok((_, None)) => state.fail(invocation, FailureCode::MemoryLimitExceeded),
         Err(refused) => {
@@ -179,7 +182,7 @@ pub(crate) fn wait_until(scope: &mut v8::PinScope<'_, '_>, invocation: Invocatio
 /// Releases one `wait_until`.
 #[op]
 pub(crate) fn wait_over(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) {
-    State::of(scope).wait_over(invocation);
+    State::of(scope).promise_settled(invocation);
 }
 
 /// Registers a callback for when the client disconnects before the whole response has been sent.

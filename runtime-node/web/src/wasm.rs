@@ -11,21 +11,21 @@
 
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
-use tenon_engine::heap::Counted;
+use tenon_engine::heap::CountedBytes;
 use tenon_engine::slot::slot;
 use tenon_engine::state::State;
 use tenon_engine::string::array_of;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_engine::wasm::check::MODULE;
 use tenon_engine::wasm::compiled::Compiled;
-use tenon_engine::wasm::opened::{Opened, Preparing};
-use tenon_engine::wasm::{Text, admit, code_space};
+use tenon_engine::wasm::opened::{Preparing, PreparingModules};
+use tenon_engine::wasm::{ModuleBytes, admit, code_space};
 use tenon_op::op;
 
 use crate::ops::{Maybe, Returned, View};
 
 fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mut Preparing> {
-    slot::<Opened>(scope).get_mut(module)
+    slot::<PreparingModules>(scope).get_mut(module)
 }
 
 /// A value, or the text of why there is none.
@@ -71,8 +71,8 @@ pub(crate) fn wasm_open(
     }
     let counted = make_room(scope, length)
         .and_then(|budget| budget.count(contents::read(bytes, <[u8]>::to_vec)));
-    let text = Text::Copied(counted.ok_or_else(out_of_memory)?);
-    Ok(OrRefusal::Value(slot::<Opened>(scope).add(text)))
+    let text = ModuleBytes::Copied(counted.ok_or_else(out_of_memory)?);
+    Ok(OrRefusal::Value(slot::<PreparingModules>(scope).add(text)))
 }
 
 /// Validates the next part of a module. Returns true if the module is valid, `undefined` if there
@@ -81,8 +81,8 @@ pub(crate) fn wasm_open(
 pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option<OrRefusal<True>> {
     let module = opened(scope, module)?;
     match module.check.as_mut()?.step(module.text.as_ref()) {
-        Ok(facts) => {
-            module.facts = facts?;
+        Ok(sizes) => {
+            module.sizes = sizes?;
             Some(OrRefusal::Value(True))
         }
         Err(refused) => Some(OrRefusal::Refused(refused.to_string())),
@@ -98,9 +98,9 @@ pub(crate) fn wasm_admit(
     scope: &mut v8::PinScope<'_, '_>,
     module: u32,
 ) -> Result<Option<OrRefusal<True>>, Thrown> {
-    let valid = opened(scope, module).and_then(|valid| Some((valid.facts, valid.check.take()?)));
-    let Some((facts, check)) = valid else { return Ok(None) };
-    match admit(scope, check, &facts) {
+    let valid = opened(scope, module).and_then(|valid| Some((valid.sizes, valid.check.take()?)));
+    let Some((sizes, check)) = valid else { return Ok(None) };
+    match admit(scope, check, &sizes) {
         Ok(code) => {
             let code = code.ok_or_else(out_of_memory)?;
             opened(scope, module).expect("nothing has closed it").code = Some(code);
@@ -124,13 +124,13 @@ fn compile<'s>(
     module: u32,
 ) -> Option<v8::Local<'s, v8::WasmModuleObject>> {
     let module = opened(scope, module)?;
-    let (text, facts) = (std::mem::take(&mut module.text), module.facts);
+    let (text, sizes) = (std::mem::take(&mut module.text), module.sizes);
     let object =
         code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()))?;
-    if let Text::Revision(_) = text
+    if let ModuleBytes::Revision(_) = text
         && let Some(compiled) = scope.get_slot::<Compiled>()
     {
-        compiled.add(object.get_compiled_module(), facts);
+        compiled.add(object.get_compiled_module(), sizes);
     }
     Some(object)
 }
@@ -150,10 +150,10 @@ pub(crate) fn wasm_bytes<'s>(
     Ok(Maybe(array_of(scope, counted)))
 }
 
-fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
+fn counted(scope: &mut v8::PinScope<'_, '_>, text: ModuleBytes) -> Option<CountedBytes> {
     match text {
-        Text::Copied(counted) => Some(counted),
-        Text::Revision(bytes) => make_room(scope, bytes.len())?.count(bytes.to_vec()),
+        ModuleBytes::Copied(counted) => Some(counted),
+        ModuleBytes::Revision(bytes) => make_room(scope, bytes.len())?.count(bytes.to_vec()),
     }
 }
 
@@ -173,5 +173,5 @@ pub(crate) fn wasm_keep<'s>(
 /// Drops a module.
 #[op]
 pub(crate) fn wasm_close(scope: &mut v8::PinScope<'_, '_>, module: u32) {
-    slot::<Opened>(scope).close(module);
+    slot::<PreparingModules>(scope).close(module);
 }

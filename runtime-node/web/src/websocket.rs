@@ -99,7 +99,7 @@ fn refuse(
 ) -> Result<f64, Thrown> {
     match refused {
         Refused::Malformed(failure) => {
-            State::of(scope).answer(invocation, Err(failure));
+            State::of(scope).set_outcome(invocation, Err(failure));
             Ok(0.0)
         }
         other => Err(Thrown::type_error(other.to_string())),

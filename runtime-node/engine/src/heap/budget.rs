@@ -12,7 +12,7 @@ use bytes::Bytes;
 /// The number of a stream's pieces that fit into the memory that is left.
 const PIECES: usize = 256;
 
-/// The smallest size of a piece, in bytes, below which a piece costs more than its bytes.
+/// The smallest size of a piece, in bytes; the overhead of a smaller one would exceed its content.
 const SMALLEST_PIECE: usize = 4 * 1024;
 
 /// The largest size of a piece, in bytes: as many as one message to the router carries.
@@ -48,14 +48,14 @@ impl BufferBudget {
     }
 
     /// Counts memory that already exists. Returns `None` if it exceeds the budget.
-    pub fn count(self: &Arc<Self>, bytes: Vec<u8>) -> Option<Counted> {
+    pub fn count(self: &Arc<Self>, bytes: Vec<u8>) -> Option<CountedBytes> {
         let charge = self.charge(bytes.len())?;
-        Some(Counted { bytes, charge })
+        Some(CountedBytes { bytes, charge })
     }
 
     /// Returns empty memory to which pieces can be added as they arrive.
-    pub fn count_pieces(self: &Arc<Self>) -> Counted {
-        Counted { bytes: Vec::new(), charge: Charge { budget: Arc::clone(self), bytes: 0 } }
+    pub fn count_pieces(self: &Arc<Self>) -> CountedBytes {
+        CountedBytes { bytes: Vec::new(), charge: Charge { budget: Arc::clone(self), bytes: 0 } }
     }
 
     /// Makes memory that a Worker sends, counted until it has been sent, since its receiver may be
@@ -65,7 +65,7 @@ impl BufferBudget {
     /// * `size` - number of bytes to count, for the result of `make` and what is sent with it.
     pub fn lend(self: &Arc<Self>, size: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
         let charge = self.charge(size)?;
-        Some(Bytes::from_owner(Counted { bytes: make(), charge }))
+        Some(Bytes::from_owner(CountedBytes { bytes: make(), charge }))
     }
 
     /// Counts `bytes` until the returned value is dropped. Returns `None` if they exceed the
@@ -87,7 +87,7 @@ impl BufferBudget {
         has_room
     }
 
-    /// Makes V8 collect garbage, as it does when memory for an array buffer runs out. Unlike a
+    /// Makes V8 collect garbage as it does when memory for an array buffer runs out. Unlike a
     /// collection under memory pressure, this keeps the caches that make code fast, so it suits
     /// isolates that continue.
     ///
@@ -97,8 +97,8 @@ impl BufferBudget {
         drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
     }
 
-    /// Returns the size of a stream's pieces that suits the memory that is left, in bytes: the less
-    /// there is, the smaller they are, so that any number of concurrent streams share it.
+    /// Returns the size of a stream's pieces, in bytes. The size shrinks with the memory that is
+    /// left, so that any number of concurrent streams share it.
     pub fn piece(&self) -> usize {
         let left = self.limit().saturating_sub(self.used());
         (left / PIECES).clamp(SMALLEST_PIECE, LARGEST_PIECE)
@@ -175,12 +175,12 @@ impl Drop for Charge {
 }
 
 /// Memory that did not come from the allocator, counted until it is dropped.
-pub struct Counted {
+pub struct CountedBytes {
     bytes: Vec<u8>,
     charge: Charge,
 }
 
-impl Counted {
+impl CountedBytes {
     /// Appends a piece if there is room for it.
     ///
     /// # Arguments
@@ -220,13 +220,13 @@ impl Counted {
     }
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl AsMut<[u8]> for Counted {
+impl AsMut<[u8]> for CountedBytes {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -277,7 +277,7 @@ mod tests {
         let budget = BufferBudget::new(32 << 20);
         assert_eq!(budget.piece(), LARGEST_PIECE);
         let mut held = Vec::new();
-        // Whatever the number of streams, each finds room for a piece.
+        // Every stream finds room for a piece, however many streams there are.
         while budget.piece() > SMALLEST_PIECE {
             held.push(budget.charge(budget.piece()).unwrap());
         }

@@ -115,7 +115,7 @@ impl Agent {
         self.inspector.borrow().clone()
     }
 
-    /// Returns what clients are told of a module.
+    /// Returns the description of a module for clients.
     pub(crate) fn script(&self, module: &str) -> Option<&Script> {
         self.target.script(module)
     }
@@ -137,7 +137,7 @@ impl Agent {
         }
     }
 
-    /// Has the code that runs next pause at its first statement, if clients wait for that.
+    /// Makes the code that runs next pause at its first statement, if clients wait for that.
     pub(crate) fn begin(&self) {
         if !self.breaks.replace(false) {
             return;
@@ -288,7 +288,7 @@ pub(super) unsafe extern "C" fn on_interrupt(isolate: v8::UnsafeRawIsolatePtr, _
     }
 }
 
-/// What V8 asks of its embedder.
+/// The embedder's part of V8's inspector interface.
 struct Embedder(Weak<Agent>);
 
 impl V8InspectorClientImpl for Embedder {

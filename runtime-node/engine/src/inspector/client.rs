@@ -96,7 +96,7 @@ impl Outbox {
         }
     }
 
-    /// Returns the outcome of [`Outbox::pop`], or `None` if it has to wait.
+    /// Returns what [`Outbox::pop`] resolves with, or `None` if it has to wait.
     fn take(&self) -> Option<Option<String>> {
         let mut outgoing = lock(&self.outgoing);
         let Some(message) = outgoing.messages.pop_front() else {

@@ -7,7 +7,7 @@
 use super::agent::Agent;
 use crate::callbacks::{self, Callback, NativeFunction};
 
-/// Has the methods of a realm's `console` report their calls to clients. Call it before the realm
+/// Makes the methods of a realm's `console` report their calls to clients. Call it before the realm
 /// replaces V8's `console`. Returns `None` if the heap is full.
 ///
 /// # Arguments

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::client::{Client, ClientId, Outbox};
 use super::{agent, lock};
 
-/// What clients are told of a module.
+/// The description of a module that clients receive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// The module's URL, in ASCII.
@@ -37,7 +37,7 @@ pub struct Target {
     has_commands: Condvar,
 }
 
-/// What an isolate is to do for a client.
+/// A request of a client to the isolate.
 #[derive(Debug)]
 pub(super) enum Command {
     Attach(ClientId, Arc<Outbox>),
@@ -53,7 +53,7 @@ impl Command {
     }
 }
 
-/// What an isolate finds in its inbox.
+/// The next item of an isolate's inbox.
 #[derive(Debug)]
 pub(super) enum Received {
     Command(Command),
@@ -119,7 +119,7 @@ impl Target {
         self.digest
     }
 
-    /// Returns what clients are told of a module, or `None` if the Worker has no such module.
+    /// Returns the description of a module for clients, or `None` if the Worker has no such module.
     pub fn script(&self, module: &str) -> Option<&Script> {
         self.scripts.get(module)
     }
@@ -145,7 +145,7 @@ impl Target {
         self.wake(inbox.receiver.clone());
     }
 
-    // The side of the clients.
+    // Methods for clients.
 
     /// Attaches a client. Returns `None` if the target has been closed.
     pub(super) fn connect(self: &Arc<Self>) -> Option<Client> {
@@ -189,7 +189,7 @@ impl Target {
         lock(&self.inbox).receiver.is_some()
     }
 
-    /// Has the isolate process its commands, whatever it does now.
+    /// Makes the isolate process its commands, whether it is idle, running or paused.
     fn wake(&self, receiver: Option<Receiver>) {
         let Some(receiver) = receiver else { return };
         self.has_commands.notify_all();
@@ -197,7 +197,7 @@ impl Target {
         receiver.isolate.request_interrupt(agent::on_interrupt, ptr::null_mut());
     }
 
-    // The side of the isolate.
+    // Methods for the isolate.
 
     /// Makes an isolate the receiver of the commands in place of any earlier one, whose clients are
     /// detached. Returns the receiver's number.

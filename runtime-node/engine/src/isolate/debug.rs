@@ -1,4 +1,4 @@
-//! An isolate that can be debugged: its agent, and turns for what clients send.
+//! An isolate that can be debugged: its agent, and the turns that process clients' commands.
 
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Isolate {
         }
     }
 
-    /// Starts to process what clients send, if the isolate has an agent.
+    /// Starts to process clients' commands, if the isolate has an agent.
     pub(super) fn attend(self: &Rc<Self>) {
         if let Some(agent) = &self.agent {
             tokio::task::spawn_local(attend(Rc::downgrade(self), Rc::clone(agent)));
@@ -51,7 +51,7 @@ impl Isolate {
     }
 }
 
-/// Processes what clients send while no code runs, in turns of their own.
+/// Processes clients' commands while no code runs, in turns of their own.
 async fn attend(isolate: Weak<Isolate>, agent: Rc<Agent>) {
     loop {
         agent.woken().await;

@@ -122,7 +122,7 @@ async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEve
 /// Begins an invocation of `event`, runs its first turn and waits for the outcome.
 ///
 /// # Arguments
-/// * `prepare` - gives the invocation what belongs to the event.
+/// * `prepare` - adds the event's data to the invocation.
 /// * `call` - calls the handler, in the first turn.
 async fn deliver_event(
     isolate: Rc<Isolate>,
@@ -218,7 +218,7 @@ impl OutcomeFuture {
         let state = &self.isolate.state;
         let outcome = state.invocations.borrow_mut().take(self.id, cx.waker())?;
         self.taken = true;
-        state.sweep(self.id);
+        state.end_if_done(self.id);
         let is_kept = state.invocations.borrow().get(self.id).is_some();
         if is_kept && self.isolate.is_sealed() {
             // The promises that it waits for can have no more turns.
@@ -226,7 +226,7 @@ impl OutcomeFuture {
         } else if is_kept {
             state.end_at(self.id, self.deadline());
         }
-        state.rest();
+        state.reap();
         Some(outcome)
     }
 

@@ -111,7 +111,7 @@ impl Isolate {
         let settled = self.turn(pass, Some(id), |scope, _| {
             let mut is_first = true;
             while let Some((operation, settle)) = next_of(id, ready) {
-                // As if each had a turn of its own.
+                // Each is settled as if it had a turn of its own.
                 if !std::mem::take(&mut is_first) {
                     if self.engine.turn_timer.is_over() {
                         return None;

@@ -7,7 +7,7 @@ impl Isolate {
     /// Returns the size of the JavaScript heap and the array buffers, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let mut vm = self.vm.borrow_mut();
-        let heap = vm.isolate.is_there().then(|| vm.isolate.get_heap_statistics());
+        let heap = vm.isolate.exists().then(|| vm.isolate.get_heap_statistics());
         let heap = heap.map_or(0, |heap| heap.total_physical_size() + heap.malloced_memory());
         heap + self.state.buffers.used()
     }

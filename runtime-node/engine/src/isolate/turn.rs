@@ -1,4 +1,4 @@
-//! The one way into an isolate.
+//! The only entry into an isolate.
 //!
 //! ```text
 //!  enter ─► stop clock ─► arm watchdog ─► work ─► microtasks ─► disarm ─► leave
@@ -14,7 +14,7 @@
 //! isolate cannot be held across an await. Whatever a Worker does, a turn ends in one of three
 //! ways: the work succeeded, it threw, or it was stopped. In the last case the isolate is
 //! condemned, because a terminated turn may leave state half updated, which must not serve the next
-//! request. A panic also stops the turn, although the fault must be ours.
+//! request. A panic also stops the turn, although the defect must be ours.
 
 #![allow(unsafe_code)] // Enters and leaves isolates.
 
@@ -59,7 +59,7 @@ pub(crate) enum Stop {
 }
 
 impl Isolate {
-    /// Runs `work`, and everything that follows from it, for the invocation `who`; for `None`,
+    /// Runs `work`, and everything that follows from it, for the invocation `id`; for `None`,
     /// within the budget that the isolate has for unattended work. `work` returns `None` if
     /// JavaScript threw.
     ///
@@ -68,31 +68,31 @@ impl Isolate {
     pub(crate) fn turn<R>(
         &self,
         pass: &Pass,
-        who: Option<InvocationId>,
+        id: Option<InvocationId>,
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>, &Hooks) -> Option<R>,
     ) -> Result<R, Stop> {
         let state = &self.state;
         // A Worker that a client of an inspector steps through has no meaningful CPU time.
         let was_debugged = self.is_debugged();
-        let (budget, starts) = match who {
+        let (budget, starts) = match id {
             _ if self.is_sealed() => return Err(Stop::NotBegun),
             None => (state.unattended_cpu(), false),
-            Some(who) => {
+            Some(id) => {
                 let invocations = state.invocations.borrow();
-                let invocation = invocations.get(who).ok_or(Stop::NotBegun)?;
+                let invocation = invocations.get(id).ok_or(Stop::NotBegun)?;
                 (invocation.cpu_left, matches!(invocation.event, Event::Start))
             }
         };
         let budget = if was_debugged { Duration::MAX } else { budget };
         if budget.is_zero() {
-            who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
+            id.into_iter().for_each(|id| state.fail(id, FailureCode::CpuLimitExceeded));
             // This may have been the last invocation.
-            state.rest();
+            state.reap();
             return Err(Stop::Limit);
         }
         let mut entered = Entered::enter(self);
         let vm = &mut *entered.vm;
-        let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
+        let realm = id.and_then(|id| state.realm_of(id)).unwrap_or_else(|| Rc::clone(&vm.realm));
         let frozen = FrozenClock::begin();
         let watch = self.engine.turn_timer.arm(vm.handle.clone(), budget, vm.guard.exhausted());
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -100,14 +100,14 @@ impl Isolate {
             let context = v8::Local::new(scope, &realm.context);
             let scope = &mut v8::ContextScope::new(scope, context);
             v8::tc_scope!(let scope, scope);
-            let owner = v8::Number::new(scope, who.map_or(0.0, InvocationId::to_number));
+            let owner = v8::Number::new(scope, id.map_or(0.0, InvocationId::to_number));
             scope.set_continuation_preserved_embedder_data(owner.into());
             let result = work(scope, &realm.hooks);
             let result = result.ok_or_else(|| thrown(scope));
             // A stopped turn leaves microtasks behind that nothing would limit any more.
             if !self.engine.turn_timer.is_over() {
                 scope.perform_microtask_checkpoint();
-                if who.is_none() || state.unattended_cpu().is_zero() {
+                if id.is_none() || state.unattended_cpu().is_zero() {
                     self.run_tasks(scope, &vm.tasks);
                 } else if vm.tasks.are_urgent() {
                     vm.tasks.wake();
@@ -138,7 +138,7 @@ impl Isolate {
         drop(entered);
 
         if !was_debugged && !self.is_debugged() {
-            state.charge(who, spent.cpu);
+            state.charge(id, spent.cpu);
         }
         let limited = if exhausted {
             state.seal(FailureCode::MemoryLimitExceeded);
@@ -150,12 +150,12 @@ impl Isolate {
             true
         } else if spent.expired {
             state.condemn(FailureCode::CpuLimitExceeded);
-            who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
+            id.into_iter().for_each(|id| state.fail(id, FailureCode::CpuLimitExceeded));
             true
         } else {
             false
         };
-        state.rest();
+        state.reap();
         // The work may have succeeded or thrown before the limit struck in a microtask.
         match result {
             Ok(result) if !limited => result.map_err(Stop::Threw),
@@ -184,7 +184,7 @@ impl Isolate {
         if exhausted {
             self.state.seal(FailureCode::MemoryLimitExceeded);
             self.give_back();
-            self.state.rest();
+            self.state.reap();
             return None;
         }
         found

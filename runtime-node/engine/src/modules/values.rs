@@ -57,7 +57,7 @@ impl SyntheticModule for Value {
     }
 }
 
-/// Returns the module's value; throws if it cannot be made.
+/// Returns the module's value; throws if it cannot be created.
 fn value<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: v8::Local<'s, v8::Module>,

@@ -29,33 +29,33 @@ impl<K, J> Fair<K, J> {
 }
 
 impl<K: Ord + Clone, J> Fair<K, J> {
-    /// Returns whether another job of `who` would be refused.
-    pub(super) fn is_full(&self, who: &K) -> bool {
-        self.len >= MOST || self.waiting.get(who).is_some_and(|jobs| jobs.len() >= MOST_OF_ONE)
+    /// Returns whether another job of `owner` would be refused.
+    pub(super) fn is_full(&self, owner: &K) -> bool {
+        self.len >= MOST || self.waiting.get(owner).is_some_and(|jobs| jobs.len() >= MOST_OF_ONE)
     }
 
-    /// Appends `job` to the jobs of `who`.
+    /// Appends `job` to the jobs of `owner`.
     ///
     /// # Errors
     /// Returns the job if too many are waiting.
-    pub(super) fn push(&mut self, who: K, job: J) -> Result<(), J> {
-        if self.is_full(&who) {
+    pub(super) fn push(&mut self, owner: K, job: J) -> Result<(), J> {
+        if self.is_full(&owner) {
             return Err(job);
         }
-        self.put(who, |jobs| jobs.push_back(job));
+        self.put(owner, |jobs| jobs.push_back(job));
         Ok(())
     }
 
-    /// Puts back a job that has begun: before the other jobs of `who`, but after all other owners.
+    /// Puts back a job that has begun: before the other jobs of `owner`, but after all other owners.
     /// It is never refused.
-    pub(super) fn put_back(&mut self, who: K, job: J) {
-        self.put(who, |jobs| jobs.push_front(job));
+    pub(super) fn put_back(&mut self, owner: K, job: J) {
+        self.put(owner, |jobs| jobs.push_front(job));
     }
 
-    fn put(&mut self, who: K, put: impl FnOnce(&mut VecDeque<J>)) {
-        let jobs = self.waiting.entry(who.clone()).or_default();
+    fn put(&mut self, owner: K, put: impl FnOnce(&mut VecDeque<J>)) {
+        let jobs = self.waiting.entry(owner.clone()).or_default();
         if jobs.is_empty() {
-            self.ring.push_back(who);
+            self.ring.push_back(owner);
         }
         put(jobs);
         self.len += 1;
@@ -63,26 +63,26 @@ impl<K: Ord + Clone, J> Fair<K, J> {
 
     /// Removes and returns the next job and its owner.
     pub(super) fn pop(&mut self) -> Option<(K, J)> {
-        let who = self.ring.pop_front()?;
-        let jobs = self.waiting.get_mut(&who)?;
+        let owner = self.ring.pop_front()?;
+        let jobs = self.waiting.get_mut(&owner)?;
         let job = jobs.pop_front()?;
         self.len -= 1;
         if jobs.is_empty() {
-            self.waiting.remove(&who);
+            self.waiting.remove(&owner);
         } else {
-            self.ring.push_back(who.clone());
+            self.ring.push_back(owner.clone());
         }
-        Some((who, job))
+        Some((owner, job))
     }
 
-    /// Removes and returns the jobs of `who` for which `is` returns true.
-    pub(super) fn remove(&mut self, who: &K, is: impl Fn(&J) -> bool) -> VecDeque<J> {
-        let Some(jobs) = self.waiting.get_mut(who) else { return VecDeque::new() };
+    /// Removes and returns the jobs of `owner` for which `is` returns true.
+    pub(super) fn remove(&mut self, owner: &K, is: impl Fn(&J) -> bool) -> VecDeque<J> {
+        let Some(jobs) = self.waiting.get_mut(owner) else { return VecDeque::new() };
         let (removed, kept) = std::mem::take(jobs).into_iter().partition(is);
         *jobs = kept;
         if jobs.is_empty() {
-            self.waiting.remove(who);
-            self.ring.retain(|other| other != who);
+            self.waiting.remove(owner);
+            self.ring.retain(|other| other != owner);
         }
         self.len -= removed.len();
         removed
@@ -111,8 +111,8 @@ mod tests {
         for job in ["a1", "a2", "b1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();
         }
-        let (who, job) = queue.pop().unwrap();
-        queue.put_back(who, job);
+        let (owner, job) = queue.pop().unwrap();
+        queue.put_back(owner, job);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, job)| job).collect();
         assert_eq!(order, ["b1", "a1", "a2"]);
     }
@@ -137,10 +137,10 @@ mod tests {
             let mut queue = Fair::new();
             let (mut pushed, mut popped) = (0, 0);
             let mut passed: BTreeMap<u8, usize> = BTreeMap::new();
-            for (number, (who, pops)) in pushes.into_iter().enumerate() {
-                queue.push(who, number).unwrap();
+            for (number, (owner, pops)) in pushes.into_iter().enumerate() {
+                queue.push(owner, number).unwrap();
                 pushed += 1;
-                passed.entry(who).or_default();
+                passed.entry(owner).or_default();
                 for _ in 0..pops {
                     let Some((next, _)) = queue.pop() else { break };
                     popped += 1;

@@ -21,7 +21,7 @@ fn slices(count: u32) -> impl FnMut(&Slice<'_>) -> Option<u32> + Send + 'static 
 
 #[test]
 fn work_returns_its_result_and_its_cpu_time() {
-    let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(2)).unwrap();
+    let done = submit(worker("a"), Meter::new(PLENTY), QueueKind::Parts, slices(2)).unwrap();
     let done = block_on(done).unwrap();
     assert_eq!(done.value, Some(2));
     assert!(done.cpu >= 2 * PART && done.cpu < 20 * PART, "{:?}", done.cpu);
@@ -30,10 +30,10 @@ fn work_returns_its_result_and_its_cpu_time() {
 #[test]
 fn a_flood_of_one_worker_delays_another_by_at_most_one_part_at_a_time() {
     let flood: Vec<_> = (0..40)
-        .map(|_| submit(worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap())
+        .map(|_| submit(worker("flood"), Meter::new(PLENTY), QueueKind::Parts, slices(20)).unwrap())
         .collect();
     let mut other =
-        Box::pin(submit(worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
+        Box::pin(submit(worker("other"), Meter::new(PLENTY), QueueKind::Parts, slices(5)).unwrap());
     let flood = Box::pin(join_all(flood));
     match block_on(futures::future::select(flood, &mut other)) {
         futures::future::Either::Right((done, _flood)) => {
@@ -52,9 +52,11 @@ fn whole_work_never_occupies_all_threads() {
         }
     };
     let hogs: Vec<_> = (0..16)
-        .map(|n| submit(worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless()))
+        .map(|n| {
+            submit(worker(&format!("hog-{n}")), Meter::new(PLENTY), QueueKind::Whole, endless())
+        })
         .collect();
-    let done = submit(worker("brief"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+    let done = submit(worker("brief"), Meter::new(PLENTY), QueueKind::Parts, slices(1)).unwrap();
     assert_eq!(block_on(done).unwrap().value, Some(1));
     drop(hogs);
 }
@@ -63,7 +65,7 @@ fn whole_work_never_occupies_all_threads() {
 fn all_work_of_an_invocation_ends_when_its_cpu_time_is_used_up() {
     let meter = Meter::new(4 * PART);
     let work: Vec<_> = (0..8)
-        .map(|_| submit(worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap())
+        .map(|_| submit(worker("poor"), Arc::clone(&meter), QueueKind::Parts, slices(3)).unwrap())
         .collect();
     let done = block_on(join_all(work));
     let finished = done.iter().flatten().filter(|done| done.value.is_some()).count();
@@ -83,7 +85,7 @@ fn unwanted_work_releases_what_it_holds() {
         }
     };
     let waiting: Vec<_> = (0..50)
-        .map(|_| submit(worker("fickle"), Meter::new(PLENTY), Lane::Parts, work()).unwrap())
+        .map(|_| submit(worker("fickle"), Meter::new(PLENTY), QueueKind::Parts, work()).unwrap())
         .collect();
     assert!(Arc::strong_count(&held) > 50);
     drop(waiting);
@@ -95,8 +97,9 @@ fn unwanted_work_releases_what_it_holds() {
 fn work_that_panics_has_no_result_and_its_thread_continues() {
     let panics = |_: &Slice<'_>| -> Option<()> { panic!("a defect of the work") };
     assert!(
-        block_on(submit(worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap()).is_none()
+        block_on(submit(worker("a"), Meter::new(PLENTY), QueueKind::Parts, panics).unwrap())
+            .is_none()
     );
-    let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+    let done = submit(worker("a"), Meter::new(PLENTY), QueueKind::Parts, slices(1)).unwrap();
     assert_eq!(block_on(done).unwrap().value, Some(1));
 }

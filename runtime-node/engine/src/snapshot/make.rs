@@ -134,8 +134,8 @@ struct Declared {
 }
 
 impl Declared {
-    /// Collects the declarations in an isolate that is then discarded: a snapshot would keep every
-    /// string of every file that was parsed in it.
+    /// Collects the declarations in an isolate that is then discarded, because a snapshot keeps
+    /// every string of every file that was parsed in it.
     fn by(sources: &[Source], names: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut isolate = v8::Isolate::new(v8::CreateParams::default());
         v8::scope!(let scope, &mut isolate);
@@ -246,7 +246,7 @@ fn keep_primordials(
     Ok(())
 }
 
-/// Stands for the getter of lazily made properties while the snapshot is made. It is never called.
+/// Takes the place of the getter of lazy properties while the snapshot is made. It is never called.
 fn lazy(
     _: &mut v8::PinScope<'_, '_>,
     _: v8::Local<'_, v8::Name>,

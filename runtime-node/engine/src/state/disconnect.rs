@@ -27,8 +27,8 @@ impl State {
         self.invocations.borrow_mut().abandon(id);
         self.end_at(id, deadline);
         self.caller_left(id);
-        self.sweep(id);
-        self.rest();
+        self.end_if_done(id);
+        self.reap();
     }
 
     /// Calls the registered functions, because the client has disconnected.
@@ -46,12 +46,12 @@ impl State {
                 v8::Local::new(scope, callback).call(scope, undefined, &[])?;
             }
             if let Some(state) = state.upgrade() {
-                state.wait_over(id);
+                state.promise_settled(id);
             }
             Some(())
         });
         if !self.operate_as(id, operation, async { tell }.boxed_local()) {
-            self.wait_over(id);
+            self.promise_settled(id);
         }
     }
 }

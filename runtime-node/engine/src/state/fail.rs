@@ -33,7 +33,7 @@ impl State {
             if code != FailureCode::WorkerException {
                 self.log(Some(id), Severity::Error, &format!("failed: {code}"));
             }
-            self.answer(id, Err(Failure { place, ..failure(code, event) }));
+            self.set_outcome(id, Err(Failure { place, ..failure(code, event) }));
         } else if detached {
             self.log(
                 Some(id),

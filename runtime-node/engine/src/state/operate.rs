@@ -65,8 +65,8 @@ impl State {
         self.invocations.borrow_mut().complete(id, operation)
     }
 
-    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if its response is
-    /// still progressing: once that has stood still for the length of its wall-clock limit.
+    /// Ends an invocation whose outcome has been taken, at `deadline`, or, if its response is still
+    /// being sent, once no piece has been sent for the length of its wall-clock limit.
     pub fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         let state = Rc::downgrade(self);
         let work = async move {
@@ -74,8 +74,11 @@ impl State {
             loop {
                 tokio::time::sleep_until(deadline).await;
                 let Some(state) = state.upgrade() else { return };
-                let moved =
-                    state.invocations.borrow().get(id).and_then(|invocation| invocation.moved);
+                let moved = state
+                    .invocations
+                    .borrow()
+                    .get(id)
+                    .and_then(|invocation| invocation.last_progress);
                 let later = moved.map(|moved| {
                     moved + Duration::from_millis(state.revision.limits.wall_ms.into())
                 });
@@ -83,7 +86,7 @@ impl State {
                     Some(later) => deadline = later,
                     None => {
                         state.fail(id, FailureCode::WallLimitExceeded);
-                        return state.rest();
+                        return state.reap();
                     }
                 }
             }

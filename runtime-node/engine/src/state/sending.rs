@@ -8,7 +8,7 @@ use super::State;
 use crate::byte_stream::ByteStream;
 use crate::heap::Charge;
 use crate::ids::{InvocationId, OperationId};
-use crate::sending::{Progress, Sending};
+use crate::sending::{SendProgress, Sending};
 
 impl State {
     /// Begins to send the body of the invocation's response.
@@ -41,23 +41,23 @@ impl State {
     }
 }
 
-impl Progress for State {
-    fn has_moved(&self, id: InvocationId) {
-        self.moved(id);
+impl SendProgress for State {
+    fn piece_sent(&self, id: InvocationId) {
+        self.record_progress(id);
     }
 
-    fn was_cancelled(self: Rc<Self>, id: InvocationId) {
+    fn client_disconnected(self: Rc<Self>, id: InvocationId) {
         self.caller_left(id);
     }
 
-    fn has_ended(&self, id: InvocationId, operation: Option<OperationId>) {
+    fn sending_ended(&self, id: InvocationId, operation: Option<OperationId>) {
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
             invocation.is_sending = false;
         }
         if let Some(operation) = operation {
             self.complete(id, operation);
-            self.wait_over(id);
+            self.promise_settled(id);
         }
-        self.rest();
+        self.reap();
     }
 }

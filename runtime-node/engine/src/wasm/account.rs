@@ -2,7 +2,7 @@
 //! JavaScript runs: memories of WebAssembly, and room for machine code.
 //!
 //! The system functions that V8 calls for it know neither isolate nor Worker. A reservation belongs
-//! to the isolate that the thread has entered ([`Account::enter`]).
+//! to the isolate that the thread has entered ([`MemoryAccount::enter`]).
 
 #![allow(unsafe_code)] // Counts a reference behind a pointer of this thread.
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use crate::heap::{BufferBudget, Charge, HeapGuard};
 
 /// The account that an isolate's memories are charged to.
-pub(crate) struct Account {
+pub(crate) struct MemoryAccount {
     budget: Arc<BufferBudget>,
     memories: AtomicUsize,
     isolate: v8::IsolateHandle,
@@ -25,10 +25,10 @@ pub(crate) struct Account {
 
 thread_local! {
     /// The account of the isolate that this thread has entered; null if none.
-    static ENTERED: Cell<*const Account> = const { Cell::new(ptr::null()) };
+    static ENTERED: Cell<*const MemoryAccount> = const { Cell::new(ptr::null()) };
 }
 
-impl Account {
+impl MemoryAccount {
     pub(crate) fn new(
         budget: &Arc<BufferBudget>,
         isolate: v8::IsolateHandle,
@@ -69,12 +69,13 @@ impl Account {
         self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Counts one memory less.
+    /// Stops counting one memory.
     pub(super) fn remove_memory(&self) {
         self.memories.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Terminates the running code and seals its isolate, because it has more memory than it may.
+    /// Terminates the running code and seals its isolate, because the isolate exceeds its memory
+    /// limit.
     pub(super) fn end(&self) {
         self.exhausted.store(true, Ordering::Relaxed);
         self.isolate.terminate_execution();
@@ -104,8 +105,8 @@ impl Account {
 
 /// A guard for the time that a thread has entered an isolate.
 pub(crate) struct Entered {
-    _account: Arc<Account>,
-    before: *const Account,
+    _account: Arc<MemoryAccount>,
+    before: *const MemoryAccount,
 }
 
 impl Drop for Entered {

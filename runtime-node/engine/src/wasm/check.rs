@@ -1,11 +1,11 @@
-//! Decides whether a module may be compiled: it is valid, and makes V8 neither work nor remember
-//! more than is tolerable.
+//! Decides whether a module may be compiled: it is valid, and bounds both the work that V8 does for
+//! it and the memory that V8 keeps.
 //!
 //! V8 cannot be terminated while it validates a module, compiles a function (on its first call), or
 //! makes an instance. Some of this work is quadratic in the module's declarations, and some ends
 //! the process when it does not fit (a code space, a list of types). So each module is first read
 //! here, in steps of some hundred microseconds between which limits apply, and V8's work is
-//! estimated on the way. A refusal names the bound; no compiler's output is near any of them.
+//! estimated on the way. A refusal names the bound; compilers' output stays far below all of them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -71,7 +71,7 @@ pub fn is_valid(bytes: &[u8]) -> bool {
 
 /// The reason why a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum ModuleRefused {
     #[error("{message} @+{offset}")]
     Invalid { message: String, offset: u64 },
     #[error("memory that is shared between threads is not supported; remove \"shared\"")]
@@ -81,10 +81,10 @@ pub enum Refused {
     #[error("its function {0} is too complex to be compiled in time; split it")]
     TooComplex(u32),
     #[error("{0}")]
-    Types(#[from] types::Refused),
+    Types(#[from] types::TypesRefused),
 }
 
-impl From<BinaryReaderError> for Refused {
+impl From<BinaryReaderError> for ModuleRefused {
     fn from(error: BinaryReaderError) -> Self {
         if error.message().contains("threads must be enabled for shared") {
             return Self::Shared;
@@ -95,7 +95,7 @@ impl From<BinaryReaderError> for Refused {
 
 /// The sizes of a module that may be compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ModuleSizes {
     /// Bytes of the module, and of the code in it.
     pub size: usize,
     pub code: usize,
@@ -113,7 +113,7 @@ pub struct Check {
     places: u64,
     imports: u32,
     groups: Vec<Group>,
-    facts: Facts,
+    sizes: ModuleSizes,
 }
 
 /// A function whose body is partly checked.
@@ -138,7 +138,7 @@ impl Check {
             places: 0,
             imports: 0,
             groups: Vec::new(),
-            facts: Facts::default(),
+            sizes: ModuleSizes::default(),
         }
     }
 
@@ -149,14 +149,14 @@ impl Check {
     ///
     /// # Errors
     /// Fails if the module may not be compiled; `step` must not be called again then.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<Option<Facts>, Refused> {
+    pub fn step(&mut self, bytes: &[u8]) -> Result<Option<ModuleSizes>, ModuleRefused> {
         let mut left = STEP;
         while left > 0 {
             let done = match self.body.take() {
-                Some(body) => self.go_on(body, bytes, left)?,
+                Some(body) => self.check_body(body, bytes, left)?,
                 None => match self.next(bytes)? {
                     Some(done) => done,
-                    None => return Ok(Some(self.facts)),
+                    None => return Ok(Some(self.sizes)),
                 },
             };
             left = left.saturating_sub(done);
@@ -171,7 +171,7 @@ impl Check {
 
     /// Checks the next section, or the next function's header. Returns its work, or `None` at the
     /// end.
-    fn next(&mut self, bytes: &[u8]) -> Result<Option<u64>, Refused> {
+    fn next(&mut self, bytes: &[u8]) -> Result<Option<u64>, ModuleRefused> {
         let (consumed, payload) = match self.parser.parse(&bytes[self.at..], true)? {
             Chunk::Parsed { consumed, payload } => (consumed, payload),
             Chunk::NeedMoreData(_) => {
@@ -190,12 +190,12 @@ impl Check {
                 reader.set_features(FEATURES);
                 validator.read_locals(&mut reader)?;
                 let at = place(reader.original_position());
-                self.facts.code += end - start;
+                self.sizes.code += end - start;
                 self.body = Some(Body { validator, at, end, work: 0 });
                 Ok(Some(1))
             }
             ValidPayload::End(_) => {
-                self.facts.size = bytes.len();
+                self.sizes.size = bytes.len();
                 Ok(None)
             }
             // A section of entries has been read.
@@ -204,9 +204,9 @@ impl Check {
     }
 
     /// Checks a section against its bounds before it is processed further.
-    fn count(&mut self, payload: &Payload<'_>, bytes: &[u8]) -> Result<(), Refused> {
+    fn count(&mut self, payload: &Payload<'_>, bytes: &[u8]) -> Result<(), ModuleRefused> {
         let mut count = |what: &'static str, count: u32, most: u32| {
-            self.facts.entries += count as usize;
+            self.sizes.entries += count as usize;
             at_most(what, count as usize, most as usize)
         };
         match payload {
@@ -236,7 +236,7 @@ impl Check {
                     if let TypeRef::Memory(memory) = import?.ty
                         && memory.shared
                     {
-                        return Err(Refused::Shared);
+                        return Err(ModuleRefused::Shared);
                     }
                 }
                 Ok(())
@@ -247,12 +247,12 @@ impl Check {
                 for table in section.clone() {
                     self.places = self.places.saturating_add(table?.ty.initial);
                 }
-                self.placed()
+                self.check_table_size()
             }
             Payload::MemorySection(section) => {
                 count("memories", section.count(), MEMORIES)?;
                 section.clone().into_iter().try_for_each(|memory| match memory {
-                    Ok(memory) if memory.shared => Err(Refused::Shared),
+                    Ok(memory) if memory.shared => Err(ModuleRefused::Shared),
                     _ => Ok(()),
                 })
             }
@@ -268,7 +268,7 @@ impl Check {
                     };
                     self.places += u64::from(places);
                 }
-                self.placed()
+                self.check_table_size()
             }
             Payload::DataSection(section) => count("segments", section.count(), SEGMENTS),
             Payload::CodeSectionStart { count: functions, .. } => {
@@ -278,15 +278,20 @@ impl Check {
         }
     }
 
-    fn placed(&self) -> Result<(), Refused> {
+    fn check_table_size(&self) -> Result<(), ModuleRefused> {
         if self.places > PLACES {
-            return Err(Refused::TooMany { what: "table elements".into(), most: PLACES });
+            return Err(ModuleRefused::TooMany { what: "table elements".into(), most: PLACES });
         }
         Ok(())
     }
 
     /// Checks instructions, and returns their work.
-    fn go_on(&mut self, mut body: Body, bytes: &[u8], most: u64) -> Result<u64, Refused> {
+    fn check_body(
+        &mut self,
+        mut body: Body,
+        bytes: &[u8],
+        most: u64,
+    ) -> Result<u64, ModuleRefused> {
         let mut reader = BinaryReader::new(&bytes[body.at..body.end], body.at as u64);
         reader.set_features(FEATURES);
         let mut done = 0;
@@ -298,7 +303,7 @@ impl Check {
         }
         body.work += done;
         if body.work > WORK {
-            return Err(Refused::TooComplex(body.validator.index()));
+            return Err(ModuleRefused::TooComplex(body.validator.index()));
         }
         if reader.eof() {
             reader.finish_expression(&body.validator.visitor(reader.original_position()))?;
@@ -315,7 +320,7 @@ impl Check {
 fn work(
     reader: &BinaryReader<'_>,
     validator: &mut FuncValidator<ValidatorResources>,
-) -> Result<u64, Refused> {
+) -> Result<u64, ModuleRefused> {
     let places = u64::from(validator.len_locals()) + u64::from(validator.operand_stack_height());
     match reader.clone().read_u8()? {
         // Control instructions, and branches on references.
@@ -349,7 +354,7 @@ fn work(
         | Operator::BrOnCastFail { .. } => {
             let remembered = places * u64::from(validator.control_stack_height());
             if remembered > REMEMBERED {
-                return Err(Refused::TooComplex(validator.index()));
+                return Err(ModuleRefused::TooComplex(validator.index()));
             }
             1 + places + moved
         }
@@ -362,9 +367,9 @@ fn work(
     })
 }
 
-fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), Refused> {
+fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), ModuleRefused> {
     if count > most {
-        return Err(Refused::TooMany { what: what.into(), most: most as u64 });
+        return Err(ModuleRefused::TooMany { what: what.into(), most: most as u64 });
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::check::Facts;
+use super::check::ModuleSizes;
 use crate::heap::{BufferBudget, Charge};
 use crate::shares::{Part, Shares};
 
@@ -37,7 +37,7 @@ const FUNCTIONS: usize = (16 << 20) / 4 * 3;
 /// The entries of modules so far, most of which are functions.
 static DECLARED: Shares = Shares::new(FUNCTIONS);
 
-impl Facts {
+impl ModuleSizes {
     /// Returns the estimated memory, in bytes.
     pub fn memory(&self) -> usize {
         MODULE + self.size + CODE * self.code + ENTRY * self.entries
@@ -45,7 +45,7 @@ impl Facts {
 }
 
 /// The charge for a module, given back when it is dropped.
-pub struct Code {
+pub struct CodeCharge {
     _taken: Part,
     _declared: Part,
     _charge: Charge,
@@ -53,13 +53,17 @@ pub struct Code {
     byte: [u8; 1],
 }
 
-impl Code {
+impl CodeCharge {
     /// Charges a module. Returns `None` if there is no room for it in the isolate, in its
     /// namespace's share, or in the process.
-    pub fn charge(facts: &Facts, budget: &Arc<BufferBudget>, namespace: &Arc<str>) -> Option<Self> {
-        let bytes = facts.memory();
+    pub fn charge(
+        sizes: &ModuleSizes,
+        budget: &Arc<BufferBudget>,
+        namespace: &Arc<str>,
+    ) -> Option<Self> {
+        let bytes = sizes.memory();
         let (charge, taken) = (budget.charge(bytes)?, TAKEN.take(namespace, bytes)?);
-        let declared = DECLARED.take(namespace, facts.entries)?;
+        let declared = DECLARED.take(namespace, sizes.entries)?;
         Some(Self { _taken: taken, _declared: declared, _charge: charge, byte: [0] })
     }
 
@@ -70,7 +74,7 @@ impl Code {
     }
 }
 
-impl AsMut<[u8]> for Code {
+impl AsMut<[u8]> for CodeCharge {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut self.byte
     }

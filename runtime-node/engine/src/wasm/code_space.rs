@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::account::Account;
+use super::account::MemoryAccount;
 use super::code::TAKEN;
 use crate::heap::Charge;
 use crate::shares::Part;
@@ -37,11 +37,11 @@ pub fn while_compiling<R>(compile: impl FnOnce() -> R) -> R {
 }
 
 /// Records that V8 has reserved `bytes` at this address.
-pub(crate) fn add(account: &Account, address: usize, bytes: usize) {
+pub(crate) fn add(account: &MemoryAccount, address: usize, bytes: usize) {
     if COMPILES.get() {
         return;
     }
-    let (charge, taken) = (account.charge(bytes), TAKEN.take_anyhow(&account.namespace(), bytes));
+    let (charge, taken) = (account.charge(bytes), TAKEN.take_forced(&account.namespace(), bytes));
     if charge.is_none() || taken.is_too_much() {
         account.end();
     }

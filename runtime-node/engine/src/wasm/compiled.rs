@@ -9,12 +9,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::check::Facts;
+use super::check::ModuleSizes;
 
 /// The most memory for all compiled modules, in bytes.
 const MOST: usize = 128 << 20;
 
-type Module = (Arc<v8::CompiledWasmModule>, Facts);
+type Module = (Arc<v8::CompiledWasmModule>, ModuleSizes);
 
 /// The compiled modules, the most recently used last.
 #[derive(Clone, Default)]
@@ -30,13 +30,13 @@ impl Compiled {
         Some(found)
     }
 
-    pub fn add(&self, module: v8::CompiledWasmModule, facts: Facts) {
+    pub fn add(&self, module: v8::CompiledWasmModule, sizes: ModuleSizes) {
         let mut modules = self.0.borrow_mut();
-        modules.push((Arc::new(module), facts));
-        let mut all: usize = modules.iter().map(|(_, facts)| facts.memory()).sum();
+        modules.push((Arc::new(module), sizes));
+        let mut all: usize = modules.iter().map(|(_, sizes)| sizes.memory()).sum();
         while all > MOST {
-            let (_, facts) = modules.remove(0);
-            all -= facts.memory();
+            let (_, sizes) = modules.remove(0);
+            all -= sizes.memory();
         }
     }
 

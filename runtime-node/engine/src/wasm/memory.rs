@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::account::Account;
+use super::account::MemoryAccount;
 use super::code_space;
 use crate::code_range;
 use crate::heap::Charge;
@@ -51,7 +51,7 @@ const RESERVATIONS: usize = 6_000;
 
 /// The reservation of one memory.
 struct Region {
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     _reservations: Part,
     /// Accessible bytes, from the beginning.
     accessible: usize,
@@ -95,7 +95,7 @@ pub(crate) fn watch() {
 
 impl Region {
     /// Opens a memory without pages. Returns `None` if there are too many.
-    fn open(account: &Arc<Account>, reservations: usize) -> Option<Self> {
+    fn open(account: &Arc<MemoryAccount>, reservations: usize) -> Option<Self> {
         let charge = account.charge(MEMORY)?;
         if !account.add_memory(MEMORIES) {
             return None;
@@ -170,7 +170,7 @@ unsafe extern "C" fn mmap(
     if protection != libc::PROT_NONE || flags & libc::MAP_FIXED != 0 {
         return map();
     }
-    let Some(account) = Account::entered() else { return map() };
+    let Some(account) = MemoryAccount::entered() else { return map() };
     if length < RESERVATION {
         // Code: no other mapping is reserved while JavaScript runs.
         let mapped = map();

@@ -2,34 +2,38 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Text;
-use super::check::{Check, Facts};
-use super::code::Code;
+use super::ModuleBytes;
+use super::check::{Check, ModuleSizes};
+use super::code::CodeCharge;
 
 /// An isolate's modules that are being prepared, by the numbers that JavaScript uses for them.
 #[derive(Default)]
-pub struct Opened {
+pub struct PreparingModules {
     made: u32,
     by_number: FxHashMap<u32, Preparing>,
 }
 
 /// A module that is being prepared.
 pub struct Preparing {
-    pub text: Text,
+    pub text: ModuleBytes,
     /// The check of its bytes, until the module is admitted.
     pub check: Option<Check>,
     /// The result of the check.
-    pub facts: Facts,
+    pub sizes: ModuleSizes,
     /// The charge for what V8 keeps for it, once it is admitted.
-    pub code: Option<Code>,
+    pub code: Option<CodeCharge>,
 }
 
-impl Opened {
+impl PreparingModules {
     /// Adds a module and returns its number.
-    pub fn add(&mut self, text: Text) -> u32 {
+    pub fn add(&mut self, text: ModuleBytes) -> u32 {
         self.made = self.made.wrapping_add(1);
-        let module =
-            Preparing { text, check: Some(Check::new()), facts: Facts::default(), code: None };
+        let module = Preparing {
+            text,
+            check: Some(Check::new()),
+            sizes: ModuleSizes::default(),
+            code: None,
+        };
         self.by_number.insert(self.made, module);
         self.made
     }

@@ -4,7 +4,8 @@
 //! process when there are two million. So they are counted here, each once, at least as high as V8
 //! counts them. The additions of one isolate are limited. One namespace may add half of what the
 //! others have left, or all but an eighth while no other has added any, so that some remain for
-//! later namespaces. A module that exceeds this is refused; by then the common types are known.
+//! later namespaces. A module that exceeds this is refused; the common types are already known by
+//! then.
 //!
 //! Nothing is ever given back. When little is left ([`are_nearly_used_up`]), the process should
 //! drain and restart, which is up to its supervisor.
@@ -20,16 +21,16 @@ use wasmparser::{
 };
 
 /// The most that the process may have V8 remember: a quarter of V8's limit.
-const ALL: Use = Use { types: 500_000, bytes: 32 << 20 };
+const ALL: TypeUse = TypeUse { types: 500_000, bytes: 32 << 20 };
 
 /// The use, in eighths of [`ALL`], beyond which the process should restart.
 const NEARLY: u64 = 6;
 
 /// The most that one isolate may add.
-const ONE: Use = Use { types: 20_000, bytes: 1 << 20 };
+const ONE: TypeUse = TypeUse { types: 20_000, bytes: 1 << 20 };
 
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum TypesRefused {
     #[error("the Worker's modules use too many different types")]
     OfOne,
     #[error("the modules of this namespace's Workers use too many different types on this node")]
@@ -46,12 +47,12 @@ pub(crate) struct Group {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Use {
+struct TypeUse {
     types: u64,
     bytes: u64,
 }
 
-impl Use {
+impl TypeUse {
     fn and(self, group: &Group) -> Self {
         Self {
             types: self.types + u64::from(group.types),
@@ -63,7 +64,7 @@ impl Use {
         self.types <= most.types && self.bytes <= most.bytes
     }
 
-    /// Returns the given number of eighths of it.
+    /// Returns the given number of eighths of this amount.
     fn eighths(self, eighths: u64) -> Self {
         Self { types: self.types / 8 * eighths, bytes: self.bytes / 8 * eighths }
     }
@@ -78,7 +79,7 @@ impl Use {
 
 /// The types that an isolate has added.
 #[derive(Default)]
-pub(crate) struct Added(Use);
+pub(crate) struct Added(TypeUse);
 
 #[cfg(test)]
 impl Added {
@@ -90,8 +91,8 @@ impl Added {
 #[derive(Default)]
 struct Known {
     names: HashSet<u64>,
-    all: Use,
-    of: HashMap<Arc<str>, Use>,
+    all: TypeUse,
+    of: HashMap<Arc<str>, TypeUse>,
 }
 
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -161,7 +162,7 @@ pub(super) fn remember(
     groups: &[Group],
     added: &mut Added,
     namespace: &Arc<str>,
-) -> Result<(), Refused> {
+) -> Result<(), TypesRefused> {
     known().remember(groups, added, namespace)
 }
 
@@ -171,7 +172,7 @@ impl Known {
         groups: &[Group],
         added: &mut Added,
         namespace: &Arc<str>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TypesRefused> {
         let new: HashSet<u64> = groups
             .iter()
             .map(|group| group.name)
@@ -186,10 +187,10 @@ impl Known {
             (one, own, all) = (one.and(group), own.and(group), all.and(group));
         }
         if !one.is_within(ONE) {
-            return Err(Refused::OfOne);
+            return Err(TypesRefused::OfOne);
         }
         if !own.is_within(Self::share(self.all.less(before))) {
-            return Err(Refused::OfNamespace);
+            return Err(TypesRefused::OfNamespace);
         }
         (added.0, self.all) = (one, all);
         self.of.insert(Arc::clone(namespace), own);
@@ -198,7 +199,7 @@ impl Known {
     }
 
     /// Returns what a namespace may add when the others have added `others`.
-    fn share(others: Use) -> Use {
+    fn share(others: TypeUse) -> TypeUse {
         if others.types == 0 { ALL.eighths(7) } else { ALL.less(others).eighths(4) }
     }
 
@@ -227,7 +228,7 @@ mod tests {
         let group = |name| Group { name, types: 1_000, bytes: 4_000 };
         let results: Vec<_> =
             (0..21).map(|name| known.remember(&[group(name)], &mut added, &"one".into())).collect();
-        assert_eq!((results[19], results[20]), (Ok(()), Err(Refused::OfOne)));
+        assert_eq!((results[19], results[20]), (Ok(()), Err(TypesRefused::OfOne)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptionContext, EncryptingKey, EncryptionContext,
     PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey,
 };
-use tenon_engine::offload::Lane;
+use tenon_engine::offload::QueueKind;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use zeroize::Zeroizing;
@@ -72,7 +72,7 @@ pub(crate) fn crypto_crypt<'s>(
     };
     let cost = match (&*key, &cipher) {
         (Key::Rsa(rsa), _) if rsa.is_private => {
-            Cost::Large { lane: Lane::Parts, at_least: Duration::ZERO }
+            Cost::Large { queue: QueueKind::Parts, at_least: Duration::ZERO }
         }
         (_, Cipher::Gcm { more, .. }) => Cost::of_bytes(data.len() + more.len()),
         _ => Cost::of_bytes(data.len()),

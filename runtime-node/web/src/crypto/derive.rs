@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_lc_rs::hkdf;
 use tenon_engine::collection::make_room;
-use tenon_engine::offload::{Lane, Slice};
+use tenon_engine::offload::{QueueKind, Slice};
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 use zeroize::Zeroizing;
@@ -89,7 +89,7 @@ pub(crate) fn crypto_pbkdf2<'s>(
     let room = room.ok_or_else(out_of_memory)?;
     let at_least = Pbkdf2::at_least(hash, iterations, len);
     let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
-    let cost = if little { Cost::Small } else { Cost::Large { lane: Lane::Parts, at_least } };
+    let cost = if little { Cost::Small } else { Cost::Large { queue: QueueKind::Parts, at_least } };
     let mac = Mac::new(hash, password).ok_or_else(failed)?;
     let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
     perform(scope, cost, move |slice| {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::Context;
 use tenon_engine::bytes;
-use tenon_engine::offload::{Lane, Slice};
+use tenon_engine::offload::{QueueKind, Slice};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
@@ -37,7 +37,7 @@ pub(crate) fn crypto_digest<'s>(
     }
     let rest = Data::copy(scope, data, steps.0)?;
     let (mut context, mut steps) = (Some(context), Steps::default());
-    let cost = Cost::Large { lane: Lane::Parts, at_least: Duration::ZERO };
+    let cost = Cost::Large { queue: QueueKind::Parts, at_least: Duration::ZERO };
     perform(scope, cost, move |slice| {
         let update = |part: &[u8]| context.iter_mut().for_each(|context| context.update(part));
         if !steps.go_on(&rest, || slice.is_some_and(Slice::is_over), update) {

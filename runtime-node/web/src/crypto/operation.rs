@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tenon_engine::collection::make_room;
 use tenon_engine::ids::InvocationId;
-use tenon_engine::offload::{self, Lane, Meter, Slice};
+use tenon_engine::offload::{self, Meter, QueueKind, Slice};
 use tenon_engine::promise::promise;
 use tenon_engine::slot::slot;
 use tenon_engine::state::State;
@@ -29,7 +29,7 @@ pub(crate) enum Cost {
     Small,
     /// More: on another thread.
     Large {
-        lane: Lane,
+        queue: QueueKind,
         /// The least CPU time that it takes; an operation that cannot finish is refused beforehand.
         at_least: Duration,
     },
@@ -41,7 +41,7 @@ impl Cost {
         if len <= AT_ONCE {
             Self::Small
         } else {
-            Self::Large { lane: Lane::Parts, at_least: Duration::ZERO }
+            Self::Large { queue: QueueKind::Parts, at_least: Duration::ZERO }
         }
     }
 }
@@ -74,8 +74,8 @@ pub(crate) fn perform<'s, T>(
             let outcome = work(None).unwrap_or_else(|| Err(failed()));
             outcome.and_then(|output| value(scope, output)).map(MaybePromise::ready)
         }
-        Cost::Large { lane, at_least } => {
-            offload(scope, lane, at_least, move |slice| work(Some(slice)))
+        Cost::Large { queue, at_least } => {
+            offload(scope, queue, at_least, move |slice| work(Some(slice)))
                 .map(MaybePromise::pending)
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn failed() -> Thrown {
 
 fn offload<'s>(
     scope: &mut v8::PinScope<'s, '_>,
-    lane: Lane,
+    queue: QueueKind,
     at_least: Duration,
     work: impl FnMut(&Slice<'_>) -> Option<Result<Output, Thrown>> + Send + 'static,
 ) -> Result<Option<v8::Local<'s, v8::Promise>>, Thrown> {
@@ -111,7 +111,7 @@ fn offload<'s>(
         ));
     }
     let meter = slot::<Meters>(scope).of(id, left);
-    let done = offload::submit(state.revision.worker.clone(), meter, lane, work)
+    let done = offload::submit(state.revision.worker.clone(), meter, queue, work)
         .map_err(|crowded| Thrown::dom("OperationError", crowded.to_string()))?;
     let state = Rc::downgrade(&state);
     let work = async move {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
-use tenon_engine::offload::{Lane, Slice};
+use tenon_engine::offload::{QueueKind, Slice};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
@@ -61,7 +61,7 @@ impl Scheme {
     fn cost(self, key: &Key, data: &[u8]) -> Cost {
         match key {
             Key::Rsa(rsa) if rsa.is_private => {
-                Cost::Large { lane: Lane::Parts, at_least: Duration::ZERO }
+                Cost::Large { queue: QueueKind::Parts, at_least: Duration::ZERO }
             }
             Key::Rsa(_) | Key::Curve(_) => Cost::of_bytes(data.len()),
             Key::Secret(secret) => Cost::of_bytes(data.len() + secret.bytes().len()),

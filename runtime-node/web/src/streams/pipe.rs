@@ -4,7 +4,7 @@
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::ids::InvocationId;
-use tenon_engine::pipe::{Gone, Writer};
+use tenon_engine::pipe::{ReaderDropped, Writer};
 use tenon_engine::promise::promise;
 use tenon_engine::state::State;
 use tenon_engine::streams::StreamId;
@@ -48,7 +48,7 @@ pub(crate) fn pipe_write<'s>(
         let invocations = state.invocations.borrow();
         let writer =
             invocations.get(owner).and_then(|invocation| invocation.streams.writer(stream));
-        let writer = writer.ok_or(Gone)?;
+        let writer = writer.ok_or(ReaderDropped)?;
         (writer.write(piece, buffers.piece())?, writer.room())
     };
     if has_room {

@@ -24,7 +24,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tenon_engine::Body;
 use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::collection::make_room;
-use tenon_engine::heap::{Charge, Counted};
+use tenon_engine::heap::{Charge, CountedBytes};
 use tenon_engine::ids::{InvocationId, OperationId};
 use tenon_engine::operations::Settle;
 use tenon_engine::promise::{self, promise};
@@ -43,7 +43,7 @@ struct Reading {
     owner: InvocationId,
     resolver: v8::Global<v8::PromiseResolver>,
     parts: ByteStream,
-    body: Counted,
+    body: CountedBytes,
     limit: usize,
     _charge: Charge,
 }
@@ -198,7 +198,7 @@ fn settle(
     state: &State,
     id: InvocationId,
     resolver: v8::Local<'_, v8::PromiseResolver>,
-    body: Result<Counted, StreamError>,
+    body: Result<CountedBytes, StreamError>,
 ) {
     let body = match body {
         Ok(body) => body,
@@ -223,7 +223,7 @@ fn reject(
 /// Reports the failure to the caller, if its request is at fault.
 fn blame(state: &State, id: InvocationId, broken: StreamError) {
     if let StreamError::Failed(failure) = broken {
-        state.answer(id, Err(failure));
+        state.set_outcome(id, Err(failure));
     }
 }
 

@@ -32,44 +32,44 @@ fn function(locals: usize, code: &[u8]) -> Vec<u8> {
 }
 
 /// Checks a module and returns the number of steps and the result.
-fn check(bytes: &[u8]) -> (usize, Result<Facts, Refused>) {
+fn check(bytes: &[u8]) -> (usize, Result<ModuleSizes, ModuleRefused>) {
     let mut check = Check::new();
     for step in 1.. {
         match check.step(bytes) {
             Ok(None) => {}
-            Ok(Some(facts)) => return (step, Ok(facts)),
+            Ok(Some(sizes)) => return (step, Ok(sizes)),
             Err(refused) => return (step, Err(refused)),
         }
     }
     unreachable!("it comes to an end")
 }
 
-fn too_many(what: &'static str, most: u64) -> Result<Facts, Refused> {
-    Err(Refused::TooMany { what: what.into(), most })
+fn too_many(what: &'static str, most: u64) -> Result<ModuleSizes, ModuleRefused> {
+    Err(ModuleRefused::TooMany { what: what.into(), most })
 }
 
 #[test]
 fn a_valid_module_passes_and_is_measured() {
-    let (steps, facts) = check(&function(1, &[0x01; 100]));
-    let facts = facts.unwrap();
-    assert_eq!((steps, facts.code), (1, 104));
-    assert!(facts.memory() > facts.size);
+    let (steps, sizes) = check(&function(1, &[0x01; 100]));
+    let sizes = sizes.unwrap();
+    assert_eq!((steps, sizes.code), (1, 104));
+    assert!(sizes.memory() > sizes.size);
     assert_eq!(check(&module(&[])).1.unwrap().size, 8);
 }
 
 #[test]
 fn a_long_function_is_validated_in_many_steps() {
-    let (steps, facts) = check(&function(1, &vec![0x01; 500_000]));
+    let (steps, sizes) = check(&function(1, &vec![0x01; 500_000]));
     assert!(steps >= 500_000 / STEP as usize, "{steps}");
-    assert!(facts.is_ok());
+    assert!(sizes.is_ok());
     let invalid = [&vec![0x01; 500_000][..], &[0x6a]].concat();
-    assert!(matches!(check(&function(1, &invalid)), (2.., Err(Refused::Invalid { .. }))));
+    assert!(matches!(check(&function(1, &invalid)), (2.., Err(ModuleRefused::Invalid { .. }))));
 }
 
 #[test]
 fn a_malformed_module_is_refused_with_its_offset() {
     let at = |bytes: &[u8]| match check(bytes).1 {
-        Err(Refused::Invalid { offset, .. }) => offset,
+        Err(ModuleRefused::Invalid { offset, .. }) => offset,
         other => panic!("{other:?}"),
     };
     assert_eq!(at(b""), 0);
@@ -79,10 +79,10 @@ fn a_malformed_module_is_refused_with_its_offset() {
 
 #[test]
 fn shared_memory_is_refused() {
-    assert_eq!(check(&module(&[section(5, 1, &[3, 1, 1])])).1, Err(Refused::Shared));
+    assert_eq!(check(&module(&[section(5, 1, &[3, 1, 1])])).1, Err(ModuleRefused::Shared));
     assert_eq!(
         check(&module(&[section(2, 1, &[1, b'm', 1, b'm', 2, 3, 1, 1])])).1,
-        Err(Refused::Shared)
+        Err(ModuleRefused::Shared)
     );
 }
 
@@ -121,7 +121,7 @@ fn many_branches_over_many_locals_are_too_complex() {
     let few = function(40_000, &[0x02, 0x40, 0x0b].repeat(100));
     let many = function(40_000, &[0x02, 0x40, 0x0b].repeat(1_000));
     assert!(check(&few).1.is_ok());
-    assert_eq!(check(&many).1, Err(Refused::TooComplex(0)));
+    assert_eq!(check(&many).1, Err(ModuleRefused::TooComplex(0)));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn blocks_within_blocks_over_a_high_stack_are_too_complex() {
         .concat()
     };
     assert!(check(&function(1, &nested(200, 1_000))).1.is_ok());
-    assert_eq!(check(&function(1, &nested(2_000, 2_000))).1, Err(Refused::TooComplex(0)));
+    assert_eq!(check(&function(1, &nested(2_000, 2_000))).1, Err(ModuleRefused::TooComplex(0)));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn calls_over_a_high_stack_are_too_complex() {
         [[0x41, 0].repeat(values), [0x10, 0].repeat(4_000), vec![0x1a; values]].concat()
     };
     assert!(check(&function(1, &calls(1_000))).1.is_ok());
-    assert_eq!(check(&function(1, &calls(10_000))).1, Err(Refused::TooComplex(0)));
+    assert_eq!(check(&function(1, &calls(10_000))).1, Err(ModuleRefused::TooComplex(0)));
 }
 
 #[test]
@@ -176,5 +176,5 @@ fn types_are_remembered_once() {
 fn a_module_that_uses_a_proposal_is_refused() {
     // Several imports that share one module name in the encoding.
     let compact = module(&[section(2, 1, &[0, 0, 0x7f, 1, 0, 3, 0x7f, 0])]);
-    assert!(matches!(check(&compact).1, Err(Refused::Invalid { .. })));
+    assert!(matches!(check(&compact).1, Err(ModuleRefused::Invalid { .. })));
 }

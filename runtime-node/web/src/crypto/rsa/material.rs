@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tenon_engine::offload::Lane;
+use tenon_engine::offload::QueueKind;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use zeroize::Zeroizing;
@@ -37,7 +37,7 @@ pub(crate) fn rsa_generate<'s>(
     exponent: Data,
 ) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let exponent = check(bits, &exponent)?;
-    let cost = Cost::Large { lane: Lane::Whole, at_least: QUICKEST };
+    let cost = Cost::Large { queue: QueueKind::Whole, at_least: QUICKEST };
     perform(scope, cost, move |slice| {
         let mut go_on = || slice.is_none_or(|slice| slice.is_worth_it());
         let rsa = Rsa::generate(bits, exponent, &mut go_on)?;

@@ -18,7 +18,7 @@ use futures::future::LocalBoxFuture;
 use tenon_egress::Tunnel;
 use tenon_engine::byte_stream::ByteStream;
 use tenon_engine::heap::{BufferBudget, Charge};
-use tenon_engine::pipe::{self, Gone};
+use tenon_engine::pipe::{self, ReaderDropped};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -35,7 +35,7 @@ pub(crate) enum Wire {
         /// `None` once it has been closed.
         outgoing: Option<pipe::Writer>,
         /// Resolves when there is room to write more.
-        room: Option<LocalBoxFuture<'static, Result<(), Gone>>>,
+        room: Option<LocalBoxFuture<'static, Result<(), ReaderDropped>>>,
     },
     Tunnel(Tunnel),
 }

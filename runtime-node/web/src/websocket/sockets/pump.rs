@@ -213,7 +213,7 @@ impl Pump {
     /// Records traffic, which restarts the time for which the invocation may be idle.
     fn record_traffic(&self) {
         if let Some(state) = self.state.upgrade() {
-            state.moved(self.owner);
+            state.record_progress(self.owner);
         }
     }
 

@@ -96,7 +96,7 @@ impl Reader {
                 });
                 drop(self);
                 let called = call_closed(scope, callback, closed, ended.unwrap_or_default());
-                state.wait_over(owner);
+                state.promise_settled(owner);
                 called
             }
             Event::Short(wanted) => {

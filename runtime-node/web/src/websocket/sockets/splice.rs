@@ -105,7 +105,7 @@ pub(crate) fn splice(
     let upload = async move {
         while let Some(Ok(mut piece)) = bytes.next().await {
             if let Some(state) = moving.upgrade() {
-                state.moved(id);
+                state.record_progress(id);
             }
             while piece.has_remaining() {
                 match poll_fn(|cx| uplink.borrow_mut().poll_write(cx, &piece)).await {
@@ -187,7 +187,7 @@ fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header,
     let mut headers: Vec<_> = headers.into_iter().filter(|header| !is_ours(&header.name)).collect();
     headers.push(Header { name: "upgrade".to_owned(), value: Bytes::from_static(b"websocket") });
     headers.push(accept);
-    state.answer(
+    state.set_outcome(
         id,
         Ok(FetchResponse { status: 101, headers, body: ResponseBody::Stream(sending) }),
     );
