@@ -77,7 +77,7 @@ impl DeadlineSemaphore {
         }
     }
 
-    /// Turns away all waiting requests and all later ones.
+    /// Sheds all waiting requests and all later ones.
     pub fn close(&self) {
         self.resize(0, 0);
         let turned_away = self.shared.waiting.take();
@@ -106,8 +106,8 @@ impl DeadlineSemaphore {
         let arrival = self.shared.arrivals.get();
         self.shared.arrivals.set(arrival + 1);
         let (permit_tx, permit_rx) = oneshot::channel();
-        let place = Place { shared: Rc::clone(&self.shared), at: (deadline, arrival) };
-        self.shared.waiting.borrow_mut().insert(place.at, permit_tx);
+        let entry = QueueEntry { shared: Rc::clone(&self.shared), at: (deadline, arrival) };
+        self.shared.waiting.borrow_mut().insert(entry.at, permit_tx);
         permit_rx.await.ok()
     }
 
@@ -149,13 +149,13 @@ impl Drop for Permit {
     }
 }
 
-/// A place in the queue, given up on drop.
-struct Place {
+/// A waiting request's entry in the queue, removed on drop.
+struct QueueEntry {
     shared: Rc<Shared>,
     at: (Instant, u64),
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         let left = self.shared.waiting.borrow_mut().remove(&self.at);
         drop(left);
@@ -163,15 +163,15 @@ impl Drop for Place {
 }
 
 label_values! {
-    /// The reason for shedding an invocation, with which nothing is wrong.
+    /// The reason for shedding an invocation that is itself valid.
     pub enum Refusal {
-        /// The node is about to end.
+        /// The node is shutting down.
         Draining = "draining",
-        /// The shard has as many invocations in flight as it may.
+        /// The shard has its maximum of invocations in flight.
         ShardFull = "shard_full",
-        /// The Worker has as many invocations in flight as it may.
+        /// The Worker has its maximum of invocations in flight.
         WorkerFull = "worker_full",
-        /// The tenant, which is the namespace, uses as much of the shard as it may.
+        /// The tenant, which is the namespace, has used up its share of the shard.
         TenantFull = "tenant_full",
         /// The queue for the Worker's start is full.
         WaitingRoomFull = "waiting_room_full",
@@ -300,8 +300,8 @@ mod tests {
                             None => waiting.push((seconds, enters)),
                         }
                     }
-                    Step::End(who) if !inside.is_empty() => drop(inside.swap_remove(who.index(inside.len()))),
-                    Step::Leave(who) if !waiting.is_empty() => drop(waiting.remove(who.index(waiting.len()))),
+                    Step::End(index) if !inside.is_empty() => drop(inside.swap_remove(index.index(inside.len()))),
+                    Step::Leave(index) if !waiting.is_empty() => drop(waiting.remove(index.index(waiting.len()))),
                     Step::Resize(other) => {
                         limit = other;
                         semaphore.resize(limit, room);

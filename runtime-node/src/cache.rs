@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use tenon_proto::id::RevisionDigest;
 
-/// Overhead of an entry besides its content, in bytes: names, map nodes, the entry itself. Keeps a
-/// large number of empty entries from being free.
+/// Overhead of an entry besides its content, in bytes: names, map nodes, the entry itself. It makes
+/// even empty entries count, however many there are.
 const OVERHEAD: usize = 1024;
 
 /// A cache with a capacity in bytes.

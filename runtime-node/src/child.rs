@@ -39,7 +39,7 @@ use tower_service::Service;
 pub(crate) use inherited::{CONTROL, LISTENER, PAGE};
 pub use inherited::{Inherited, inherit, settle};
 pub use supervisor::Supervisor;
-pub(crate) use supervisor::{Delivery, Place};
+pub(crate) use supervisor::{Delivery, PlacementReply};
 
 /// This process's place in its node.
 pub struct ChildProcess {
@@ -130,7 +130,7 @@ impl ControlThread {
         let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
         let command = match order {
             Ordered::Drain(_) => {
-                // If the receiver is gone, the main thread is ending already.
+                // If the receiver has been dropped, the main thread is ending already.
                 self.drain_tx.take().map(|drain_tx| drain_tx.send(()));
                 None
             }

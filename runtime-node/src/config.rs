@@ -40,7 +40,8 @@ pub struct Config {
     pub drain: DrainConfig,
     /// TLS between operator, routers and node. Not set from the arguments: the caller opens it.
     pub tls: Option<Tls>,
-    /// Lets clients debug the Workers. No argument sets it: on a cluster nothing may.
+    /// Lets clients debug the Workers. No argument sets it, because debugging is not allowed on a
+    /// cluster.
     pub inspector: Option<Arc<Inspector>>,
 }
 
@@ -103,10 +104,10 @@ pub struct EgressConfig {
     pub proxy: Option<Proxy>,
 }
 
-/// The end of a node.
+/// The drain of a node.
 #[derive(Clone, Debug)]
 pub struct DrainConfig {
-    /// Time for which invocations may continue after the node was asked to end.
+    /// Time for which invocations may continue after the drain has begun.
     pub grace: Duration,
 }
 

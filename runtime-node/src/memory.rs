@@ -85,13 +85,13 @@ impl Pressure {
 /// Returns the pressure on this process alone at this moment: many cold starts may begin between
 /// two measurements by the thread.
 pub fn on_this_process() -> Pressure {
-    // The thread logs why the room cannot be told.
+    // The measuring thread logs why the room is unknown.
     let room = meter::room().ok().flatten();
     Pressure::Eased.next_with(room.unwrap_or(u64::MAX))
 }
 
-/// Returns how many bytes of private writable memory this process has mapped, or 0 if that cannot
-/// be told.
+/// Returns how many bytes of private writable memory this process has mapped, or 0 if that is
+/// unknown.
 pub fn mapped() -> u64 {
     meter::mapped().unwrap_or_default()
 }

@@ -7,7 +7,7 @@
 mod connection;
 mod thread;
 
-pub(crate) use connection::Local;
+pub(crate) use connection::LocalExecutor;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -63,9 +63,9 @@ impl Node {
     /// Starts every shard. [`engine::init`](tenon_engine::init) must have been called.
     ///
     /// The node is ready once every shard serves; it does not wait for the catalog. A node that
-    /// starts while the operator is away works as soon as the operator is back, and one that loses
-    /// the operator goes on with the revisions it has. If it became unready, routers would lose the
-    /// whole node where they now retry one request.
+    /// starts without an operator works as soon as one is reachable, and a node that loses the
+    /// operator continues to serve the revisions that it has. If it became unready, routers would
+    /// lose the whole node; as it is, they retry one request.
     ///
     /// # Errors
     /// Fails if a port is taken or the system has no more threads.
@@ -75,8 +75,8 @@ impl Node {
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
-        // Ports are bound before any thread starts: if one is taken, the node leaves nothing
-        // behind.
+        // Ports are bound before any thread starts, so that nothing has to be cleaned up if one is
+        // taken.
         let shards = config.listen.addresses().filter(|(id, _)| !id.is_lane());
         let bound = shards.map(|(id, address)| {
             listen(id, address).map(|(listener, address)| (id, listener, address))

@@ -15,8 +15,8 @@
 //!
 //! The pool depends on neither V8 nor a clock: isolates are [`Occupant`]s, and `now` is an
 //! argument. [`eviction`] decides which isolate goes; evicted isolates are handed to the caller,
-//! which ends them. [`crash_backoff`] decides how long a failing revision is left alone. Belongs to
-//! one thread.
+//! which ends them. [`crash_backoff`] decides how long a failing revision is in back-off. Belongs
+//! to one thread.
 
 mod crash_backoff;
 mod eviction;
@@ -61,11 +61,11 @@ pub enum Spent {
     /// It was stopped at this limit, and its state cannot be trusted. Counts as a strike against
     /// its revision.
     Condemned(FailureCode),
-    /// An invocation went over a limit and ended by itself. Not a strike.
+    /// An invocation exceeded a limit and ended by itself, which is not a strike.
     Retired,
 }
 
-/// The pool's answer for a request.
+/// The pool's decision on a request.
 pub enum Lookup<'a, O, S> {
     /// Deliver the request to this isolate.
     Warm(O),
@@ -118,7 +118,7 @@ pub enum Retry {
 /// A change in a revision's health, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Its isolates are condemned again and again, and it is left alone for a while.
+    /// Its isolates are condemned again and again, and it is in back-off for a while.
     Failing { worker: WorkerId, digest: RevisionDigest, why: FailureCode, times: u32 },
     /// It was failing and is healthy again.
     Recovered(RevisionDigest),
@@ -271,13 +271,13 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 
     /// Returns whether the revision's isolates were condemned repeatedly and it has not recovered
     /// since.
-    pub fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
-        self.backoff.is_on_trial(digest)
+    pub fn is_reported(&self, digest: &RevisionDigest) -> bool {
+        self.backoff.is_reported(digest)
     }
 
     /// Returns whether [`take_notices`](Self::take_notices) or [`take_evicted`](Self::take_evicted)
     /// has anything to return.
-    pub fn has_news(&self) -> bool {
+    pub fn has_updates(&self) -> bool {
         !self.evicted.is_empty() || self.backoff.has_notices()
     }
 
@@ -326,7 +326,7 @@ impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
         self.pool.can_evict()
     }
 
-    /// Fills the slot with a start.
+    /// Fills the slot with a start that is under way.
     pub fn starting(self, start: S) -> Launch {
         let Self { pool, digest, tenant, victim, now } = self;
         victim.into_iter().for_each(|victim| pool.evict(victim, Eviction::Room, now));

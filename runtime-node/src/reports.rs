@@ -6,10 +6,10 @@
 //!  shard n ─┘                           ▲ due until delivered ───┘ failed? longer pauses
 //! ```
 //!
-//! Runs on its own thread: a shard sends a message and goes on. [`ledger`] decides what is reported
-//! and when. If the operator is away, it gets the report when it is back. Each report opens its own
-//! connection, because reports are rare: by the next one, a kept connection might lead to a process
-//! that has vanished without closing it.
+//! Runs on its own thread: a shard sends a message and continues. [`ledger`] decides what is
+//! reported and when. If the operator is unreachable, it gets the report when it is reachable
+//! again. Each report opens its own connection, because reports are rare: by the next one, a kept
+//! connection might lead to a process that has vanished without closing it.
 
 mod ledger;
 
@@ -68,7 +68,7 @@ struct Operator {
 enum LedgerEvent {
     Failing(Failing),
     Recovered(RevisionDigest),
-    /// The shard's process has ended; what failed there is no longer known.
+    /// The shard's process has ended; its failures no longer count.
     Gone,
     /// A revision has ended a process.
     Quarantined(WorkerReport),
@@ -251,7 +251,7 @@ async fn report(
             }
         };
         tokio::select! {
-            // Words first: a state that has changed since need not be reported.
+            // Events come first, because a state that has changed since need not be reported.
             biased;
             event = events_rx.recv() => match event {
                 Some((shard, LedgerEvent::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),

@@ -37,9 +37,9 @@ use crate::shard::{Admitted, Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
 
-/// Deadline for the queues of a caller that sets none: behind requests that are short of time, but
-/// not behind all that are still to come.
-const NO_HURRY: Duration = Duration::from_secs(30);
+/// Time in the queues for a caller that sets no timeout: such requests queue behind more urgent
+/// ones, but not behind all later ones.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -93,9 +93,9 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     let (head, digest) = messages.head().await?;
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
-    // The phase reached, for the failure if the deadline passes.
+    // The phase that the request has reached, for the failure if the deadline passes.
     let phase = Cell::new(Phase::Start);
-    let deadline = Instant::now() + timeout.unwrap_or(NO_HURRY);
+    let deadline = Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT);
     let answer = answer(shard, head, digest, deadline, messages, &phase);
     let outcome = match timeout {
         None => answer.await,

@@ -1,12 +1,12 @@
-//! Calls between Workers, as a shard carries them out.
+//! Calls between Workers, as a shard performs them.
 //!
 //! ```text
 //!  env.OTHER.fetch ─► depth? ─┬─ serving revision is warm on this shard ─► admit ─► its isolate
 //!                             └─ otherwise ─► a router's internal listener ─► the shard it picks
 //! ```
 //!
-//! Only routers know which revision serves a Worker: they are the first to hear of new revisions
-//! and of nodes that leave. Instead of asking a router about every call, a shard uses what the
+//! Only routers know which revision serves a Worker: they are the first to learn of new revisions
+//! and of nodes that drain. Instead of asking a router about every call, a shard uses what the
 //! router sends with each request: the revisions that then serve the Workers that it may call. A
 //! call therefore stays in the process only for the very revision that a router would have picked
 //! when the caller's own request arrived, and only if that revision is already warm: a Worker runs
@@ -37,10 +37,11 @@ pub use router::{InvalidRouter, Router, RouterUrl};
 use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
 use tenon_web::{Answered, Call, Services};
 
-/// Deadline of a call in the admission queue; the caller's own time limit ends the call as well.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time that a call may spend in the admission queue; the caller's own time limit ends the call as
+/// well.
+const QUEUE_TIME: Duration = Duration::from_secs(30);
 
-/// Carries out the calls of one shard's Workers.
+/// Performs the calls of one shard's Workers.
 pub struct Calls {
     shard: OnceCell<Weak<Shard>>,
     router: Option<Rc<Router>>,
@@ -101,7 +102,8 @@ fn head(call: &Call) -> InvokeHead {
 
 enum Here {
     Done(Result<Answered, Failure>),
-    /// There is no room here, but perhaps elsewhere. Nothing of the call has been consumed.
+    /// There is no room on this shard, but there may be on another. Nothing of the call has been
+    /// consumed.
     Refused(Call),
 }
 
@@ -109,7 +111,7 @@ async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here 
     let is_tunnel = asks_for_websocket(&call.request.method, &call.request.headers)
         && matches!(call.request.body, Body::Stream(_));
     let admitted =
-        shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE, false).await;
+        shard.admit(call.callee.as_str(), digest, Instant::now() + QUEUE_TIME, false).await;
     let admitted = match admitted
         .and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) })
     {

@@ -46,7 +46,7 @@ use crate::spares::Demand;
 use crate::tenants::Tenants;
 use crate::upkeep;
 use admitted::InFlight;
-use admitted::{AdmissionRequest, Counted};
+use admitted::{AdmissionRequest, GaugeGuard};
 pub use admitted::{Admitted, Permits};
 use placing::Placing;
 use quarantine_cache::QuarantineCache;
@@ -69,9 +69,9 @@ pub struct Shard {
     placing: RefCell<FxHashMap<(RevisionDigest, bool), Placing>>,
     reports: Reports,
     metrics: ShardMetrics,
-    bounds: Bounds,
+    bounds: ShardBounds,
     draining: Cell<bool>,
-    /// The supervisor has been told to replace this process.
+    /// Set once the supervisor has been told to replace this process.
     worn: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
@@ -90,7 +90,7 @@ const EVICTIONS: usize = 8;
 
 /// Upper bounds on a shard's work. One tenant gets a share of each; see [`crate::tenants`].
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ShardBounds {
     /// Isolates in the pool.
     pub isolates: usize,
     /// Invocations in flight.
@@ -103,7 +103,7 @@ pub struct Bounds {
     pub waiting: usize,
 }
 
-enum Found {
+enum ResidentOrStart {
     Warm(Resident),
     Cold(Start),
 }
@@ -114,10 +114,10 @@ impl Shard {
         source: Source,
         supervisor: Option<Supervisor>,
         reports: Reports,
-        bounds: Bounds,
+        bounds: ShardBounds,
         metrics: ShardMetrics,
     ) -> Rc<Self> {
-        let Bounds { isolates, in_flight, tunnels, waiting } = bounds;
+        let ShardBounds { isolates, in_flight, tunnels, waiting } = bounds;
         let waiting_in_all = in_flight.max(u32::try_from(waiting).unwrap_or(u32::MAX));
         Rc::new(Self {
             engine: Rc::new(engine),
@@ -207,7 +207,7 @@ impl Shard {
             // An earlier request may have caused the isolate to be condemned. Its successor has its
             // own queue.
             if resident.spent().is_none() {
-                let counted = Counted::among(&self.metrics.admission.in_flight);
+                let counted = GaugeGuard::among(&self.metrics.admission.in_flight);
                 let permits = InFlight {
                     worker: of_worker,
                     _tenant: of_tenant,
@@ -236,22 +236,22 @@ impl Shard {
             let delivery = match &self.supervisor {
                 Some(supervisor) if !is_live => self.place(supervisor, request).await?,
                 Some(supervisor) if request.stay => {
-                    self.place_live(supervisor, request).await?;
+                    self.place_running(supervisor, request).await?;
                     None
                 }
                 _ => None,
             };
             let (resident, permit) = match self.look_up(request, delivery)? {
-                Found::Warm(resident) if resident.is_taken_up() => {
+                ResidentOrStart::Warm(resident) if resident.is_full_of_background_work() => {
                     return Err(self.shed(Refusal::WorkerFull));
                 }
-                Found::Warm(resident) => {
+                ResidentOrStart::Warm(resident) => {
                     let permit = self
                         .acquire_or_shed(&resident.semaphore, request, Refusal::WorkerFull)
                         .await?;
                     (resident, permit)
                 }
-                Found::Cold(start) => {
+                ResidentOrStart::Cold(start) => {
                     let permit = self.acquire(&start.semaphore, request).await?;
                     // Requests that were admitted, or were waiting in the queue, see the outcome of
                     // the start. A request that found the queue full does not.
@@ -285,7 +285,7 @@ impl Shard {
         false
     }
 
-    /// Evicts the idle isolate that is missed least. Returns whether there was one.
+    /// Evicts an idle isolate in the order of eviction. Returns whether there was one.
     fn evict_idle(&self) -> bool {
         let evicted = self.pool.borrow_mut().evict_one(Eviction::Memory, Instant::now());
         if evicted {
@@ -318,7 +318,7 @@ impl Shard {
         }
         let place = self.tenants.borrow().place(&request.tenant);
         let _place = place.map_err(|refusal| self.shed(refusal))?;
-        let _waiting = Counted::among(&self.metrics.admission.waiting);
+        let _waiting = GaugeGuard::among(&self.metrics.admission.waiting);
         Ok(semaphore.acquire(request.deadline).await)
     }
 
@@ -335,12 +335,12 @@ impl Shard {
         self: &Rc<Self>,
         request: &AdmissionRequest,
         delivery: Option<Delivery>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<ResidentOrStart, Failure> {
         let mut pool = self.pool.borrow_mut();
         let (namespace, share) = (request.tenant.namespace(), request.tenant.share());
         let found = match pool.look_up(&request.digest, namespace, share, Instant::now()) {
-            Lookup::Warm(resident) => return Ok(Found::Warm(resident)),
-            Lookup::Join(start) => return Ok(Found::Cold(start)),
+            Lookup::Warm(resident) => return Ok(ResidentOrStart::Warm(resident)),
+            Lookup::Join(start) => return Ok(ResidentOrStart::Cold(start)),
             Lookup::Refused(Obstacle::Failed(failure)) => Err(failure),
             Lookup::Refused(Obstacle::Full) => Err(self.shed(Refusal::NoIdleIsolate)),
             Lookup::Refused(Obstacle::OverShare) => Err(self.shed(Refusal::TenantFull)),
@@ -352,14 +352,14 @@ impl Shard {
             Lookup::Start(vacancy) => {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
-                // Runs as its own task, so that the start goes on when the requests that wait for
-                // it have gone.
+                // Runs as its own task, so that the start continues after the requests that wait
+                // for it have been cancelled.
                 spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
-                Ok(Found::Cold(start))
+                Ok(ResidentOrStart::Cold(start))
             }
         };
         // Not called for each request of a flood that is refused.
-        let has_changed = found.is_ok() || pool.has_news();
+        let has_changed = found.is_ok() || pool.has_updates();
         drop(pool);
         if has_changed {
             self.settle();

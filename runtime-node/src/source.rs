@@ -257,7 +257,7 @@ fn size(revision: &Revision) -> usize {
     modules.chain(bindings).sum()
 }
 
-/// Retries until the revision is fetched or the error's patience is over.
+/// Retries until the revision is fetched or it is no longer worth while for the error.
 async fn fetch(
     client: CatalogClient<Channel>,
     digest: RevisionDigest,
@@ -270,7 +270,7 @@ async fn fetch(
             Ok(revision) => return Ok(Arc::new(revision)),
             Err(error) => error,
         };
-        if began.elapsed() + pause > error.patience() {
+        if began.elapsed() + pause > error.retry_time() {
             tracing::warn!(revision = %digest, %error, "cannot fetch a revision");
             return Err(error.into());
         }
@@ -324,13 +324,13 @@ async fn get_revision(
 }
 
 impl FetchError {
-    /// Returns how long after the first attempt retries make sense.
-    fn patience(&self) -> Duration {
+    /// Returns how long after the first attempt to retry.
+    fn retry_time(&self) -> Duration {
         match self {
             // A router may know it from another operator replica than the one asked here.
             Self::Unknown => Duration::from_millis(500),
-            // Long enough for another replica to take over the connection, short enough for a
-            // waiting client.
+            // This is long enough for another replica to take over, and short enough for a waiting
+            // client.
             Self::Unreachable(_) => Duration::from_secs(2),
             Self::Unresolved(_) | Self::Silent | Self::Malformed(_) | Self::Other(_) => {
                 Duration::ZERO

@@ -1,7 +1,7 @@
 //! Decides how many spare isolates a shard should have. This module is pure.
 //!
-//! The number of recent cold starts, so that a wave of starts finds as many spares as the previous
-//! one needed, and at least one. The count decays by half in every [`HALF_LIFE`].
+//! The demand is the number of recent cold starts, and at least one, so that a wave of starts finds
+//! as many spares as the previous wave needed. The count halves in every [`HALF_LIFE`].
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ impl Demand {
     /// # Arguments
     /// * `most` - upper bound.
     pub fn wanted(&self, now: Instant, most: usize) -> usize {
-        // Rounded; otherwise the last start would never be forgotten.
+        // The count is rounded; otherwise the last start would never be forgotten.
         (self.at(now).round() as usize).max(1).min(most)
     }
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! - [`keeper`]: runs a process and restarts it; [`process`]: starts one, and reads how it ended;
-//!   [`child`]: what is known of it; [`hang_detector`]: detects one that is stuck; [`service`]:
-//!   answers one over its control connection.
+//!   [`child`]: its state across restarts; [`hang_detector`]: detects one that is stuck;
+//!   [`service`]: answers one over its control connection.
 //! - [`placement`]: decides which revisions run on a shard and which in a lane; [`quarantine`]:
 //!   decides which are refused.
 //! - [`memory`]: how much memory each process may have; [`governor`] sets these limits.
@@ -16,8 +16,8 @@
 //! - [`quarantine_watch`]: quarantines of other nodes, from the operator.
 //!
 //! The supervisor runs no JavaScript and parses nothing that tenants wrote: it holds their code by
-//! digest and hands it on. Whatever a tenant's code does to the process that runs it, crashes
-//! included, does not reach this one.
+//! digest and hands it on. A crash of a process that runs tenants' code therefore does not affect
+//! this one.
 
 mod child;
 mod exposition;
@@ -246,8 +246,9 @@ impl Shared {
         concerned.for_each(|child| child.order(order(Ordered::Release(release.clone()))));
     }
 
-    /// Waits until no process is running this revision's code: one that seems to be may have ended
-    /// and be about to be judged. A turn that goes on is waited for no longer than [`VERDICT`].
+    /// Waits until no process is running this revision's code: a process that seems to run it may
+    /// have ended and not have been judged yet. The wait for a turn that continues ends after
+    /// [`VERDICT`].
     async fn await_verdict(&self, digest: &RevisionDigest) {
         let by = Instant::now() + VERDICT;
         while self.children.iter().any(|child| child.runs(digest)) && Instant::now() < by {

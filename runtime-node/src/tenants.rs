@@ -5,10 +5,10 @@
 //! | none | all but an eighth, kept for the next tenant |
 //! | any | half |
 //!
-//! The share applies to everything that a tenant could exhaust with many Workers: invocations in
-//! flight, places to wait, tunnels, and slots for isolates (see [`crate::pool`]). What a tenant
-//! holds beyond its share when another one arrives is not revoked; it gets nothing new until it is
-//! below its share. Belongs to one thread.
+//! The share applies to every resource that a tenant could exhaust with many Workers: invocations
+//! in flight, queue entries, tunnels, and slots for isolates (see [`crate::pool`]). When another
+//! tenant arrives, nothing that a tenant holds beyond its share is revoked; it gets nothing new
+//! until it is below its share. Belongs to one thread.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,20 +22,20 @@ use crate::admission::{DeadlineSemaphore, Permit, Refusal};
 /// Time after its last request for which a tenant counts as present.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Known tenants at which absent ones are first forgotten.
-const CROWD: usize = 64;
+/// Number of known tenants at which absent ones are first forgotten.
+const FIRST_PRUNE: usize = 64;
 
 /// The tenants whose Workers have been requested on a shard.
 pub struct Tenants {
     in_flight: u32,
     room: usize,
     waiting: u32,
-    /// Places to wait, of all tenants together.
+    /// Queue entries of all tenants together.
     places: DeadlineSemaphore,
     tunnels: DeadlineSemaphore,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
     /// Number of known tenants at which absent ones are next forgotten.
-    crowd: usize,
+    prune_at: usize,
     visits: Visits,
 }
 
@@ -48,8 +48,8 @@ pub struct Tenant {
     tunnels: DeadlineSemaphore,
 }
 
-/// A place to wait, or a place for a tunnel.
-pub struct Place {
+/// The right to wait in a queue, or to hold a tunnel.
+pub struct TenantSlot {
     _tenant: Permit,
     _shard: Permit,
 }
@@ -70,7 +70,7 @@ impl Tenants {
             places: DeadlineSemaphore::new(waiting, 0),
             tunnels: DeadlineSemaphore::new(tunnels, 0),
             known: FxHashMap::default(),
-            crowd: CROWD,
+            prune_at: FIRST_PRUNE,
             visits: Visits::default(),
         }
     }
@@ -79,7 +79,7 @@ impl Tenants {
     pub fn arrive(&mut self, namespace: &str, now: Instant) -> Rc<Tenant> {
         let tenant = match self.known.get(namespace) {
             Some(tenant) => Rc::clone(tenant),
-            None => self.welcome(namespace),
+            None => self.insert(namespace),
         };
         let share = if self.visits.has_others(namespace, now) { Share::Half } else { Share::Most };
         self.visits.add(&tenant.namespace, now);
@@ -91,27 +91,27 @@ impl Tenants {
         tenant
     }
 
-    /// Takes a place to wait.
+    /// Takes the right to wait in a queue.
     ///
     /// # Errors
     /// Fails if the tenant, or all tenants together, have as many as they may.
-    pub fn place(&self, tenant: &Tenant) -> Result<Place, Refusal> {
-        Place::among(&tenant.places, &self.places)
+    pub fn place(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
+        TenantSlot::among(&tenant.places, &self.places)
     }
 
-    /// Takes a place for a tunnel.
+    /// Takes the right to hold a tunnel.
     ///
     /// # Errors
     /// Fails as [`place`](Self::place) does.
-    pub fn tunnel(&self, tenant: &Tenant) -> Result<Place, Refusal> {
-        Place::among(&tenant.tunnels, &self.tunnels)
+    pub fn tunnel(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
+        TenantSlot::among(&tenant.tunnels, &self.tunnels)
     }
 
-    fn welcome(&mut self, namespace: &str) -> Rc<Tenant> {
-        if self.known.len() >= self.crowd {
+    fn insert(&mut self, namespace: &str) -> Rc<Tenant> {
+        if self.known.len() >= self.prune_at {
             self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_here());
-            // The threshold grows, so that a crowd that stays is not scanned for each newcomer.
-            self.crowd = CROWD.max(self.known.len() * 2);
+            // The threshold grows, so that many tenants that stay are not scanned for each new one.
+            self.prune_at = FIRST_PRUNE.max(self.known.len() * 2);
         }
         let share = Share::Half;
         let tenant = Rc::new(Tenant {
@@ -126,7 +126,7 @@ impl Tenants {
     }
 }
 
-impl Place {
+impl TenantSlot {
     fn among(tenants: &DeadlineSemaphore, shards: &DeadlineSemaphore) -> Result<Self, Refusal> {
         let of_tenant = tenants.try_acquire().ok_or(Refusal::TenantFull)?;
         let of_shard = shards.try_acquire().ok_or(Refusal::ShardFull)?;
@@ -160,8 +160,8 @@ fn part(share: Share, whole: u32) -> u32 {
     u32::try_from(share.of(whole as usize)).expect("a part is not more than the whole")
 }
 
-/// The latest visit, and the latest visit of any other tenant: enough to tell each tenant when
-/// another one was last here.
+/// The latest visit, and the latest visit of any other tenant: enough to know, for each tenant, the
+/// last request of another one.
 #[derive(Default)]
 struct Visits {
     latest: Option<(Rc<str>, Instant)>,
@@ -169,17 +169,17 @@ struct Visits {
 }
 
 impl Visits {
-    fn add(&mut self, who: &Rc<str>, now: Instant) {
+    fn add(&mut self, tenant: &Rc<str>, now: Instant) {
         match &mut self.latest {
-            Some((latest, at)) if latest == who => *at = now,
-            latest => self.other = latest.replace((Rc::clone(who), now)),
+            Some((latest, at)) if latest == tenant => *at = now,
+            latest => self.other = latest.replace((Rc::clone(tenant), now)),
         }
     }
 
-    /// Returns whether any tenant other than `who` was here recently.
-    fn has_others(&self, who: &str, now: Instant) -> bool {
+    /// Returns whether any other tenant had a recent request.
+    fn has_others(&self, tenant: &str, now: Instant) -> bool {
         let other = match &self.latest {
-            Some((latest, _)) if &**latest == who => &self.other,
+            Some((latest, _)) if &**latest == tenant => &self.other,
             latest => latest,
         };
         other.as_ref().is_some_and(|(_, at)| now.saturating_duration_since(*at) < RECENT)
@@ -243,7 +243,7 @@ mod tests {
         let stays = tenants.arrive("stays", now);
         let permit = tenants.arrive("works", now).semaphore().try_acquire();
         (0..1_000).for_each(|n| drop(tenants.arrive(&format!("tenant-{n}"), now)));
-        assert!(tenants.known.len() <= CROWD, "{}", tenants.known.len());
+        assert!(tenants.known.len() <= FIRST_PRUNE, "{}", tenants.known.len());
         assert!(tenants.known.contains_key("stays") && tenants.known.contains_key("works"));
         drop((stays, permit));
     }
@@ -255,14 +255,14 @@ mod tests {
         ) {
             let names = ["a", "b", "c", "d"].map(Rc::<str>::from);
             let (mut known, mut kept, mut now) = (Visits::default(), Vec::new(), Instant::now());
-            for (who, pause) in visits {
+            for (tenant, pause) in visits {
                 now += Duration::from_secs(pause);
                 for (n, name) in names.iter().enumerate() {
                     let others = kept.iter().any(|(other, at)| *other != n && now - *at < RECENT);
                     prop_assert_eq!(known.has_others(name, now), others);
                 }
-                known.add(&names[who], now);
-                kept.push((who, now));
+                known.add(&names[tenant], now);
+                kept.push((tenant, now));
             }
         }
 

@@ -32,7 +32,7 @@ pub enum Relief {
     /// Collect the garbage of the largest idle isolate, or evict one if none is left to collect.
     Collect,
     /// Evict the least recently used idle isolate.
-    LetGo,
+    Evict,
 }
 
 /// A change to the stock of spare isolates.
@@ -67,14 +67,14 @@ impl Upkeep {
         let since = self.collected.map(|at| now.saturating_duration_since(at));
         match pressure {
             Pressure::Eased => Relief::Nothing,
-            // There is no time to collect garbage.
-            Pressure::Critical => Relief::LetGo,
+            // A collection would take too long.
+            Pressure::Critical => Relief::Evict,
             Pressure::Tight if since.is_none_or(|since| since >= COLLECTION_INTERVAL) => {
                 self.collected = Some(now);
                 Relief::Collect
             }
             Pressure::Tight if since.is_some_and(|since| since < RELIEF_SHOWS) => Relief::Nothing,
-            Pressure::Tight => Relief::LetGo,
+            Pressure::Tight => Relief::Evict,
         }
     }
 }
@@ -82,7 +82,7 @@ impl Upkeep {
 /// Returns the time until the next step, unless the pressure changes before.
 ///
 /// # Arguments
-/// * `idle` - how long an isolate may be unused.
+/// * `idle` - time for which an isolate may be idle.
 pub fn pause(pressure: Pressure, idle: Duration) -> Duration {
     match pressure {
         Pressure::Eased => (idle / 4).clamp(STEP, REVIEW),
@@ -113,7 +113,7 @@ pub fn admits_start(pressure: Pressure, replaces: bool) -> bool {
 }
 
 /// Returns whether a start evicts an idle isolate. The steps against a shortage are too slow for
-/// many starts, which would go on until memory is used up.
+/// many starts, which would continue until memory is used up.
 pub fn starts_replace(pressure: Pressure) -> bool {
     pressure > Pressure::Eased
 }
@@ -134,8 +134,8 @@ mod tests {
         let steps = [0, 100, 149, 150, 500, 999, 1_000, 1_100];
         let steps =
             steps.map(|ms| upkeep.relief(Pressure::Tight, begin + Duration::from_millis(ms)));
-        use Relief::{Collect, LetGo, Nothing};
-        assert_eq!(steps, [Collect, Nothing, Nothing, LetGo, LetGo, LetGo, Collect, Nothing]);
+        use Relief::{Collect, Evict, Nothing};
+        assert_eq!(steps, [Collect, Nothing, Nothing, Evict, Evict, Evict, Collect, Nothing]);
     }
 
     #[test]
@@ -169,10 +169,10 @@ mod tests {
                     }
                     (Pressure::Tight, relief) => {
                         let shows = last.is_some_and(|last| now - last >= RELIEF_SHOWS);
-                        prop_assert_eq!(relief == Relief::LetGo, shows);
+                        prop_assert_eq!(relief == Relief::Evict, shows);
                     }
                     (Pressure::Eased, relief) => prop_assert_eq!(relief, Relief::Nothing),
-                    (Pressure::Critical, relief) => prop_assert_eq!(relief, Relief::LetGo),
+                    (Pressure::Critical, relief) => prop_assert_eq!(relief, Relief::Evict),
                 }
             }
         }

@@ -14,8 +14,8 @@ use crate::memory::Pressure;
 /// process is replaced.
 pub const IN_VAIN: Duration = Duration::from_secs(2);
 
-/// Private writable memory, in bytes, from which a process that is short of it would have more
-/// after a restart. A process without isolates has about 25 MiB.
+/// Private writable memory, in bytes, above which a restart would give a process that is short of
+/// memory more of it. A process without isolates has about 25 MiB.
 const OUTGROWN: u64 = 64 << 20;
 
 /// Signs of wear in a process.

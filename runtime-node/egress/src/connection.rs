@@ -130,7 +130,7 @@ impl Origin {
     }
 
     async fn http2(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {
-        let mut builder = http2::Builder::new(Local);
+        let mut builder = http2::Builder::new(LocalExecutor);
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(WINDOW as u32)
@@ -165,7 +165,7 @@ impl Origin {
 
 /// Runs a connection until it ends, counted among the open ones.
 fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &IntGauge) {
-    let open = Counted::among(open);
+    let open = GaugeGuard::among(open);
     spawn_local(async move {
         // The exchange itself reports how the connection ended.
         let _ = connection.await;
@@ -247,9 +247,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + 'static> Duplex for T {}
 
 /// Runs HTTP/2's tasks on this thread.
 #[derive(Clone, Copy)]
-struct Local;
+struct LocalExecutor;
 
-impl<F: Future + 'static> hyper::rt::Executor<F> for Local
+impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor
 where
     F::Output: 'static,
 {
@@ -259,16 +259,16 @@ where
 }
 
 /// Counts one in a gauge until it is dropped.
-pub(super) struct Counted(IntGauge);
+pub(super) struct GaugeGuard(IntGauge);
 
-impl Counted {
+impl GaugeGuard {
     pub(super) fn among(gauge: &IntGauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

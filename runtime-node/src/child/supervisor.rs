@@ -29,18 +29,18 @@ pub struct Supervisor {
     pub(super) notices_tx: mpsc::UnboundedSender<Notice>,
 }
 
-/// The place where a revision runs.
+/// The supervisor's reply to a placement request.
 #[derive(Debug)]
-pub(crate) enum Place {
-    /// It runs in this process. Carries its code if that was requested.
+pub(crate) enum PlacementReply {
+    /// The revision runs in this process. Carries its code if that was requested.
     Here(Option<Delivery>),
-    /// It runs in another process of this node.
+    /// The revision runs in another process of this node.
     Elsewhere,
-    /// It is quarantined for this long.
-    Nowhere(Duration),
+    /// The revision is quarantined for this long.
+    Quarantined(Duration),
 }
 
-/// The rest of a placement answer: the revision's code.
+/// The rest of a placement reply: the revision's code.
 #[derive(Debug)]
 pub(crate) struct Delivery(Box<Streaming<PlaceResponse>>);
 
@@ -58,17 +58,17 @@ impl Supervisor {
     ///
     /// # Arguments
     /// * `stay` - set if the request can no longer be sent elsewhere.
-    /// * `send` - set if the code is wanted as well.
+    /// * `send` - set to receive the code as well.
     ///
     /// # Errors
-    /// Fails if the supervisor does not answer, or answers nonsense.
+    /// Fails if the supervisor does not answer, or sends a malformed response.
     pub(crate) async fn place(
         &self,
         worker: &str,
         digest: &RevisionDigest,
         stay: bool,
         send: bool,
-    ) -> Result<Place, Failure> {
+    ) -> Result<PlacementReply, Failure> {
         let digest = digest.as_bytes().to_vec().into();
         let request = PlaceRequest { digest, worker: worker.to_owned(), stay, send };
         let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
@@ -90,9 +90,11 @@ impl Supervisor {
             }
         };
         match placed.verdict() {
-            Verdict::Here => Ok(Place::Here(send.then(|| Delivery(Box::new(rest))))),
-            Verdict::Elsewhere => Ok(Place::Elsewhere),
-            Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
+            Verdict::Here => Ok(PlacementReply::Here(send.then(|| Delivery(Box::new(rest))))),
+            Verdict::Elsewhere => Ok(PlacementReply::Elsewhere),
+            Verdict::Quarantined => {
+                Ok(PlacementReply::Quarantined(Duration::from_millis(placed.remaining_ms)))
+            }
             Verdict::Unspecified => {
                 failure(FailureCode::Internal, "the supervisor's response violates the protocol")
             }

@@ -124,7 +124,7 @@ pub(super) fn room() -> Result<Option<u64>, MeterError> {
 /// Fails if the kernel's files cannot be read.
 pub(super) fn mapped() -> Result<u64, MeterError> {
     let file = Path::new("/proc/self/statm");
-    // With the stack, which the limit leaves out.
+    // This includes the stack, which the limit does not count.
     let pages =
         read(file)?.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
     let pages = pages.ok_or_else(|| MeterError {

@@ -163,11 +163,11 @@ impl WorkerMetrics {
     }
 
     /// Sets the memory of its isolate, in bytes.
-    pub fn weighs(&self, digest: &RevisionDigest, bytes: usize) {
+    pub fn set_memory(&self, digest: &RevisionDigest, bytes: usize) {
         self.with(digest, |counts| counts.set_memory(bytes));
     }
 
-    /// Drops the counts of revisions that have had no isolate for long.
+    /// Drops the counts of revisions that have had no isolate for [`LINGER`].
     ///
     /// # Arguments
     /// * `has_isolate` - whether the revision has an isolate, warm or starting.

@@ -45,7 +45,8 @@ const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
 /// The kernel detects a router's machine that has vanished: a connection is probed after
 /// `KEEP_ALIVE` of silence, every `KEEP_ALIVE_INTERVAL`, and dropped after `KEEP_ALIVE_RETRIES`
-/// unanswered probes. HTTP/2 pings would not do: a busy thread answers them late, and is not dead.
+/// unanswered probes. HTTP/2 pings are unsuitable: a busy thread answers them late without being
+/// dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_RETRIES: u32 = 3;
@@ -114,7 +115,7 @@ async fn serve_other(
     shard: Rc<Shard>,
     mut leave_rx: watch::Receiver<bool>,
 ) {
-    let connection = http2::Builder::new(Local)
+    let connection = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -155,9 +156,9 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 
 /// An executor that runs HTTP/2 streams on the thread that owns their connection.
 #[derive(Clone, Copy)]
-pub(crate) struct Local;
+pub(crate) struct LocalExecutor;
 
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, future: F) {
         spawn_local(future);
     }

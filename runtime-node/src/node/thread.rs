@@ -37,7 +37,7 @@ use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::reports::Reports;
 use crate::services::{Calls, Router};
-use crate::shard::{Bounds, Shard};
+use crate::shard::{Shard, ShardBounds};
 use crate::source::Source;
 
 /// Pause after a failed accept, such as for want of file descriptors.
@@ -45,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time after the grace period for clients to complete the closing handshake of their WebSockets.
 /// Connections that are then still open are cut off; the process has to end soon after.
-const FAREWELL: Duration = Duration::from_secs(3);
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Interval of the event loop's heartbeat for the supervisor.
 const BEAT: Duration = Duration::from_secs(1);
@@ -125,7 +125,7 @@ impl ShardThread {
             .with_buffers(buffers)
             .with_inspector(config.inspector.clone());
         let Config { inspector, pool, admission, drain: DrainConfig { grace }, tls, .. } = config;
-        let bounds = Bounds {
+        let bounds = ShardBounds {
             isolates: pool.isolates,
             in_flight: admission.max_inflight,
             tunnels: connection::TUNNELS,
@@ -172,7 +172,7 @@ impl ShardThread {
         });
         if tokio::time::timeout(grace, drained.as_mut()).await.is_err() {
             shard.close_web_sockets();
-            if tokio::time::timeout(FAREWELL, drained.as_mut()).await.is_err() {
+            if tokio::time::timeout(CLOSE_GRACE, drained.as_mut()).await.is_err() {
                 tracing::warn!(shard = %id, "the drain grace period is over; ending what is still in flight");
             }
         }

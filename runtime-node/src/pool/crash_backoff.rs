@@ -1,5 +1,5 @@
-//! Remembers revisions whose code fails, and decides how long each is left alone.
-//! This module is pure.
+//! Remembers revisions whose code fails, and decides how long each is in back-off. This module is
+//! pure.
 //!
 //! There are two kinds of failure, kept apart because a successful start ends only one of them:
 //!
@@ -8,9 +8,9 @@
 //! | it does not start | doubles with each failure in a row | with the first successful start |
 //! | its isolates are condemned | begins after several, grows with each | as time passes |
 //!
-//! Only time makes a condemned isolate count for less: a revision that serves a hundred cheap
-//! requests and then breaks costs its neighbours as many starts as one that does nothing else. Time
-//! spent in back-off does not count: the revision could not have broken anything.
+//! Only time makes a condemned isolate count for less: a revision that has an isolate condemned
+//! after a hundred cheap requests costs its neighbours as many starts as one that only fails. Time
+//! spent in back-off does not count, because nothing can be condemned during it.
 
 use std::time::{Duration, Instant};
 
@@ -31,17 +31,17 @@ pub(super) const MISSING_PAUSE: Duration = Duration::from_millis(100);
 /// Time after which a condemned isolate counts for half as much.
 pub(super) const HALF_LIFE: Duration = Duration::from_secs(30);
 
-/// Total weight tolerated before the revision is left alone, and its first rest. One condemned
-/// isolate every four seconds adds up to this weight.
+/// Total weight tolerated before the revision backs off, and its first pause. One condemned isolate
+/// every four seconds adds up to this weight.
 pub(super) const TOLERATED: u32 = 10;
-pub(super) const FIRST_REST: Duration = Duration::from_millis(100);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Upper bound on the total weight: from here on each rest is the longest, and a revision that
+/// Upper bound on the total weight: from here on each pause is the longest, and a revision that
 /// stops failing recovers a minute later.
 const MOST: f64 = 20.0;
 
-/// Below `WELL` the revision has recovered; below `FORGOTTEN` nothing is left to remember.
-const WELL: f64 = TOLERATED as f64 / 2.0;
+/// Below `RECOVERED` the revision has recovered; below `FORGOTTEN` nothing is left to remember.
+const RECOVERED: f64 = TOLERATED as f64 / 2.0;
 const FORGOTTEN: f64 = 0.5;
 
 /// Revisions of a shard that have failed recently.
@@ -63,7 +63,8 @@ struct FailedStart {
 /// Condemned isolates of one revision.
 struct Streak {
     times: u32,
-    /// Their total weight at `as_of`, which lies in the future if the revision rests until then.
+    /// Their total weight at `as_of`, which lies in the future if the revision is in back-off until
+    /// then.
     weight: f64,
     as_of: Instant,
     /// Set once a `Failing` notice has been issued.
@@ -115,9 +116,9 @@ impl CrashBackoff {
         failures
     }
 
-    /// Records a condemned isolate. A revision whose isolates keep being condemned is left alone,
-    /// longer each time: a start costs its neighbours more than a refusal.
-    pub(super) fn struck(
+    /// Records a condemned isolate. A revision whose isolates keep being condemned backs off,
+    /// longer each time, because a start costs its neighbours more than a refusal.
+    pub(super) fn condemned(
         &mut self,
         worker: WorkerId,
         digest: RevisionDigest,
@@ -135,7 +136,7 @@ impl CrashBackoff {
         (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MOST), now);
         // Rounded, because a strike of a few milliseconds ago counts for a little less than one.
         let Some(over) = (streak.weight.round() as u32).checked_sub(TOLERATED + 1) else { return };
-        let pause = (FIRST_REST * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
+        let pause = (FIRST_PAUSE * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
         (streak.as_of, streak.was_reported) = (now + pause, true);
         let times = streak.times;
         let what =
@@ -147,15 +148,15 @@ impl CrashBackoff {
     }
 
     /// Returns whether the revision was reported as failing and has not been reported as recovered.
-    pub(super) fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
+    pub(super) fn is_reported(&self, digest: &RevisionDigest) -> bool {
         self.streaks.get(digest).is_some_and(|streak| streak.was_reported)
     }
 
-    /// Notices which revisions have recovered.
+    /// Adds notices of the revisions that have recovered.
     pub(super) fn review(&mut self, now: Instant) {
         self.streaks.retain(|digest, streak| {
             let weight = streak.weight(now);
-            if streak.was_reported && weight < WELL {
+            if streak.was_reported && weight < RECOVERED {
                 streak.was_reported = false;
                 self.notices.push(Notice::Recovered(*digest));
             }
@@ -184,8 +185,8 @@ mod tests {
         Failure::new(FailureCode::WorkerStartFailed, Phase::Start, "")
     }
 
-    /// Breaks the revision every `gap` of the time in which it may run, this many times. Returns
-    /// how long it rested after each.
+    /// Condemns an isolate of the revision every `gap` of the time in which it may run, this many
+    /// times. Returns the pause after each.
     fn rests(
         backoff: &mut CrashBackoff,
         gap: Duration,
@@ -194,7 +195,7 @@ mod tests {
     ) -> Vec<Duration> {
         let breaks = (0..times).map(|_| {
             *now += gap;
-            backoff.struck(
+            backoff.condemned(
                 WorkerId::new("shop", "cart"),
                 DIGEST,
                 FailureCode::CpuLimitExceeded,
@@ -202,7 +203,7 @@ mod tests {
             );
             let began = *now;
             while backoff.refusal(&DIGEST, *now).is_some() {
-                *now += FIRST_REST;
+                *now += FIRST_PAUSE;
             }
             *now - began
         });
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_more_often_a_revision_breaks_the_longer_it_backs_off() {
-        // The interval between breaks, and the rest that it leads to.
+        // The interval between condemned isolates, and the pause that it leads to.
         let table =
             [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
         for (gap, rest) in table {
@@ -226,13 +227,13 @@ mod tests {
     #[test]
     fn only_time_ends_the_trial_of_a_revision() {
         let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-        // A hundred requests in a second, the last of which breaks the isolate.
+        // A hundred requests in a second, the last of which condemns the isolate.
         assert!(rests(&mut backoff, Duration::from_secs(1), 20, &mut now)[19] > Duration::ZERO);
-        assert!(backoff.is_on_trial(&DIGEST));
+        assert!(backoff.is_reported(&DIGEST));
         backoff.take_notices();
         backoff.review(now + HALF_LIFE * 2);
         assert_eq!(backoff.take_notices(), [Notice::Recovered(DIGEST)]);
-        assert!(!backoff.is_on_trial(&DIGEST));
+        assert!(!backoff.is_reported(&DIGEST));
         backoff.review(now + HALF_LIFE * 6);
         assert!(backoff.streaks.is_empty() && backoff.take_notices().is_empty());
     }

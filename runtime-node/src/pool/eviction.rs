@@ -1,9 +1,9 @@
-//! Eviction: which isolate goes when another needs its slot, when memory is short or when it has
-//! been idle for long.
+//! Eviction: which isolate is evicted when another needs its slot, when memory is short or when it
+//! has been idle for long.
 //!
-//! A spent isolate goes first, then an idle one of a tenant with more than half of the slots, then
-//! any other idle one; within these, the least recently used. A busy isolate never goes. A tenant
-//! whose share of the slots is used up makes room among its own isolates.
+//! A spent isolate is evicted first, then an idle one of a tenant with more than half of the slots,
+//! then any other idle one; within these, the least recently used. A busy isolate is never evicted.
+//! A tenant whose share of the slots is used up makes room among its own isolates.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tenon_proto::id::RevisionDigest;
 
 use super::{Condition, Eviction, Obstacle, Occupant, Pool, Slot, Spent, Warm};
 
-/// Eviction order; the least goes first.
+/// Eviction order; the least is evicted first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Spent,
@@ -48,9 +48,9 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         Ok(victim.filter(|_| is_full))
     }
 
-    /// Evicts isolates that are spent or have been idle for `idle`, and notices which revisions
-    /// have recovered.
-    pub fn sweep(&mut self, idle: Duration, now: Instant) {
+    /// Evicts isolates that are spent or have been idle for `idle`, and adds notices of the
+    /// revisions that have recovered.
+    pub fn evict_idle(&mut self, idle: Duration, now: Instant) {
         let useless = self.warm().filter_map(|(digest, warm)| {
             let unused = now.saturating_duration_since(warm.used_at) >= idle;
             let useless = match warm.occupant.condition() {
@@ -68,7 +68,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 
     /// Evicts the revision's isolate, if it has one: new requests go elsewhere.
     pub fn release(&mut self, digest: &RevisionDigest, now: Instant) {
-        // A start goes on for the requests that wait for it.
+        // A start continues for the requests that wait for it.
         if matches!(self.slots.get(digest), Some(Slot::Warm(_))) {
             self.evict(*digest, Eviction::Moved, now);
         }
@@ -134,7 +134,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             Condition::Idle | Condition::Busy => why,
             Condition::Spent(Spent::Retired) => Eviction::Retired,
             Condition::Spent(Spent::Condemned(code)) => {
-                self.backoff.struck(occupant.worker().clone(), digest, code, now);
+                self.backoff.condemned(occupant.worker().clone(), digest, code, now);
                 Eviction::Condemned
             }
         };

@@ -8,9 +8,9 @@ tenon_lifecycle::label_values! {
     pub enum Eviction {
         /// Another revision needed its slot.
         Room = "room",
-        /// It went over a limit and could no longer be trusted.
+        /// It exceeded a limit, and its state could no longer be trusted.
         Condemned = "condemned",
-        /// It went over a limit that is not enforced at once.
+        /// It exceeded a limit that is not enforced at once.
         Retired = "retired",
         /// A newer revision of its Worker started, and this one had no requests.
         Superseded = "superseded",

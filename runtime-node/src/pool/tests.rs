@@ -3,7 +3,7 @@ use std::cell::Cell;
 use tenon_proto::failure::Phase;
 
 use super::crash_backoff::{
-    FIRST_BACK_OFF, FIRST_REST, LONGEST_BACK_OFF, MISSING_PAUSE, TOLERATED,
+    FIRST_BACK_OFF, FIRST_PAUSE, LONGEST_BACK_OFF, MISSING_PAUSE, TOLERATED,
 };
 use super::*;
 
@@ -249,14 +249,14 @@ fn the_largest_idle_isolate_is_returned_once_between_uses() {
 }
 
 #[test]
-fn a_sweep_evicts_idle_and_condemned_isolates() {
+fn evict_idle_evicts_idle_and_condemned_isolates() {
     let mut shard = Shard::with(4);
     shard.start(1, "unused");
     shard.start(2, "busy").be(Condition::Busy);
     shard.wait(Duration::from_secs(60));
     shard.start(3, "spent").be(CONDEMNED);
     shard.start(4, "new");
-    shard.pool.sweep(Duration::from_secs(60), shard.now);
+    shard.pool.evict_idle(Duration::from_secs(60), shard.now);
     assert!(!shard.is_warm(1) && shard.is_warm(2) && !shard.is_warm(3) && shard.is_warm(4));
     let mut evicted = shard.evicted();
     evicted.sort_by_key(|why| why.as_str());
@@ -350,7 +350,7 @@ fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
     for _ in 0..=TOLERATED {
         live(&mut shard, 1);
     }
-    for rest in [FIRST_REST, FIRST_REST * 2, FIRST_REST * 4] {
+    for rest in [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4] {
         let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else {
             panic!("it rests")
         };
@@ -358,7 +358,7 @@ fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
         shard.now += rest;
         live(&mut shard, 1);
     }
-    assert!(shard.pool.is_on_trial(&digest(1)));
+    assert!(shard.pool.is_reported(&digest(1)));
     let notices = shard.pool.take_notices();
     let times = notices.iter().map(|notice| match notice {
         Notice::Failing { times, .. } => *times,
@@ -374,10 +374,10 @@ fn only_time_clears_the_strikes_of_a_revision() {
         live(&mut shard, 100);
     }
     assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))));
-    assert!(shard.pool.is_on_trial(&digest(1)));
+    assert!(shard.pool.is_reported(&digest(1)));
     shard.pool.take_notices();
     shard.wait(Duration::from_secs(60));
-    shard.pool.sweep(Duration::from_secs(600), shard.now);
+    shard.pool.evict_idle(Duration::from_secs(600), shard.now);
     assert_eq!(shard.pool.take_notices(), [Notice::Recovered(digest(1))]);
     live(&mut shard, 1);
     assert!(matches!(shard.look_up(1), Lookup::Start(_)));

@@ -9,7 +9,7 @@
 //!      └────────────────────────────────────────────────────────────── reported ┘
 //! ```
 //!
-//! There is one entry for each revision, however many words arrive: only the latest state is
+//! There is one entry for each revision, however many events arrive: only the latest state is
 //! reported.
 
 use std::collections::VecDeque;
@@ -31,8 +31,8 @@ pub(super) const RENEWAL: Duration = Duration::from_secs(60);
 /// requested revision at least every half minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(120);
 
-/// Upper bound on revisions in the ledger. The others are in back-off all the same, and are
-/// reported when there is room.
+/// Upper bound on revisions in the ledger. Further ones are in back-off as well, and are reported
+/// when there is room.
 pub(super) const REVISIONS: usize = 4096;
 
 /// Reports in one message.

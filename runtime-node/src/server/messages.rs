@@ -16,7 +16,7 @@ pub(super) struct Messages<B>(Reader<B>);
 
 /// The reason for which the next message cannot be read.
 #[derive(Debug, thiserror::Error)]
-enum Unread {
+enum MessageError {
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error("the stream was reset")]
@@ -71,7 +71,7 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
     }
 
     /// Returns the next message, or `None` at the end of the stream.
-    async fn next(&mut self) -> Result<Option<invoke_request::Part>, Unread> {
+    async fn next(&mut self) -> Result<Option<invoke_request::Part>, MessageError> {
         loop {
             match poll_fn(|cx| self.0.poll_next::<InvokeRequest>(cx)).await {
                 // A part that a newer router sends and this version does not know is skipped.
@@ -79,7 +79,7 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
                 Ok(Next::Message(InvokeRequest { part })) => return Ok(part),
                 Ok(Next::End) => return Ok(self.0.finish().map(|()| None)?),
                 Err(ReadError::Frame(error)) => return Err(error.into()),
-                Err(ReadError::Stream(_)) => return Err(Unread::Stream),
+                Err(ReadError::Stream(_)) => return Err(MessageError::Stream),
             }
         }
     }

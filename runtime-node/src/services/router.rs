@@ -40,7 +40,7 @@ use tokio::task::spawn_local;
 use tonic::{Code, Status};
 
 use super::head;
-use crate::node::Local;
+use crate::node::LocalExecutor;
 
 /// Time limit for connecting. A router in the same cluster answers within a millisecond; a lost SYN
 /// is sent again after one second.
@@ -151,7 +151,7 @@ impl Router {
             Some(tls) => tls.connect(Role::Router, authority.host(), stream).await?,
             None => Transport::Plain(stream),
         };
-        let (sender, connection) = http2::Builder::new(Local)
+        let (sender, connection) = http2::Builder::new(LocalExecutor)
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -236,7 +236,7 @@ impl HttpBody for Upload {
 
 async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
     if response.status() != StatusCode::OK {
-        return Err(nonsense(&format!("HTTP status {}", response.status())));
+        return Err(violation(&format!("HTTP status {}", response.status())));
     }
     // A failure without any message is a Trailers-Only response.
     if let Some(failure) = failure(response.headers()) {
@@ -245,10 +245,10 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
     let mut download = Download(Reader::new(response.into_body()));
     let first = std::future::poll_fn(|cx| download.poll_part(cx)).await?;
     let Some(invoke_response::Part::Head(head)) = first else {
-        return Err(nonsense("the first message is not the head"));
+        return Err(violation("the first message is not the head"));
     };
     let ResponseHead { status, headers, body: first, more_body } = head;
-    let status = u16::try_from(status).map_err(|_| nonsense("the head has no status"))?;
+    let status = u16::try_from(status).map_err(|_| violation("the head has no status"))?;
     if !more_body {
         // Only trailers are left; they say that the call succeeded.
         std::future::poll_fn(|cx| download.poll_part(cx)).await?;
@@ -270,11 +270,11 @@ impl Download {
     ) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
         Poll::Ready(match ready!(self.0.poll_next::<InvokeResponse>(cx)) {
             Ok(Next::Message(message)) => {
-                message.part.map(Some).ok_or_else(|| nonsense("a message without a part"))
+                message.part.map(Some).ok_or_else(|| violation("a message without a part"))
             }
             Ok(Next::Trailers(trailers)) => failure(&trailers).map_or(Ok(None), Err),
-            Ok(Next::End) => Err(nonsense("an end without trailers")),
-            Err(ReadError::Frame(error)) => Err(nonsense(&error.to_string())),
+            Ok(Next::End) => Err(violation("an end without trailers")),
+            Err(ReadError::Frame(error)) => Err(violation(&error.to_string())),
             Err(ReadError::Stream(error)) => Err(lost(&error)),
         })
     }
@@ -320,7 +320,7 @@ fn lost(error: &hyper::Error) -> Failure {
     }
 }
 
-fn nonsense(what: &str) -> Failure {
+fn violation(what: &str) -> Failure {
     tracing::error!(what, "a router's response violates the protocol");
     Failure::new(
         FailureCode::Internal,

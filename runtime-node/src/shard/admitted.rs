@@ -9,7 +9,7 @@ use tenon_proto::id::RevisionDigest;
 use super::Shard;
 use super::resident::Resident;
 use crate::admission::Permit;
-use crate::tenants::{Place, Tenant};
+use crate::tenants::{Tenant, TenantSlot};
 #[cfg(doc)]
 use tenon_engine::Isolate;
 use tenon_engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
@@ -32,7 +32,7 @@ pub struct Admitted {
     pub(super) admission: AdmissionRequest,
     pub(super) resident: Resident,
     pub(super) permits: InFlight,
-    pub(super) tunnel: Option<Place>,
+    pub(super) tunnel: Option<TenantSlot>,
 }
 
 /// Permits held until a response has been sent.
@@ -44,8 +44,8 @@ pub enum Permits {
     /// permits of a request, a few WebSockets would leave no room for requests.
     Tunnel {
         _of_worker: Option<Permit>,
-        _place: Place,
-        _counted: Counted,
+        _place: TenantSlot,
+        _counted: GaugeGuard,
     },
 }
 
@@ -54,20 +54,20 @@ pub struct InFlight {
     pub(super) worker: Permit,
     pub(super) _tenant: Permit,
     pub(super) _shard: Permit,
-    pub(super) _counted: Counted,
+    pub(super) _counted: GaugeGuard,
 }
 
 /// Counts one in a gauge until it is dropped.
-pub struct Counted(prometheus::IntGauge);
+pub struct GaugeGuard(prometheus::IntGauge);
 
-impl Counted {
+impl GaugeGuard {
     pub(super) fn among(gauge: &prometheus::IntGauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -109,7 +109,7 @@ impl Admitted {
                 Permits::Tunnel {
                     _of_worker: self.resident.tunnels.try_acquire(),
                     _place: place,
-                    _counted: Counted::among(&self.shard.metrics.admission.tunnels),
+                    _counted: GaugeGuard::among(&self.shard.metrics.admission.tunnels),
                 }
             }
             _ => Permits::Request { _in_flight: self.permits },

@@ -1,5 +1,5 @@
 //! A shard's background tasks, which live as long as the shard. [`crate::upkeep`],
-//! [`crate::spares`], [`crate::wear`] and [`crate::pool`] decide what is to be done.
+//! [`crate::spares`], [`crate::wear`] and [`crate::pool`] make the decisions.
 
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -19,11 +19,11 @@ use crate::pool::{Eviction, Notice};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
 use crate::wear::{self, Signs};
 
-/// A thread on which no turn began for `LULL` counts as idle. After `LULLS` tries the task runs
-/// anyway: on a thread that is never idle, isolates would otherwise be made only when requests wait
-/// for them.
-const LULL: Duration = Duration::from_millis(2);
-const LULLS: u32 = 20;
+/// A thread on which no turn began for `QUIET` counts as idle. After `QUIET_TRIES` tries the task
+/// runs anyway; on a thread that is never idle, isolates would otherwise be made only when requests
+/// wait for them.
+const QUIET: Duration = Duration::from_millis(2);
+const QUIET_TRIES: u32 = 20;
 
 /// Interval at which isolates' usage is read, and isolates read at once; each takes a few
 /// microseconds.
@@ -49,14 +49,14 @@ impl Shard {
             let freed = match upkeep.relief(pressure, now) {
                 Relief::Nothing => false,
                 Relief::Collect if self.collect_largest() => true,
-                Relief::Collect | Relief::LetGo => {
+                Relief::Collect | Relief::Evict => {
                     self.pool.borrow_mut().evict_one(Eviction::Memory, now)
                 }
             };
-            self.look_for_wear(upkeep.in_vain(pressure, freed, now));
+            self.report_wear(upkeep.in_vain(pressure, freed, now));
             let mut pause = pin!(tokio::time::sleep(upkeep::pause(pressure, idle)));
             loop {
-                self.pool.borrow_mut().sweep(idle, Instant::now());
+                self.pool.borrow_mut().evict_idle(idle, Instant::now());
                 self.settle();
                 tokio::select! {
                     // An isolate that a limit has stopped is evicted at once: it may hold much
@@ -95,7 +95,7 @@ impl Shard {
             let wanted = self.demand.borrow().wanted(Instant::now(), most);
             match upkeep::stock(self.pressure.get(), self.engine.spares(), wanted) {
                 Stock::Make => {
-                    self.lull().await;
+                    self.until_quiet().await;
                     self.engine.make_spare();
                 }
                 Stock::Drop => self.engine.drop_spare(),
@@ -115,7 +115,7 @@ impl Shard {
         loop {
             self.bytecode_is_due.notified().await;
             for isolate in self.uncompiled.take() {
-                self.lull().await;
+                self.until_quiet().await;
                 let Some(isolate) = isolate.upgrade() else { continue };
                 if isolate.condemned().is_none()
                     && let Some(bytecode) = isolate.bytecode()
@@ -133,16 +133,16 @@ impl Shard {
         loop {
             tokio::time::sleep(ACCOUNT).await;
             self.metrics.engine.turned(self.engine.turns(), self.engine.turn_cpu());
-            self.look_for_wear(Duration::ZERO);
+            self.report_wear(Duration::ZERO);
             let living = self.living.borrow().clone();
             let count = living.len().min(ACCOUNTS);
             let next = living.iter().cycle().skip(first).take(count).filter_map(Weak::upgrade);
             next.for_each(|isolate| {
                 self.account(&isolate);
-                self.weigh_what_goes_on(&isolate);
+                self.weigh_background_turns(&isolate);
                 // The memory of an isolate that a limit has stopped is no longer read.
                 if isolate.condemned().is_none() {
-                    self.metrics.workers.weighs(&isolate.digest(), isolate.memory_bytes());
+                    self.metrics.workers.set_memory(&isolate.digest(), isolate.memory_bytes());
                 }
             });
             first = (first + count) % living.len().max(1);
@@ -151,11 +151,11 @@ impl Shard {
         }
     }
 
-    /// Tells the supervisor, once, if this process is worn out.
+    /// Reports to the supervisor, once, if this process is worn out.
     ///
     /// # Arguments
     /// * `in_vain` - time for which steps against a shortage of memory have freed nothing.
-    fn look_for_wear(&self, in_vain: Duration) {
+    fn report_wear(&self, in_vain: Duration) {
         if self.worn.get() {
             return;
         }
@@ -238,11 +238,11 @@ impl Shard {
         self.metrics.workers.used(&isolate.digest(), isolate.take_cpu());
     }
 
-    /// Waits until the thread is idle, or gives up after `LULLS` tries.
-    async fn lull(&self) {
-        for _ in 0..LULLS {
+    /// Waits until the thread is idle, or gives up after `QUIET_TRIES` tries.
+    async fn until_quiet(&self) {
+        for _ in 0..QUIET_TRIES {
             let turns = self.engine.turns();
-            tokio::time::sleep(LULL).await;
+            tokio::time::sleep(QUIET).await;
             if self.engine.turns() == turns {
                 return;
             }

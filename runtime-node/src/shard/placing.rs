@@ -1,4 +1,4 @@
-//! Asks the supervisor whether a revision may run on this shard, and follows its answer.
+//! Asks the supervisor whether a revision may run on this shard, and acts on its reply.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,18 +12,18 @@ use tokio::task::spawn_local;
 
 use super::admitted::AdmissionRequest;
 use super::{Shard, panicked};
-use crate::child::{Delivery, Place, Supervisor};
+use crate::child::{Delivery, PlacementReply, Supervisor};
 use crate::upkeep;
 
-/// The supervisor's answer, shared by all requests that wait for it. The first request to resume
+/// The supervisor's reply, shared by all requests that wait for it. The first request to resume
 /// takes the code.
 pub(super) type Placing =
     Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
 
 impl Shard {
     /// Asks the supervisor whether the revision may start here and, if the pool has room, for its
-    /// code. Concurrent requests for the same revision share one answer; the first of them to
-    /// resume takes the code.
+    /// code. Concurrent requests for the same revision share one reply; the first of them to resume
+    /// takes the code.
     ///
     /// # Errors
     /// Fails with [`FailureCode::Moved`] if the revision runs elsewhere on this node, and with
@@ -55,12 +55,12 @@ impl Shard {
         placing.await.map(|delivery| delivery.take())
     }
 
-    /// Asks the supervisor whether a revision that runs here may go on, for a request that may have
-    /// ended another process.
+    /// Asks the supervisor whether a revision that runs here may continue to, for a request that
+    /// may have ended another process.
     ///
     /// # Errors
     /// Fails as [`Self::place`] does.
-    pub(super) async fn place_live(
+    pub(super) async fn place_running(
         &self,
         supervisor: &Supervisor,
         request: &AdmissionRequest,
@@ -87,16 +87,20 @@ impl Shard {
             && pool.has_room(&request.digest, namespace, share, Instant::now())
     }
 
-    /// Turns the supervisor's answer into the code, if it was requested, or into the reason for
+    /// Converts the supervisor's reply to the code, if it was requested, or to the failure of a
     /// refusal.
-    fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Option<Delivery>, Failure> {
+    fn follow(
+        &self,
+        digest: RevisionDigest,
+        place: PlacementReply,
+    ) -> Result<Option<Delivery>, Failure> {
         match place {
-            Place::Here(delivery) => Ok(delivery),
-            Place::Elsewhere => {
+            PlacementReply::Here(delivery) => Ok(delivery),
+            PlacementReply::Elsewhere => {
                 let why = "another process of the node runs the Worker";
                 Err(Failure::new(FailureCode::Moved, Phase::Admission, why))
             }
-            Place::Nowhere(remaining) => {
+            PlacementReply::Quarantined(remaining) => {
                 let now = Instant::now();
                 self.quarantines.borrow_mut().add(digest, now + remaining, now);
                 Err(quarantined())

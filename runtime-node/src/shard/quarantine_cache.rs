@@ -1,15 +1,15 @@
 //! Remembers which revisions the supervisor refuses, and until when. This module is pure.
 //!
-//! The supervisor serves every process of a node. Thanks to this memory, any number of requests for
-//! a quarantined revision ask it only once.
+//! The supervisor serves every process of a node. With this cache, any number of requests for a
+//! quarantined revision ask it only once.
 
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tenon_proto::id::RevisionDigest;
 
-/// Upper bound on remembered revisions. More are quarantined only if something is very wrong; some
-/// are then asked for again.
+/// Upper bound on remembered revisions. More are quarantined only in a severe incident; the
+/// supervisor is then asked again about some of them.
 const MOST: usize = 1024;
 
 /// Refused revisions and the time at which each refusal ends.

@@ -11,7 +11,7 @@ use super::weight::Weight;
 use crate::admission::DeadlineSemaphore;
 use crate::pool::{Condition, Occupant, Spent};
 
-/// A warm isolate and how much of it is in use.
+/// A warm isolate and its use.
 #[derive(Clone)]
 pub(super) struct Resident {
     pub(super) worker: WorkerId,
@@ -52,10 +52,10 @@ impl Resident {
         condemned.or_else(|| self.isolate.is_retired().then_some(Spent::Retired))
     }
 
-    /// Returns whether work that outlives its response fills the Worker's concurrency: otherwise
-    /// `waitUntil` would be a way around the limit. Requests do not queue for such work, which may
-    /// take any time. Open WebSockets do not count.
-    pub(super) fn is_taken_up(&self) -> bool {
+    /// Returns whether work that outlives its response fills the Worker's concurrency; otherwise
+    /// `waitUntil` would circumvent the limit. Requests do not queue for such work, which may take
+    /// any time. Open WebSockets do not count.
+    pub(super) fn is_full_of_background_work(&self) -> bool {
         let counted = self.semaphore.in_flight() + self.tunnels.in_flight();
         let lingering = self.isolate.in_flight().saturating_sub(counted as usize);
         lingering >= self.semaphore.limit() as usize

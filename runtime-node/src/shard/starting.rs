@@ -19,7 +19,7 @@ use crate::pool::{Launch, Retry};
 use crate::source::{self, Sourced};
 
 impl Shard {
-    /// Fetches and starts a revision, and tells the requests that wait for it.
+    /// Fetches and starts a revision, and passes the outcome to the requests that wait for it.
     ///
     /// # Arguments
     /// * `delivery` - the revision's code, if the supervisor has sent it.
@@ -54,7 +54,7 @@ impl Shard {
             Ok(sourced) => {
                 self.metrics.workers.open(digest, &sourced.revision);
                 // After any failure, even a panic, the slot must become free and the waiting
-                // requests must be told.
+                // requests must get the failure.
                 let load = AssertUnwindSafe(self.load(
                     digest,
                     sourced,
@@ -74,7 +74,7 @@ impl Shard {
                 self.metrics.workers.started(&digest, &phases);
                 self.register(&resident.isolate);
                 self.pool.borrow_mut().started(launch, resident.clone(), now);
-                if !self.pool.borrow().is_on_trial(&digest) {
+                if !self.pool.borrow().is_reported(&digest) {
                     self.reports.recovered(digest);
                 }
                 start.succeed(resident, self.bounds.waiting);
@@ -89,7 +89,7 @@ impl Shard {
                     _ => Retry::BackOff,
                 };
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
-                // A revision that was not started says nothing about its code.
+                // A failure before the start says nothing about the revision's code.
                 if let (Retry::BackOff, Some(worker)) = (retry, worker) {
                     self.reports.failing(
                         &worker,

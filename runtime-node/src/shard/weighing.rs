@@ -1,7 +1,7 @@
-//! Reports to the supervisor what a shard's revisions cost; [`super::weight`] judges.
+//! Reports the cost of a shard's revisions to the supervisor; [`super::weight`] judges it.
 //!
-//! The supervisor decides what follows; see its `placement`. A shard that is not a process of its
-//! own has no supervisor, and nothing follows.
+//! The supervisor decides where the revisions run; see its `placement`. A shard that is not a
+//! process of its own has no supervisor, and its revisions stay.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -31,10 +31,10 @@ impl Shard {
     }
 
     /// Reports turns that belong to no response: WebSocket messages, timers, `waitUntil`. Work that
-    /// has begun goes on, but new requests find the revision in a lane. If an evicted isolate is
-    /// heavy again, its work that outlives responses is ended: its neighbours would otherwise
-    /// suffer for as long as it likes.
-    pub(super) fn weigh_what_goes_on(&self, isolate: &Rc<Isolate>) {
+    /// has begun continues, but new requests go to the revision in a lane. If an evicted isolate is
+    /// heavy again, its work that outlives responses is ended, because it could otherwise delay its
+    /// neighbours without limit.
+    pub(super) fn weigh_background_turns(&self, isolate: &Rc<Isolate>) {
         let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
         else {
             return;
@@ -50,7 +50,7 @@ impl Shard {
         }
     }
 
-    /// Reports the cost of an answered request. A request that went over a limit counts as well.
+    /// Reports the cost of an answered request. A request that exceeded a limit counts as well.
     pub(super) fn weigh(&self, resident: &Resident) {
         let Some(supervisor) = &self.supervisor else { return };
         let (isolate, digest) = (&resident.isolate, resident.isolate.digest());

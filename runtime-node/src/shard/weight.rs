@@ -23,7 +23,7 @@ const COMPILED: Duration = Duration::from_millis(50);
 
 /// Largest CPU limit of a revision that may run on a shard. A single turn may use all of it,
 /// however light the others are, and routers try another shard before twice this time.
-const BORNE: Duration = Duration::from_secs(1);
+const MAX_CPU_LIMIT: Duration = Duration::from_secs(1);
 
 /// Light requests reported to the supervisor at once.
 const BATCH: u32 = 8;
@@ -59,7 +59,7 @@ impl Weight {
     pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>, limit: Duration) -> Self {
         let compiled = matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
         let is_slow = start > if compiled { COMPILED } else { LIGHT };
-        Self { stays: is_slow || limit > BORNE, ..Self::default() }
+        Self { stays: is_slow || limit > MAX_CPU_LIMIT, ..Self::default() }
     }
 
     /// Returns whether the revision does not move to a shard.
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_revision_that_starts_slowly_stays_unless_bytecode_will_speed_it_up() {
-        let moves = |start, lookup| moves(Weight::new(start, lookup, BORNE));
+        let moves = |start, lookup| moves(Weight::new(start, lookup, MAX_CPU_LIMIT));
         assert!(moves(LIGHT, None) && moves(LIGHT * 2, Some(BytecodeLookup::Miss)));
         assert!(!moves(LIGHT * 2, None) && !moves(LIGHT * 2, Some(BytecodeLookup::Hit)));
         assert!(!moves(COMPILED * 2, Some(BytecodeLookup::Miss)));
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_revision_with_a_high_cpu_limit_stays_in_its_lane() {
         let with_limit = |limit| moves(Weight::new(LIGHT, None, limit));
-        assert!(with_limit(BORNE) && !with_limit(BORNE + Duration::from_millis(1)));
+        assert!(with_limit(MAX_CPU_LIMIT) && !with_limit(MAX_CPU_LIMIT + Duration::from_millis(1)));
     }
 
     /// Returns whether light requests move the revision to a shard.

@@ -64,7 +64,7 @@ fn add<'a>(families: &mut BTreeMap<&'a str, Family<'a>>, page: &'a str, shard: O
 fn label(samples: &mut String, line: &str, shard: ShardId) {
     let end = line.find(['{', ' ']).unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
-    // Within a label's value each quotation mark follows a backslash.
+    // Within a label's value, each quotation mark follows a backslash.
     let has_one = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
     // Writing to a string does not fail.
     _ = match rest.strip_prefix('{') {

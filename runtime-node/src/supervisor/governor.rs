@@ -1,13 +1,13 @@
-//! Sets the memory limit of each process of a node, again and again.
+//! Sets the memory limit of each process of a node, repeatedly.
 //!
 //! ```text
 //!  check all ─► allot ─► lower what falls ─► check again: had it grown? ─► raise the rest by less
 //! ```
 //!
-//! A limit that falls binds at once. The other processes are given the difference afterwards, less
-//! what the first has taken between the check and the limit: so the limits never exceed what there
-//! is, however long this task waits for a CPU. A process is checked as soon as it begins, before it
-//! can run any code.
+//! A lowered limit applies at once. The other processes are given the difference afterwards, less
+//! what the first has taken between the check and the limit: so the limits never exceed the
+//! available memory, however long this task waits for a CPU. A process is checked as soon as it
+//! begins, before it can run any code.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::ShardId;
 use tokio::time::MissedTickBehavior;
 
-use super::memory::{self, Use};
+use super::memory::{self, MemoryUse};
 use super::process::{Process, process_name};
 use super::{CHECK_INTERVAL, Shared, lock};
 use crate::memory::Meter;
@@ -51,7 +51,7 @@ impl MemoryMetrics {
     }
 
     /// Sets a process's memory use and its limit, in bytes.
-    fn weighs(&self, id: ShardId, used: u64, limit: u64) {
+    fn set_memory(&self, id: ShardId, used: u64, limit: u64) {
         let bytes = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
         self.used.with_label_values(&[&process_name(id)]).set(bytes(used));
         self.limit.with_label_values(&[&process_name(id)]).set(bytes(limit));
@@ -59,10 +59,10 @@ impl MemoryMetrics {
 }
 
 /// A process and its new limit.
-struct Case {
+struct ProcessLimit {
     id: ShardId,
     pid: Pid,
-    used: Use,
+    used: MemoryUse,
     /// Its current limit, in bytes.
     before: u64,
     after: u64,
@@ -79,14 +79,14 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
         }
         let mut cases = measure(&shared, &mut meter, &used_gauge);
         let excess = cases.iter().filter(|case| case.after < case.before).map(lower).sum();
-        let rise = |case: &Case| case.after.saturating_sub(case.before);
+        let rise = |case: &ProcessLimit| case.after.saturating_sub(case.before);
         let rises: Vec<_> = cases.iter().map(rise).collect();
         for (case, rise) in cases.iter_mut().zip(memory::spare(&rises, excess)) {
             if rise > 0 {
                 case.after = case.before + rise;
                 Process::limit_data(case.pid, case.after);
             }
-            shared.metrics.memory.weighs(case.id, case.used.resident, case.after);
+            shared.metrics.memory.set_memory(case.id, case.used.resident, case.after);
             let mut state = lock(&shared.child(case.id).state);
             // Another process may have begun in the meantime.
             if state.pid == Some(case.pid) {
@@ -98,13 +98,13 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
 }
 
 /// Reads the use of every process, and computes each one's new limit.
-fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> {
+fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<ProcessLimit> {
     let running = shared.children.iter().filter_map(|child| {
         let (pid, before) = {
             let state = lock(&child.state);
             (state.pid?, state.limit)
         };
-        Some(Case { id: child.id, pid, used: Use::of(pid)?, before, after: before })
+        Some(ProcessLimit { id: child.id, pid, used: MemoryUse::of(pid)?, before, after: before })
     });
     let mut cases: Vec<_> = running.collect();
     let all = cases.iter().map(|case| case.used.resident).sum();
@@ -125,7 +125,7 @@ fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Cas
 }
 
 /// Lowers a limit. Returns the bytes above it that the process has taken since the check.
-fn lower(case: &Case) -> u64 {
+fn lower(case: &ProcessLimit) -> u64 {
     Process::limit_data(case.pid, case.after);
-    Use::of(case.pid).map_or(0, |used| used.data.saturating_sub(case.after))
+    MemoryUse::of(case.pid).map_or(0, |used| used.data.saturating_sub(case.after))
 }

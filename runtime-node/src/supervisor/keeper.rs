@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const BACKLOG: i32 = 128;
 
 /// Time beyond its grace period that a draining process may take.
-const FAREWELL: Duration = Duration::from_secs(4);
+const KILL_GRACE: Duration = Duration::from_secs(4);
 
 /// Restarts processes until the drain.
 pub(super) struct Keeper {
@@ -154,6 +154,6 @@ impl Keeper {
     fn drain(&self, orders_tx: &mpsc::UnboundedSender<Order>) -> tokio::time::Instant {
         // If the receiver is gone, the process has ended.
         let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
-        tokio::time::Instant::now() + self.grace + FAREWELL
+        tokio::time::Instant::now() + self.grace + KILL_GRACE
     }
 }

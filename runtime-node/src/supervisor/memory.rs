@@ -18,8 +18,8 @@ use std::fs;
 
 use rustix::process::Pid;
 
-/// Divisor of the budget for the reserve: memory for the supervisor and for what the kernel charges
-/// besides.
+/// Divisor of the budget for the reserve: memory for the supervisor and for the kernel's own
+/// memory.
 const RESERVE: u64 = 20;
 
 /// Divisor of the budget for the part of free memory that lanes leave to shards. A hostile Worker
@@ -28,7 +28,7 @@ const FOR_SHARDS: u64 = 10;
 
 /// Memory that an idle process has mapped and not touched, in bytes: mostly thread stacks, which no
 /// Worker can fill. Measured: 17 MiB.
-const AT_REST: u64 = 20 << 20;
+const IDLE_MAPPED: u64 = 20 << 20;
 
 /// Memory that a process may have in any case, in bytes: enough to start. Summed over all
 /// processes, less what they have at rest, it fits in the reserve.
@@ -40,7 +40,7 @@ pub(super) const CRAMPED: u64 = 64 << 20;
 
 /// The memory use of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Use {
+pub(super) struct MemoryUse {
     /// Resident bytes.
     pub(super) resident: u64,
     /// Bytes of private writable mappings, touched or not, which the resource limit counts.
@@ -49,7 +49,7 @@ pub(super) struct Use {
     pub(super) untouched: u64,
 }
 
-impl Use {
+impl MemoryUse {
     /// Reads the use of a process. Returns `None` if it has ended.
     pub(super) fn of(pid: Pid) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
@@ -58,7 +58,7 @@ impl Use {
             line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
         };
         let (resident, data) = (field("VmRSS:")?, field("VmData:")?);
-        let untouched = data.saturating_sub(field("RssAnon:")?).saturating_sub(AT_REST);
+        let untouched = data.saturating_sub(field("RssAnon:")?).saturating_sub(IDLE_MAPPED);
         Some(Self { resident, data, untouched })
     }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_process_that_uses_most_memory_leaves_the_others_their_guarantee() {
-        // The hog cannot grow any more; the others share the rest.
+        // The largest process cannot grow any more; the others share the rest.
         let parts =
             allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
         assert!(parts[0] < 2 * MIB && parts[1] > 80 * MIB && parts[1] <= parts[2], "{parts:?}");
@@ -144,13 +144,13 @@ mod tests {
 
     #[test]
     fn the_memory_of_this_process_is_measured() {
-        let used = Use::of(rustix::process::getpid()).unwrap();
+        let used = MemoryUse::of(rustix::process::getpid()).unwrap();
         assert!(used.resident > MIB && used.data > 0, "{used:?}");
     }
 
     #[test]
     fn mapped_untouched_memory_is_counted() {
-        let untouched = || Use::of(rustix::process::getpid()).unwrap().untouched;
+        let untouched = || MemoryUse::of(rustix::process::getpid()).unwrap().untouched;
         // Memory beyond that of an idle process, whatever other tests have allocated.
         let spacious = vec![0_u8; 1 << 30];
         assert!(untouched() >= 512 * MIB, "{} of {}", untouched(), spacious.len());

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A neighbour on a shard therefore waits for no first start and for at most one heavy turn. Each
-//! fall from a shard back to the lanes doubles, for the whole namespace, how long the hold lasts
-//! and how many light requests the next promotion takes.
+//! demotion from a shard back to the lanes doubles, for the whole namespace, the duration of the
+//! hold and the number of light requests for the next promotion.
 
 use std::time::{Duration, Instant};
 
@@ -105,9 +105,9 @@ struct Demotions {
     last: Instant,
 }
 
-/// The answer to a shard or lane that wants to start a revision.
+/// The decision on a request of a shard or lane to start a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PlacementDecision {
     Here,
     /// Start in a lane if a shard asks, on the shard if a lane asks.
     Elsewhere,
@@ -143,7 +143,8 @@ impl Placement {
         }
     }
 
-    /// Returns whether the revision has been asked for before, as far as is remembered.
+    /// Returns whether a shard or lane has asked for the revision before, as far as the cache
+    /// remembers.
     pub(super) fn knows(&mut self, digest: &RevisionDigest) -> bool {
         self.classes.get(digest).is_some()
     }
@@ -159,16 +160,16 @@ impl Placement {
         digest: &RevisionDigest,
         stay: bool,
         now: Instant,
-    ) -> Verdict {
+    ) -> PlacementDecision {
         if let Some(remaining) = self.quarantines.remaining(digest, now) {
-            return Verdict::Quarantined(remaining);
+            return PlacementDecision::Quarantined(remaining);
         }
         if self.classes.get(digest).is_none() {
             let entry =
                 Entry { worker: worker.clone(), class: Class::Unknown { light: 0 }, home: None };
             self.classes.insert(*digest, entry, 0);
         }
-        let Some(entry) = self.classes.get_mut(digest) else { return Verdict::Here };
+        let Some(entry) = self.classes.get_mut(digest) else { return PlacementDecision::Here };
         if !by.is_lane() {
             entry.home = Some(by);
         }
@@ -178,11 +179,11 @@ impl Placement {
             Class::Known => !by.is_lane(),
             Class::Unknown { .. } | Class::Heavy { .. } => by.is_lane(),
         };
-        if runs_here { Verdict::Here } else { Verdict::Elsewhere }
+        if runs_here { PlacementDecision::Here } else { PlacementDecision::Elsewhere }
     }
 
-    /// Counts light requests that a lane has answered. Returns the promotion that they earn, if
-    /// they do.
+    /// Counts light requests that a lane has answered. Returns the resulting promotion, if there is
+    /// one.
     pub(super) fn light(
         &mut self,
         digest: &RevisionDigest,
@@ -285,7 +286,7 @@ impl Placement {
     }
 }
 
-/// Returns how often the namespace's Workers fell recently.
+/// Returns how often the namespace's Workers were demoted recently.
 fn demotions(demotions: &mut FxHashMap<Box<str>, Demotions>, namespace: &str, now: Instant) -> u32 {
     match demotions.get(namespace) {
         Some(Demotions { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => {
@@ -311,13 +312,15 @@ mod tests {
         WorkerId::new("shop", "cart")
     }
 
-    /// The verdicts that shard and lane get.
-    fn places(placement: &mut Placement, now: Instant) -> [Verdict; 2] {
+    /// The decisions for shard and lane.
+    fn places(placement: &mut Placement, now: Instant) -> [PlacementDecision; 2] {
         [SHARD, LANE].map(|by| placement.place(by, &worker(), &DIGEST, false, now))
     }
 
-    const IN_LANES: [Verdict; 2] = [Verdict::Elsewhere, Verdict::Here];
-    const ON_ITS_SHARD: [Verdict; 2] = [Verdict::Here, Verdict::Elsewhere];
+    const IN_LANES: [PlacementDecision; 2] =
+        [PlacementDecision::Elsewhere, PlacementDecision::Here];
+    const ON_ITS_SHARD: [PlacementDecision; 2] =
+        [PlacementDecision::Here, PlacementDecision::Elsewhere];
 
     #[test]
     fn an_unknown_revision_runs_in_a_lane_until_it_proves_light() {
@@ -329,7 +332,7 @@ mod tests {
         assert_eq!(promotion, Some(Promotion { worker: worker(), home: SHARD }));
         assert_eq!(
             places(&mut placement, now),
-            [Verdict::Here; 2],
+            [PlacementDecision::Here; 2],
             "the lane goes on while the shard starts it"
         );
         assert_eq!(placement.counts(), (1, 0));
@@ -372,9 +375,9 @@ mod tests {
     #[test]
     fn a_request_stays_if_it_must_or_if_there_are_no_lanes() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
-        assert_eq!(placement.place(SHARD, &worker(), &DIGEST, true, now), Verdict::Here);
+        assert_eq!(placement.place(SHARD, &worker(), &DIGEST, true, now), PlacementDecision::Here);
         let mut without = Placement::new(false);
-        assert_eq!(without.place(SHARD, &worker(), &DIGEST, false, now), Verdict::Here);
+        assert_eq!(without.place(SHARD, &worker(), &DIGEST, false, now), PlacementDecision::Here);
         assert!(!without.heavy(&DIGEST, now));
     }
 
@@ -394,7 +397,10 @@ mod tests {
             placement.ended_a_process(&DIGEST, false, now).unwrap();
         let CrashDecision::Quarantined(quarantine) = decision else { panic!("it is forgiven") };
         assert_eq!((of, quarantine.times), (worker(), 1));
-        assert_eq!(places(&mut placement, now), [Verdict::Quarantined(quarantine.lasts); 2]);
+        assert_eq!(
+            places(&mut placement, now),
+            [PlacementDecision::Quarantined(quarantine.lasts); 2]
+        );
         assert_eq!(places(&mut placement, now + quarantine.lasts), IN_LANES);
     }
 }

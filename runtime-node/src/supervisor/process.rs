@@ -62,7 +62,7 @@ label_values! {
     pub(super) enum Cause {
         /// Ended by a signal that means it could not go on, such as SIGABRT.
         Crashed = "crashed",
-        /// Killed by the supervisor: a turn did not end, or the event loop stood still.
+        /// Killed by the supervisor: a turn did not end, or the event loop stalled.
         Hung = "hung",
         /// Ended by a signal from outside.
         Killed = "killed",
@@ -163,7 +163,7 @@ impl ProcessMetrics {
         })
     }
 
-    /// Creates the series of a process that is run from now on.
+    /// Creates the series of a process that starts from now on.
     pub(super) fn keeps(&self, id: ShardId) {
         for cause in Cause::ALL {
             self.exits.with_label_values(&[&process_name(id), cause.as_str()]);

@@ -7,7 +7,7 @@
 //!          └──── again: for twice as long ──────────┘
 //! ```
 //!
-//! A process that can hardly grow any more ends in the turn of whichever revision allocates next,
+//! A process that can hardly grow any more ends in the turn of the revision that allocates next,
 //! which need not be the one that used the memory up. The first such end within a minute is
 //! therefore forgiven, if that turn began after the memory was gone.
 

@@ -26,11 +26,11 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::Shared;
 use super::lock;
-use super::placement::Verdict;
+use super::placement::PlacementDecision;
 use super::process::process_name;
 use crate::source::{Source, Sourced};
 
-/// The largest piece of a message, in bytes: a revision's bytecode may be many times larger.
+/// The largest piece of a message, in bytes. A revision's bytecode may be many times larger.
 const PIECE: usize = 1 << 20;
 
 /// Largest bytecode of one revision, in bytes: a shard makes none for modules of more than 8 MiB.
@@ -39,7 +39,7 @@ const MOST_BYTECODE: usize = 64 << 20;
 /// Serves one process until its connection ends.
 ///
 /// # Arguments
-/// * `alive` - whether the process is alive; once it is not, its notices are ignored.
+/// * `alive` - whether the process is alive; notices of an ended process are ignored.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     id: ShardId,
@@ -115,15 +115,15 @@ impl supervisor_server::Supervisor for Service {
                 placement.place(self.id, &worker, &digest, stay, Instant::now()),
             )
         };
-        if !is_known && verdict == Verdict::Elsewhere {
+        if !is_known && verdict == PlacementDecision::Elsewhere {
             // Fetches the code while the revision's first request is on its way from the shard to a
             // lane.
             self.shared.source.prefetch(digest);
         }
         let (verdict, remaining) = match verdict {
-            Verdict::Here => (WireVerdict::Here, Duration::ZERO),
-            Verdict::Elsewhere => (WireVerdict::Elsewhere, Duration::ZERO),
-            Verdict::Quarantined(remaining) => (WireVerdict::Quarantined, remaining),
+            PlacementDecision::Here => (WireVerdict::Here, Duration::ZERO),
+            PlacementDecision::Elsewhere => (WireVerdict::Elsewhere, Duration::ZERO),
+            PlacementDecision::Quarantined(remaining) => (WireVerdict::Quarantined, remaining),
         };
         let remaining_ms = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
         let placed = place_response::Part::Placed(Placed { verdict: verdict.into(), remaining_ms });

@@ -22,7 +22,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 /// The longest wait on a busy machine before a test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Lists tests. Each is named after its async function, which gets a new [`Shard`], and runs on a
 /// thread of its own.
@@ -65,7 +65,7 @@ pub(crate) fn trial_on(
     Trial::test(name.clone(), move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let shard = Rc::new(Shard { name, engine: Rc::new(make()) });
-        let test = async { tokio::time::timeout(PATIENCE, test(shard)).await };
+        let test = async { tokio::time::timeout(TIMEOUT, test(shard)).await };
         tokio::task::LocalSet::new()
             .block_on(&runtime, test)
             .map_err(|_| "it never came to an end".into())
@@ -264,14 +264,14 @@ impl Text for FetchResponse {
     }
 }
 
-/// Polls a condition that gives no notification, and panics after [`PATIENCE`].
+/// Polls a condition that gives no notification, and panics after [`TIMEOUT`].
 pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
 }
 
 struct Line {

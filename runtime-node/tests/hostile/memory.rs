@@ -11,7 +11,7 @@ const GROWTH: usize = 256 << 20;
 const SANITIZED_GROWTH: usize = 5 * GROWTH;
 
 /// The timeout for V8, which returns pages from its own thread.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the resident memory of this process, in bytes.
 pub(crate) fn resident() -> usize {
@@ -35,7 +35,7 @@ fn trim() {}
 /// Checks that resident memory returns to little more than `before` bytes.
 pub(crate) fn expect_back(before: usize) -> Result<(), String> {
     let growth = if std::env::var_os("ASAN_OPTIONS").is_some() { SANITIZED_GROWTH } else { GROWTH };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         trim();
         let now = resident();

@@ -24,7 +24,7 @@ use catalog::Catalog;
 use client::Client;
 
 /// The longest wait on a busy machine before a test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Lists tests. Each is named after its async function and runs on a thread of its own.
 macro_rules! trials {
@@ -44,7 +44,7 @@ pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Tr
         // another thread answers.
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let test = async { tokio::time::timeout(PATIENCE, test(name)).await };
+        let test = async { tokio::time::timeout(TIMEOUT, test(name)).await };
         runtime.block_on(test).map_err(|_| "it never came to an end".into())
     })
 }
@@ -235,12 +235,12 @@ impl Drop for Stand {
     }
 }
 
-/// Polls a condition that gives no notification, and panics after [`PATIENCE`].
+/// Polls a condition that gives no notification, and panics after [`TIMEOUT`].
 pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
 }

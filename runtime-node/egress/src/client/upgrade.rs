@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::super::EgressError;
 use super::super::cause::root_cause;
 use super::super::concurrency::Open;
-use super::super::connection::{Counted, WINDOW};
+use super::super::connection::{GaugeGuard, WINDOW};
 use super::super::message::{Outgoing, Request, Response, Sending, UploadFailure};
 use super::{Account, Client, Held, Hop, complete};
 use crate::handshake::{self, Key};
@@ -35,7 +35,7 @@ pub struct Tunnel {
     received: IntCounter,
     _open: Open,
     _memory: Box<dyn Any>,
-    _counted: Counted,
+    _counted: GaugeGuard,
 }
 
 impl Client {
@@ -114,7 +114,7 @@ impl Client {
             received: self.metrics.received.clone(),
             _open: open,
             _memory: memory,
-            _counted: Counted::among(&self.metrics.open),
+            _counted: GaugeGuard::among(&self.metrics.open),
         };
         Ok(Opened { response: head, tunnel: Some(tunnel) })
     }

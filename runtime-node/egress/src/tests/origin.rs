@@ -132,9 +132,9 @@ async fn listen<F: Future<Output = ()> + 'static>(
 }
 
 #[derive(Clone, Copy)]
-struct Local;
+struct LocalExecutor;
 
-impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
+impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, work: F) {
         spawn_local(work.map(drop));
     }
@@ -160,7 +160,7 @@ async fn speak<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, OriginResponse>
             Ok::<_, Infallible>(answer(request).await)
         }
     });
-    let mut builder = hyper_util::server::conn::auto::Builder::new(Local);
+    let mut builder = hyper_util::server::conn::auto::Builder::new(LocalExecutor);
     builder.http1().writev(false);
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }

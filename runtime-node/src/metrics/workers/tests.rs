@@ -44,8 +44,8 @@ fn the_metrics_of_a_worker_carry_its_names_and_its_shard() {
     shard.ended(&digest(0), End::Failed(FailureCode::CpuLimitExceeded), Duration::from_secs(30));
     shard.used(&digest(0), Duration::from_millis(1500));
     shard.used(&digest(0), Duration::from_millis(500));
-    shard.weighs(&digest(0), 4096);
-    shard.weighs(&digest(0), 8192);
+    shard.set_memory(&digest(0), 4096);
+    shard.set_memory(&digest(0), 8192);
 
     let labels = r#"namespace="shop",revision="cart-1",shard="3",worker="cart""#;
     let line = |name: &str, more: &str, value: &str| {
