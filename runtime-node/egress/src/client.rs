@@ -22,15 +22,15 @@ use super::concurrency::{ConcurrencyLimits, Open};
 use super::connection::WINDOW;
 use super::connector::Connector;
 use super::incoming::receive;
-use super::message::{Outgoing, RedirectMode, Request, Response, Sending, UploadFailure};
+use super::message::{RedirectMode, Request, RequestBody, Response, UploadBody, UploadFailure};
 use super::origin::Origin;
 use super::policy;
-use super::pool::{Found, Lease, Pool};
+use super::pool::{ConnectionPool, Lease, PooledConnection};
 use super::redirect::{self, Next};
 use super::{EgressError, Settings, decode};
 use crate::metrics::EgressMetrics;
 
-pub use upgrade::{Opened, Tunnel};
+pub use upgrade::{Tunnel, UpgradeResponse};
 
 /// Limits on cached TLS sessions: the number of tenants, and the number of sessions for each.
 const TENANTS: usize = 256;
@@ -61,17 +61,17 @@ const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// The Worker on whose behalf the shard sends requests, and the ledger they are charged to.
+/// The Worker on whose behalf the shard sends requests, and the budget they are charged to.
 #[derive(Clone)]
-pub struct Account {
+pub struct EgressContext {
     pub worker: WorkerId,
     /// Hosts that the Worker may connect to, by its own configuration.
     pub egress: Rc<Egress>,
-    pub ledger: Rc<dyn Ledger>,
+    pub budget: Rc<dyn InvocationBudget>,
 }
 
 /// The budget of an invocation.
-pub trait Ledger {
+pub trait InvocationBudget {
     /// Counts a request.
     ///
     /// # Errors
@@ -88,16 +88,16 @@ pub trait Ledger {
 pub struct Client {
     connector: Connector,
     limits: ConcurrencyLimits,
-    pool: Rc<Pool>,
+    pool: Rc<ConnectionPool>,
     tls: Arc<ClientConfig>,
     /// TLS configurations by tenant, each with its own session cache.
     tls_of: RefCell<FxHashMap<Rc<str>, Arc<ClientConfig>>>,
     metrics: EgressMetrics,
 }
 
-/// One request on its way to one origin.
+/// One request to one origin, of a chain of redirects.
 struct Hop<'a> {
-    account: &'a Account,
+    account: &'a EgressContext,
     method: &'a Method,
     url: &'a Url,
     headers: &'a HeaderMap,
@@ -108,7 +108,7 @@ impl Client {
         Self {
             connector: Connector::new(settings),
             limits: ConcurrencyLimits::new(settings.bounds),
-            pool: Pool::new(settings.bounds, metrics.idle.clone()),
+            pool: ConnectionPool::new(settings.bounds, metrics.idle.clone()),
             tls: Arc::clone(&settings.tls),
             tls_of: RefCell::default(),
             metrics,
@@ -127,7 +127,7 @@ impl Client {
     /// Fails if the request is not allowed, or if there is no response.
     pub async fn fetch(
         &self,
-        account: &Account,
+        account: &EgressContext,
         request: Request,
     ) -> Result<Response, EgressError> {
         let fetched = self.follow(account, request).await;
@@ -135,12 +135,16 @@ impl Client {
         fetched
     }
 
-    async fn follow(&self, account: &Account, request: Request) -> Result<Response, EgressError> {
+    async fn follow(
+        &self,
+        account: &EgressContext,
+        request: Request,
+    ) -> Result<Response, EgressError> {
         let Request { mut method, mut url, mut headers, mut body, redirect: mode } = request;
         complete(&mut headers);
         let mut redirects = 0;
         loop {
-            account.ledger.subrequest().map_err(EgressError::Subrequests)?;
+            account.budget.subrequest().map_err(EgressError::Subrequests)?;
             let again = body.again();
             let hop = Hop { account, method: &method, url: &url, headers: &headers };
             let (response, open) = self.exchange(&hop, body).await?;
@@ -169,7 +173,7 @@ impl Client {
                     if as_get {
                         method = Method::GET;
                     }
-                    body = again.filter(|_| !as_get).unwrap_or(Outgoing::Empty);
+                    body = again.filter(|_| !as_get).unwrap_or(RequestBody::Empty);
                     redirects += 1;
                 }
             }
@@ -180,13 +184,13 @@ impl Client {
     async fn exchange(
         &self,
         hop: &Hop<'_>,
-        body: Outgoing,
+        body: RequestBody,
     ) -> Result<(http::Response<Incoming>, Held), EgressError> {
         let origin = hop.origin()?;
         let permit = self.limits.take(hop.account.worker.as_str(), &origin.tenant).await;
         let (response, lease) = self.send(hop, &origin, body).await?;
         let open = permit.open()?;
-        let memory = hop.account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
+        let memory = hop.account.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
         let held = match lease {
             Lease { sender: super::connection::Sender::Http1(_), .. } => {
                 self.pool.give_back(origin, lease);
@@ -204,13 +208,13 @@ impl Client {
         &self,
         hop: &Hop<'_>,
         origin: &Origin,
-        mut body: Outgoing,
+        mut body: RequestBody,
     ) -> Result<(http::Response<Incoming>, Lease), EgressError> {
         let mut lease = self.lease(origin).await?;
         loop {
             let again = body.again();
             let failure = UploadFailure::default();
-            let sending = Sending::new(body, self.metrics.sent.clone(), Rc::clone(&failure));
+            let sending = UploadBody::new(body, self.metrics.sent.clone(), Rc::clone(&failure));
             let request = lease.sender.request(hop.method, hop.url, hop.headers, sending);
             let request = request
                 .ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
@@ -238,31 +242,33 @@ impl Client {
 
     async fn lease(&self, origin: &Origin) -> Result<Lease, EgressError> {
         match self.pool.take(origin) {
-            Found::Lease(lease) => Ok(lease),
-            // Waits only once: a request that finds no connection afterwards opens its own,
-            // whatever became of the awaited one.
-            Found::Opening(opening) if origin.secure => {
+            PooledConnection::Lease(lease) => Ok(lease),
+            // Waits only once: a request that finds no connection afterwards opens its own, whether
+            // or not the awaited attempt succeeded.
+            PooledConnection::Opening(opening) if origin.secure => {
                 let _closed = opening.acquire().await;
                 match self.pool.take(origin) {
-                    Found::Lease(lease) => Ok(lease),
-                    Found::Opening(_) | Found::Nothing => self.open(origin).await,
+                    PooledConnection::Lease(lease) => Ok(lease),
+                    PooledConnection::Opening(_) | PooledConnection::Nothing => {
+                        self.open(origin).await
+                    }
                 }
             }
-            Found::Opening(_) | Found::Nothing => self.open(origin).await,
+            PooledConnection::Opening(_) | PooledConnection::Nothing => self.open(origin).await,
         }
     }
 
     async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
         let _opening = origin.secure.then(|| self.pool.open(origin));
         let stream = self.connector.connect(origin).await?;
-        let sender = origin.greet(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
+        let sender = origin.handshake(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
         Ok(self.pool.lease(origin, sender))
     }
 
     fn tls(&self, tenant: &Rc<str>) -> Arc<ClientConfig> {
         let mut tls_of = self.tls_of.borrow_mut();
         if tls_of.len() >= TENANTS && !tls_of.contains_key(tenant) {
-            // A tenant that comes back makes one full handshake.
+            // A tenant with later requests makes one more full handshake.
             tls_of.clear();
         }
         let made = tls_of.entry(Rc::clone(tenant)).or_insert_with(|| {
@@ -299,7 +305,7 @@ impl Client {
             }
             head.headers.remove(header::CONTENT_ENCODING);
             head.headers.remove(header::CONTENT_LENGTH);
-            decode::decode(&codings, body, &hop.account.ledger)
+            decode::decode(&codings, body, &hop.account.budget)
         });
         Response {
             status: head.status,

@@ -17,7 +17,7 @@ use super::EgressError;
 
 /// The concurrency limits of a shard. Each open response uses a socket, or a stream of one.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct EgressBounds {
     /// The most requests of a Worker that wait for a head: far more than a page or an API call
     /// needs at once, and few enough that a loop over a long list does not flood the origin.
     pub waiting_of_worker: u32,
@@ -35,7 +35,7 @@ pub struct Bounds {
     pub connect: Duration,
 }
 
-impl Default for Bounds {
+impl Default for EgressBounds {
     fn default() -> Self {
         Self {
             waiting_of_worker: 64,
@@ -60,7 +60,7 @@ struct Party {
 
 /// A shard's limits.
 pub(super) struct ConcurrencyLimits {
-    bounds: Bounds,
+    bounds: EgressBounds,
     shard: Rc<Party>,
     tenants: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
     workers: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
@@ -83,15 +83,20 @@ pub(super) struct Open {
 const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
 
 impl ConcurrencyLimits {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(bounds: EgressBounds) -> Self {
         let shard = Party::new(bounds.waiting_of_shard, bounds.open_of_shard);
         Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
     }
 
     /// Waits for a permit.
     pub(super) async fn take(&self, worker: &str, tenant: &str) -> RequestPermit {
-        let Bounds { waiting_of_worker, open_of_worker, waiting_of_tenant, open_of_tenant, .. } =
-            self.bounds;
+        let EgressBounds {
+            waiting_of_worker,
+            open_of_worker,
+            waiting_of_tenant,
+            open_of_tenant,
+            ..
+        } = self.bounds;
         let parties = [
             party(&self.workers, worker, waiting_of_worker, open_of_worker),
             party(&self.tenants, tenant, waiting_of_tenant, open_of_tenant),
@@ -162,11 +167,11 @@ mod tests {
     use super::*;
 
     fn limits() -> ConcurrencyLimits {
-        ConcurrencyLimits::new(Bounds {
+        ConcurrencyLimits::new(EgressBounds {
             waiting_of_worker: 2,
             waiting_of_tenant: 3,
             open_of_worker: 2,
-            ..Bounds::default()
+            ..EgressBounds::default()
         })
     }
 

@@ -23,7 +23,7 @@ use super::EgressError;
 use super::cause::root_cause;
 use super::connector::Stream;
 use super::error::Stage;
-use super::message::Sending;
+use super::message::UploadBody;
 use super::origin::{Origin, server_name};
 
 /// The amount of a body that an origin may send ahead of its reader, in bytes: about 6 MB/s per
@@ -47,18 +47,18 @@ const ALIVE_WAIT: Duration = Duration::from_secs(10);
 
 /// The sending half of a connection.
 pub(super) enum Sender {
-    Http1(http1::SendRequest<Sending>),
-    Http2(http2::SendRequest<Sending>),
+    Http1(http1::SendRequest<UploadBody>),
+    Http2(http2::SendRequest<UploadBody>),
 }
 
-pub(super) type Unsent = TrySendError<http::Request<Sending>>;
+pub(super) type Unsent = TrySendError<http::Request<UploadBody>>;
 
 impl Origin {
     /// Performs the TLS and HTTP handshakes over a stream to the origin.
     ///
     /// # Arguments
     /// * `open` - counts open connections.
-    pub(super) async fn greet(
+    pub(super) async fn handshake(
         &self,
         stream: Stream,
         tls: Arc<ClientConfig>,
@@ -89,7 +89,7 @@ impl Origin {
 
     /// Performs the handshakes for a single exchange that upgrades the connection to another
     /// protocol.
-    pub(super) async fn greet_for_upgrade(
+    pub(super) async fn handshake_for_upgrade(
         &self,
         stream: Stream,
         tls: Arc<ClientConfig>,
@@ -121,8 +121,10 @@ impl Origin {
     async fn begin_http1<S: Duplex>(
         &self,
         stream: S,
-    ) -> Result<(http1::SendRequest<Sending>, http1::Connection<TokioIo<S>, Sending>), EgressError>
-    {
+    ) -> Result<
+        (http1::SendRequest<UploadBody>, http1::Connection<TokioIo<S>, UploadBody>),
+        EgressError,
+    > {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
         let greeting = builder.handshake(TokioIo::new(stream));
@@ -149,7 +151,7 @@ impl Origin {
     }
 
     pub(super) fn exchange_failed(&self, error: &hyper::Error) -> EgressError {
-        EgressError::Exchange { host: self.host(), why: said(error) }
+        EgressError::Exchange { host: self.host(), why: describe(error) }
     }
 
     async fn in_time<T>(
@@ -174,7 +176,7 @@ fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &I
 }
 
 /// Describes an error, in place of the library's message where that is not clear.
-fn said(error: &hyper::Error) -> String {
+fn describe(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
         "the connection was closed before the response arrived".to_owned()
     } else if error.is_parse_too_large() {
@@ -193,7 +195,7 @@ impl Sender {
     /// Contains the request if none of it has been sent.
     pub(super) async fn send(
         &mut self,
-        request: http::Request<Sending>,
+        request: http::Request<UploadBody>,
     ) -> Result<http::Response<hyper::body::Incoming>, Unsent> {
         match self {
             Self::Http1(sender) => sender.try_send_request(request).await,
@@ -208,8 +210,8 @@ impl Sender {
         method: &Method,
         url: &Url,
         headers: &HeaderMap,
-        body: Sending,
-    ) -> Option<http::Request<Sending>> {
+        body: UploadBody,
+    ) -> Option<http::Request<UploadBody>> {
         let target =
             PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]).ok()?;
         let authority = &url[Position::BeforeHost..Position::AfterPort];

@@ -7,8 +7,8 @@
 //!                └─ no, and the proxy resolves: dial the proxy ─► CONNECT the name
 //! ```
 //!
-//! Every connection to an origin is made here, so that nothing is sent to an address that was not
-//! judged.
+//! Every connection to an origin is made here, so that nothing is sent to an address that the
+//! policy has not judged.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::error::Stage;
 use super::names::Names;
 use super::origin::{Origin, server_name};
 use super::policy::{Allowed, Policy};
-use super::proxy::{Fault, Proxy, Resolver};
+use super::proxy::{Proxy, ProxyError, Resolver};
 use super::{EgressError, Settings};
 
 /// A stream to an origin, directly or through a proxy. The TLS layer, if any, is the proxy's own.
@@ -57,7 +57,7 @@ enum Target<'a> {
 impl Connector {
     pub(super) fn new(settings: &Settings) -> Self {
         let proxy = settings.proxy.as_ref().map(|proxy| {
-            // There is no protocol to negotiate: HTTP/1.1 is spoken to the proxy.
+            // There is no protocol to negotiate, because proxies are asked over HTTP/1.1.
             let mut tls = (*settings.tls).clone();
             tls.alpn_protocols.clear();
             ByProxy { proxy: Arc::clone(proxy), tls: Arc::new(tls) }
@@ -133,16 +133,19 @@ impl Connector {
         targets: &[Target<'_>],
     ) -> Result<Stream, EgressError> {
         let connected = async {
-            let addresses = self.names.addresses(&by.proxy.host).await.map_err(|_| Fault::Name)?;
+            let addresses =
+                self.names.addresses(&by.proxy.host).await.map_err(|_| ProxyError::Name)?;
             let addresses = &addresses;
             first(targets, |target| by.tunnel(addresses, target.authority(origin.port))).await
         };
         let connected = tokio::time::timeout(self.time, connected).await;
-        connected.unwrap_or(Err(Fault::Silent(self.time))).map_err(|fault| EgressError::Proxy {
-            proxy: by.proxy.to_string(),
-            host: origin.host(),
-            port: origin.port,
-            fault,
+        connected.unwrap_or(Err(ProxyError::Silent(self.time))).map_err(|fault| {
+            EgressError::Proxy {
+                proxy: by.proxy.to_string(),
+                host: origin.host(),
+                port: origin.port,
+                fault,
+            }
         })
     }
 }
@@ -157,16 +160,16 @@ impl ByProxy {
         &self,
         addresses: &[IpAddr],
         target: Option<Authority>,
-    ) -> Result<Stream, Fault> {
+    ) -> Result<Stream, ProxyError> {
         let target = target
-            .ok_or_else(|| Fault::Nonsense("the host name cannot be sent to it".to_owned()))?;
-        let stream = dial(addresses, self.proxy.port).await.map_err(Fault::Connect)?;
+            .ok_or_else(|| ProxyError::Protocol("the host name cannot be sent to it".to_owned()))?;
+        let stream = dial(addresses, self.proxy.port).await.map_err(ProxyError::Connect)?;
         let stream = if self.proxy.secure {
-            let name = server_name(&self.proxy.host).ok_or(Fault::Name)?;
+            let name = server_name(&self.proxy.host).ok_or(ProxyError::Name)?;
             let secured = TlsConnector::from(Arc::clone(&self.tls))
                 .connect(name, stream)
                 .await
-                .map_err(Fault::Tls)?;
+                .map_err(ProxyError::Tls)?;
             Either::Right(Box::new(secured))
         } else {
             Either::Left(stream)

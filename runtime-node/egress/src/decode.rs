@@ -1,7 +1,7 @@
 //! Decoding of content codings (Fetch §4.6, RFC 9110 §8.4).
 //!
 //! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that a decompression bomb
-//! takes only as much memory as has been read of it. The first bytes of the body tell how much
+//! takes only as much memory as its reader has asked for. The first bytes of the body tell how much
 //! memory a decoder needs for itself; it is charged to the Worker before the decoder is created.
 
 use std::io;
@@ -18,21 +18,21 @@ use http::{HeaderMap, header};
 use tokio::io::AsyncRead;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use super::{Bytestream, EgressError, Ledger};
+use super::{BodyStream, EgressError, InvocationBudget};
 
 /// The amount of data decoded at a time, in bytes: about 0.1 ms of work.
 const PIECE: usize = 32 * 1024;
 
-/// Pieces decoded before the task yields: while input is already buffered, a reader would never be
-/// suspended.
-const AT_ONCE: u32 = 8;
+/// Pieces decoded before the task yields; while input is already buffered, a reader would otherwise
+/// never be suspended.
+const PIECES_PER_YIELD: u32 = 8;
 
 /// The most codings that are undone in sequence. No honest origin applies more.
 const MOST: usize = 3;
 
-/// The length of the prefix that determines a decoder's memory, in bytes: that of the longest
-/// header, a Zstandard frame's.
-const TELLING: usize = 18;
+/// The length in bytes of the prefix that determines a decoder's memory: that of the longest
+/// header, which a Zstandard frame has.
+const PREFIX: usize = 18;
 
 /// The largest window of Zstandard that HTTP allows (RFC 9659), as a power of two: 8 MiB.
 const ZSTD_WINDOW: u32 = 23;
@@ -94,18 +94,22 @@ impl Coding {
 /// Undoes the codings of a body.
 ///
 /// # Arguments
-/// * `ledger` - charged for the decoders' memory.
-pub(super) fn decode(codings: &[Coding], body: Bytestream, ledger: &Rc<dyn Ledger>) -> Bytestream {
-    codings.iter().rev().fold(body, |body, coding| undo(*coding, body, Rc::clone(ledger)))
+/// * `budget` - charged for the decoders' memory.
+pub(super) fn decode(
+    codings: &[Coding],
+    body: BodyStream,
+    budget: &Rc<dyn InvocationBudget>,
+) -> BodyStream {
+    codings.iter().rev().fold(body, |body, coding| undo(*coding, body, Rc::clone(budget)))
 }
 
-fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestream {
+fn undo(coding: Coding, mut body: BodyStream, budget: Rc<dyn InvocationBudget>) -> BodyStream {
     let decoded = async move {
         let beginning = beginning(&mut body).await?;
         if beginning.is_empty() {
             return Ok(stream::empty().boxed_local());
         }
-        let held = ledger.hold(coding.memory(&beginning)).ok_or(EgressError::Memory)?;
+        let held = budget.hold(coding.memory(&beginning)).ok_or(EgressError::Memory)?;
         let decoder = decoder(coding, beginning, body);
         let pieces = ReaderStream::with_capacity(decoder, PIECE)
             .map_err(move |error| failure(coding, error));
@@ -113,7 +117,7 @@ fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestr
         let pieces = pieces.then(move |piece| {
             // Held until the last piece.
             let _ = &held;
-            at_once = (at_once + 1) % AT_ONCE;
+            at_once = (at_once + 1) % PIECES_PER_YIELD;
             let breathes = at_once == 0;
             async move {
                 if breathes {
@@ -127,22 +131,22 @@ fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestr
     stream::once(decoded).try_flatten().boxed_local()
 }
 
-/// Reads the body's prefix of [`TELLING`] bytes, or all of a shorter body.
-async fn beginning(body: &mut Bytestream) -> Result<Bytes, EgressError> {
+/// Reads the body's prefix of [`PREFIX`] bytes, or all of a shorter body.
+async fn beginning(body: &mut BodyStream) -> Result<Bytes, EgressError> {
     let mut first = BytesMut::new();
     while let Some(piece) = body.next().await.transpose()? {
-        if first.is_empty() && piece.len() >= TELLING {
+        if first.is_empty() && piece.len() >= PREFIX {
             return Ok(piece);
         }
         first.extend_from_slice(&piece);
-        if first.len() >= TELLING {
+        if first.len() >= PREFIX {
             break;
         }
     }
     Ok(first.freeze())
 }
 
-fn decoder(coding: Coding, beginning: Bytes, rest: Bytestream) -> Pin<Box<dyn AsyncRead>> {
+fn decoder(coding: Coding, beginning: Bytes, rest: BodyStream) -> Pin<Box<dyn AsyncRead>> {
     // The coding named deflate is the zlib format, but some servers have always sent raw deflate.
     let is_zlib = matches!(beginning[..], [method, flags, ..]
         if method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0);

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::io;
 
-use super::policy::Refused;
-use super::proxy::Fault;
+use super::policy::AddressRefused;
+use super::proxy::ProxyError;
 
 /// The reason why there is no response, or why its body broke off.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum EgressError {
         "{host} is {}, which Workers may not reach; the platform's administrator can allow it with --egress-allow",
         .why.as_str()
     )]
-    RefusedAddress { host: String, why: Refused },
+    RefusedAddress { host: String, why: AddressRefused },
     #[error(
         "{host} has no address that Workers may reach; the platform's administrator can allow one with --egress-allow"
     )]
@@ -47,7 +47,7 @@ pub enum EgressError {
     #[error("cannot connect to {host}:{port}: {source}")]
     Connect { host: String, port: u16, source: io::Error },
     #[error("cannot connect to {host}:{port} through the platform's proxy {proxy}: {fault}")]
-    Proxy { proxy: String, host: String, port: u16, fault: Fault },
+    Proxy { proxy: String, host: String, port: u16, fault: ProxyError },
     #[error("cannot establish TLS with {host}:{port}: {source}")]
     Tls { host: String, port: u16, source: io::Error },
     #[error("{stage} {host} took longer than {seconds} s")]

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::uri::Authority;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::client::Ledger;
+use super::client::InvocationBudget;
 use super::proxy::Proxy;
 use super::{EgressError, decode};
 
@@ -34,7 +34,7 @@ struct Memory {
     held: Cell<usize>,
 }
 
-impl Ledger for Memory {
+impl InvocationBudget for Memory {
     fn subrequest(&self) -> Result<(), u32> {
         Ok(())
     }
@@ -54,10 +54,11 @@ impl Ledger for Memory {
 /// * `most` - decoding stops after this many bytes.
 /// * `memory` - the decoders' limit, in bytes.
 pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: usize) -> Decoded {
-    let ledger = Rc::new(Memory { limit: memory, held: Cell::new(0) });
+    let budget = Rc::new(Memory { limit: memory, held: Cell::new(0) });
     let codings = decode::codings(headers);
     let body = stream::iter(body.into_iter().map(Ok)).boxed_local();
-    let mut body = decode::decode(&codings, body, &(Rc::clone(&ledger) as Rc<dyn Ledger>));
+    let mut body =
+        decode::decode(&codings, body, &(Rc::clone(&budget) as Rc<dyn InvocationBudget>));
     let mut decoded =
         Decoded { bytes: Vec::new(), failure: None, longest: 0, held: 0, codings: codings.len() };
     while decoded.bytes.len() < most
@@ -75,7 +76,7 @@ pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: 
         }
     }
     decoded.bytes.truncate(most);
-    decoded.held = ledger.held.get();
+    decoded.held = budget.held.get();
     decoded
 }
 

@@ -1,5 +1,5 @@
-//! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the answer that shows that
-//! the server has understood it. Used for clients behind the router, for origins and between
+//! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the server's proof that it
+//! has understood the handshake. Used for clients behind the router, for origins and between
 //! Workers. Pure, except for generating keys.
 
 use aws_lc_rs::digest;
@@ -17,13 +17,13 @@ pub const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 /// The GUID of RFC 6455 §1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A client's key; its answer cannot be a cached one.
+/// A client's key, which proves that the server's response is not a cached one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
 /// The reason for which a response does not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum HandshakeError {
     #[error("the response's Sec-WebSocket-Accept does not match the key")]
     Accept,
     #[error("the response lacks \"upgrade: websocket\" or \"connection: upgrade\"")]
@@ -49,7 +49,7 @@ impl Key {
         Some(Self(BASE64_STANDARD.encode(bytes)))
     }
 
-    /// Returns the server's answer to the key.
+    /// Returns the value of `Sec-WebSocket-Accept` for the key.
     pub fn accept(&self) -> String {
         let text = [self.0.as_bytes(), GUID].concat();
         BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
@@ -74,15 +74,15 @@ impl Key {
         &self,
         request: &HeaderMap,
         response: &HeaderMap,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), HandshakeError> {
         if response
             .get(header::SEC_WEBSOCKET_ACCEPT)
             .is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
         {
-            return Err(Unanswered::Accept);
+            return Err(HandshakeError::Accept);
         }
         if response.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
-            return Err(Unanswered::Extensions);
+            return Err(HandshakeError::Extensions);
         }
         let offered = |chosen: &[u8]| {
             members(request, &header::SEC_WEBSOCKET_PROTOCOL)
@@ -92,7 +92,7 @@ impl Key {
         match (chosen.next(), chosen.next()) {
             (None, _) => Ok(()),
             (Some(chosen), None) if offered(chosen.as_bytes()) => Ok(()),
-            _ => Err(Unanswered::Protocol),
+            _ => Err(HandshakeError::Protocol),
         }
     }
 }
@@ -106,10 +106,10 @@ pub fn is_requested(method: &Method, headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// Fails if it does not.
-pub fn upgrades(headers: &HeaderMap) -> Result<(), Unanswered> {
+pub fn upgrades(headers: &HeaderMap) -> Result<(), HandshakeError> {
     let both = lists(headers, &header::UPGRADE, "websocket")
         && lists(headers, &header::CONNECTION, "upgrade");
-    if both { Ok(()) } else { Err(Unanswered::Upgrade) }
+    if both { Ok(()) } else { Err(HandshakeError::Upgrade) }
 }
 
 fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
@@ -158,9 +158,9 @@ mod tests {
     fn a_response_that_does_not_match_the_handshake_is_refused() {
         let request = headers(&[("sec-websocket-protocol", "chat")]);
         for (more, why) in [
-            (("sec-websocket-protocol", "Chat"), Unanswered::Protocol),
-            (("sec-websocket-protocol", "chat, chat"), Unanswered::Protocol),
-            (("sec-websocket-extensions", "permessage-deflate"), Unanswered::Extensions),
+            (("sec-websocket-protocol", "Chat"), HandshakeError::Protocol),
+            (("sec-websocket-protocol", "chat, chat"), HandshakeError::Protocol),
+            (("sec-websocket-extensions", "permessage-deflate"), HandshakeError::Extensions),
         ] {
             assert_eq!(
                 example().check_response(&request, &headers(&[ACCEPT, more])),
@@ -170,9 +170,12 @@ mod tests {
         }
         assert_eq!(
             Key::new().check_response(&request, &headers(&[ACCEPT])),
-            Err(Unanswered::Accept)
+            Err(HandshakeError::Accept)
         );
-        assert_eq!(example().check_response(&request, &HeaderMap::new()), Err(Unanswered::Accept));
+        assert_eq!(
+            example().check_response(&request, &HeaderMap::new()),
+            Err(HandshakeError::Accept)
+        );
     }
 
     #[test]
@@ -192,6 +195,6 @@ mod tests {
             upgrades(&headers(&[("upgrade", "WEBSOCKET"), ("connection", "keep-alive, Upgrade")])),
             Ok(())
         );
-        assert_eq!(upgrades(&headers(&[("upgrade", "websocket")])), Err(Unanswered::Upgrade));
+        assert_eq!(upgrades(&headers(&[("upgrade", "websocket")])), Err(HandshakeError::Upgrade));
     }
 }

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use prometheus::IntCounter;
 
 use super::cause::root_cause;
-use super::{Bytestream, EgressError};
+use super::{BodyStream, EgressError};
 
 struct Receiving<T> {
     body: Incoming,
@@ -28,7 +28,7 @@ pub(super) fn receive<T: Unpin + 'static>(
     body: Incoming,
     bytes: IntCounter,
     held: T,
-) -> Bytestream {
+) -> BodyStream {
     Receiving { body, bytes, held: Some(held) }.boxed_local()
 }
 
@@ -51,7 +51,7 @@ impl<T: Unpin> Stream for Receiving<T> {
                 }
                 Some(Err(error)) => {
                     self.held = None;
-                    return Poll::Ready(Some(Err(EgressError::Body(said(&error)))));
+                    return Poll::Ready(Some(Err(EgressError::Body(describe(&error)))));
                 }
                 None => {
                     self.held = None;
@@ -62,7 +62,7 @@ impl<T: Unpin> Stream for Receiving<T> {
     }
 }
 
-fn said(error: &hyper::Error) -> String {
+fn describe(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
         "the connection was closed before the end".to_owned()
     } else {

@@ -14,12 +14,12 @@
 //!
 //! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: how a request
 //!   fails, and what the tenant can do about it.
-//! - [`policy`]: which addresses may be reached at all; [`redirect`]: where a redirect leads. Both
-//!   are pure.
+//! - [`policy`]: which addresses may be reached at all; [`redirect`]: the target of a redirect.
+//!   Both are pure.
 //! - [`connector`]: from a name to a byte stream: [`names`] resolves, [`dial`] connects, [`proxy`]
 //!   tunnels where the node must go through one.
-//! - [`origin`]: where a request goes; [`connection`] speaks HTTP/1.1 or HTTP/2 with it; [`pool`]
-//!   keeps idle connections.
+//! - [`origin`]: the peer of a request, and its tenant; [`connection`] speaks HTTP/1.1 or HTTP/2
+//!   with it; [`pool`] keeps idle connections.
 //! - [`concurrency`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
 //!   response body as it arrives.
 //! - [`handshake`]: the WebSocket opening handshake, for both of its sides; [`metrics`].
@@ -30,7 +30,7 @@
 //! A Worker's program is hostile, and the node stands inside the network: next to other tenants'
 //! Services, its own ports and the cloud's metadata service. The client therefore judges the
 //! addresses that a name has resolved to, and connects to exactly these; a name that resolves to
-//! something else a moment later gains nothing. A redirect is a request like any other and takes
+//! another address a moment later changes nothing. A redirect is a request like any other and takes
 //! the whole path again. The Worker's own list of hosts can only narrow the policy.
 //!
 //! ## What tenants share
@@ -41,7 +41,7 @@
 //! HTTP/2's header compression, and an origin that authenticates the connection would trust both.
 //! The DNS cache is shared, because its answers are the same for every tenant.
 //!
-//! All of this belongs to a shard's thread. The one thing shards share is immutable: [`Settings`].
+//! All of this belongs to a shard's thread. Shards share only the immutable [`Settings`].
 
 mod cause;
 pub mod client;
@@ -65,9 +65,9 @@ pub mod proxy;
 pub mod redirect;
 pub mod settings;
 
-pub use client::{Account, Client, Ledger, Opened, Tunnel};
+pub use client::{Client, EgressContext, InvocationBudget, Tunnel, UpgradeResponse};
 pub use error::EgressError;
-pub use message::{Bytestream, Outgoing, RedirectMode, Request, Response};
+pub use message::{BodyStream, RedirectMode, Request, RequestBody, Response};
 pub use metrics::EgressMetrics;
 pub use policy::Policy;
 pub use proxy::{InvalidProxy, Proxy, Resolver};

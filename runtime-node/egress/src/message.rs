@@ -15,7 +15,7 @@ use url::Url;
 use super::EgressError;
 
 /// The bytes of a body, produced only on demand.
-pub type Bytestream = LocalBoxStream<'static, Result<Bytes, EgressError>>;
+pub type BodyStream = LocalBoxStream<'static, Result<Bytes, EgressError>>;
 
 /// A request made by a Worker.
 pub struct Request {
@@ -24,17 +24,17 @@ pub struct Request {
     /// The request's headers. Hop-by-hop headers and the body's length are not the Worker's to set:
     /// see [`Client::fetch`](super::Client::fetch).
     pub headers: HeaderMap,
-    pub body: Outgoing,
+    pub body: RequestBody,
     pub redirect: RedirectMode,
 }
 
 /// A request's body.
-pub enum Outgoing {
+pub enum RequestBody {
     Empty,
     Full(Bytes),
     /// A body that can be sent only once: a redirect that requires it again cannot be followed.
     Stream {
-        bytes: Bytestream,
+        bytes: BodyStream,
         /// The length in bytes, if it is known.
         length: Option<u64>,
     },
@@ -60,10 +60,10 @@ pub struct Response {
     pub url: Url,
     pub redirected: bool,
     /// The body; `None` if the response cannot have one.
-    pub body: Option<Bytestream>,
+    pub body: Option<BodyStream>,
 }
 
-impl Outgoing {
+impl RequestBody {
     /// Returns a copy of the body, if it can be sent again.
     pub(super) fn again(&self) -> Option<Self> {
         match self {
@@ -74,9 +74,9 @@ impl Outgoing {
     }
 }
 
-/// A body in the course of being sent.
-pub(super) struct Sending {
-    body: Outgoing,
+/// A request's body while it is being sent.
+pub(super) struct UploadBody {
+    body: RequestBody,
     bytes: IntCounter,
     failure: UploadFailure,
 }
@@ -85,23 +85,23 @@ pub(super) struct Sending {
 /// upload was aborted.
 pub(super) type UploadFailure = Rc<RefCell<Option<EgressError>>>;
 
-impl Sending {
+impl UploadBody {
     /// Creates the body of a request.
     ///
     /// # Arguments
     /// * `bytes` - counts the bytes sent.
     /// * `failure` - receives the error that breaks the body off.
-    pub(super) fn new(body: Outgoing, bytes: IntCounter, failure: UploadFailure) -> Self {
+    pub(super) fn new(body: RequestBody, bytes: IntCounter, failure: UploadFailure) -> Self {
         Self { body, bytes, failure }
     }
 
     /// Returns whether the request has no body.
     pub(super) fn is_empty(&self) -> bool {
-        matches!(self.body, Outgoing::Empty)
+        matches!(self.body, RequestBody::Empty)
     }
 
     /// Returns the part that has not been sent.
-    pub(super) fn into_inner(self) -> Outgoing {
+    pub(super) fn into_inner(self) -> RequestBody {
         self.body
     }
 }
@@ -111,7 +111,7 @@ impl Sending {
 #[error("the request's body has broken off")]
 pub(super) struct BrokeOff;
 
-impl Body for Sending {
+impl Body for UploadBody {
     type Data = Bytes;
     type Error = BrokeOff;
 
@@ -120,10 +120,10 @@ impl Body for Sending {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         let piece = match &mut self.body {
-            Outgoing::Empty => None,
-            Outgoing::Full(bytes) => Some(Ok(std::mem::take(bytes)))
+            RequestBody::Empty => None,
+            RequestBody::Full(bytes) => Some(Ok(std::mem::take(bytes)))
                 .filter(|piece| !matches!(piece, Ok(b) if b.is_empty())),
-            Outgoing::Stream { bytes, .. } => std::task::ready!(bytes.as_mut().poll_next(cx)),
+            RequestBody::Stream { bytes, .. } => std::task::ready!(bytes.as_mut().poll_next(cx)),
         };
         Poll::Ready(match piece {
             Some(Ok(piece)) => {
@@ -140,18 +140,18 @@ impl Body for Sending {
 
     fn is_end_stream(&self) -> bool {
         match &self.body {
-            Outgoing::Empty => true,
-            Outgoing::Full(bytes) => bytes.is_empty(),
-            Outgoing::Stream { .. } => false,
+            RequestBody::Empty => true,
+            RequestBody::Full(bytes) => bytes.is_empty(),
+            RequestBody::Stream { .. } => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.body {
-            Outgoing::Empty => SizeHint::with_exact(0),
-            Outgoing::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Outgoing::Stream { length: Some(length), .. } => SizeHint::with_exact(*length),
-            Outgoing::Stream { length: None, .. } => SizeHint::new(),
+            RequestBody::Empty => SizeHint::with_exact(0),
+            RequestBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            RequestBody::Stream { length: Some(length), .. } => SizeHint::with_exact(*length),
+            RequestBody::Stream { length: None, .. } => SizeHint::new(),
         }
     }
 }

@@ -30,7 +30,7 @@ use super::settings::Settings;
 /// The timeout for an answer, regardless of what `/etc/resolv.conf` sets for each attempt.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// Bounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
+/// EgressBounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
 /// host that has moved is found again.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
@@ -41,14 +41,14 @@ const ANSWERS: u64 = 1024;
 
 /// The limit on concurrent queries, each of which uses a socket. The queue is bounded by the
 /// permits of the requests that wait in it.
-const QUESTIONS: usize = 64;
+const QUERIES: usize = 64;
 
 pub(super) struct Names {
     system: Option<(ResolverConfig, ResolverOpts)>,
     hosts: Arc<Hosts>,
     /// Created on the first query.
     resolver: OnceCell<TokioResolver>,
-    questions: Semaphore,
+    queries: Semaphore,
 }
 
 impl Names {
@@ -57,7 +57,7 @@ impl Names {
             system: settings.resolver.clone(),
             hosts: Arc::clone(&settings.hosts),
             resolver: OnceCell::new(),
-            questions: Semaphore::new(QUESTIONS),
+            queries: Semaphore::new(QUERIES),
         }
     }
 
@@ -71,7 +71,7 @@ impl Names {
         }
         let name = host.to_string();
         let failed = |why| EgressError::Name { host: name.clone(), why };
-        let question = question(&name).ok_or_else(|| failed("it is not a valid DNS name"))?;
+        let query = query(&name).ok_or_else(|| failed("it is not a valid DNS name"))?;
         let resolver = self.resolver().ok_or_else(|| failed("this platform has no name server"))?;
         let timed_out = || EgressError::TimedOut {
             stage: Stage::Resolve,
@@ -79,8 +79,8 @@ impl Names {
             seconds: TIME_OUT.as_secs(),
         };
         let ask = async {
-            let _permit = self.questions.acquire().await.expect("the semaphore is never closed");
-            resolver.lookup_ip(question).await.map_err(|error| failed(what_went_wrong(&error)))
+            let _permit = self.queries.acquire().await.expect("the semaphore is never closed");
+            resolver.lookup_ip(query).await.map_err(|error| failed(describe(&error)))
         };
         let answer = tokio::time::timeout(TIME_OUT, ask).await.map_err(|_| timed_out())??;
         let addresses: Vec<_> = answer.iter().collect();
@@ -98,7 +98,7 @@ impl Names {
         if bare == "localhost" || bare.ends_with(".localhost") {
             return Some(vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()]);
         }
-        Some(self.listed(&question(name)?)).filter(|listed| !listed.is_empty())
+        Some(self.listed(&query(name)?)).filter(|listed| !listed.is_empty())
     }
 
     /// Returns the addresses that `/etc/hosts` listed for the name when the node started.
@@ -140,7 +140,7 @@ impl Names {
     }
 }
 
-fn question(name: &str) -> Option<Name> {
+fn query(name: &str) -> Option<Name> {
     Name::from_ascii(format!("{}.", bare(name))).ok()
 }
 
@@ -150,7 +150,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// Describes a failed query without naming the platform's name servers.
-fn what_went_wrong(error: &NetError) -> &'static str {
+fn describe(error: &NetError) -> &'static str {
     if error.is_nx_domain() {
         "the name does not exist"
     } else if error.is_no_records_found() {

@@ -1,4 +1,4 @@
-//! The origin of a request: where it goes, and for which tenant.
+//! The origin of a request: its peer, and the tenant that it is made for.
 
 use std::net::IpAddr;
 use std::rc::Rc;

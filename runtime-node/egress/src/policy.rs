@@ -1,4 +1,5 @@
-//! The node's decision where Workers' requests may go, made after names have become addresses.
+//! The node's decision on the addresses that Workers' requests may reach, made after names have
+//! been resolved.
 //!
 //! ```text
 //!  address ─► unmap, translate ─► refused? ─► metadata service? ─► allowed? ─► public? ─► Allowed
@@ -7,10 +8,10 @@
 //! `refused?` and `allowed?` are the node's own lists; translation finds an IPv4 address inside an
 //! IPv6 one.
 //!
-//! A name proves nothing here: its owner decides what it resolves to, and may answer each query
-//! differently. Addresses are therefore judged, each time, and a connection is made to an
-//! [`Allowed`]: there is no way from a name to a connection past this module, unless the platform's
-//! operator has a proxy do this instead ([`super::proxy`]). This module is pure: it does not
+//! A name is no basis for the decision: its owner decides which addresses it resolves to, and may
+//! answer each query differently. Addresses are therefore judged, each time, and a connection is
+//! made to an [`Allowed`]: no connection is made without this module, unless the platform's
+//! operator delegates the decision to a proxy ([`super::proxy`]). This module is pure: it does not
 //! resolve names, connect or read a clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,7 +30,7 @@ impl Allowed {
 
 /// The reason why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum AddressRefused {
     Loopback,
     LinkLocal,
     /// An address of a private network, such as a cluster's Pods and Services have.
@@ -39,13 +40,13 @@ pub enum Refused {
     Metadata,
     /// An address that is not routed on the Internet.
     Reserved,
-    /// An address of a tunnel, through which any other may be reached.
+    /// An address of a tunnel, through which any other address may be reached.
     Tunnel,
     /// An address on the node's own list.
     Listed,
 }
 
-impl Refused {
+impl AddressRefused {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Loopback => "a loopback address",
@@ -82,13 +83,13 @@ impl Policy {
     ///
     /// # Errors
     /// Returns the reason for a refusal.
-    pub fn judge(&self, address: IpAddr) -> Result<Allowed, Refused> {
+    pub fn judge(&self, address: IpAddr) -> Result<Allowed, AddressRefused> {
         let address = unmapped(address);
         let target = translated(address);
         let is_in =
             |nets: &[IpNet]| nets.iter().any(|net| net.contains(&address) || net.contains(&target));
         if is_in(&self.refuse) {
-            return Err(Refused::Listed);
+            return Err(AddressRefused::Listed);
         }
         if METADATA.contains(&target) {
             let is_named =
@@ -96,7 +97,7 @@ impl Policy {
             return if self.allow.iter().any(is_named) {
                 Ok(Allowed(address))
             } else {
-                Err(Refused::Metadata)
+                Err(AddressRefused::Metadata)
             };
         }
         if is_in(&self.allow) {
@@ -126,55 +127,55 @@ const METADATA: [IpAddr; 7] = [
 
 /// IPv4 networks that are not routed on the Internet (IANA's registry of special-purpose
 /// addresses).
-const V4: [(Ipv4Addr, u8, Refused); 16] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, Refused::Loopback), // Linux takes it for this machine
-    (Ipv4Addr::new(10, 0, 0, 0), 8, Refused::Private),
-    (Ipv4Addr::new(100, 64, 0, 0), 10, Refused::Private),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, Refused::Loopback),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, Refused::LinkLocal),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, Refused::Private),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, Refused::Reserved),
-    (Ipv4Addr::new(192, 0, 2, 0), 24, Refused::Reserved),
-    (Ipv4Addr::new(192, 88, 99, 0), 24, Refused::Tunnel),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, Refused::Private),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, Refused::Private),
-    (Ipv4Addr::new(198, 51, 100, 0), 24, Refused::Reserved),
-    (Ipv4Addr::new(203, 0, 113, 0), 24, Refused::Reserved),
-    (Ipv4Addr::new(224, 0, 0, 0), 4, Refused::Multicast),
-    (Ipv4Addr::new(240, 0, 0, 0), 4, Refused::Reserved),
-    (Ipv4Addr::new(255, 255, 255, 255), 32, Refused::Reserved),
+const V4: [(Ipv4Addr, u8, AddressRefused); 16] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8, AddressRefused::Loopback), // Linux takes it for this machine
+    (Ipv4Addr::new(10, 0, 0, 0), 8, AddressRefused::Private),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, AddressRefused::Private),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, AddressRefused::Loopback),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, AddressRefused::LinkLocal),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, AddressRefused::Private),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, AddressRefused::Reserved),
+    (Ipv4Addr::new(192, 0, 2, 0), 24, AddressRefused::Reserved),
+    (Ipv4Addr::new(192, 88, 99, 0), 24, AddressRefused::Tunnel),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, AddressRefused::Private),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, AddressRefused::Private),
+    (Ipv4Addr::new(198, 51, 100, 0), 24, AddressRefused::Reserved),
+    (Ipv4Addr::new(203, 0, 113, 0), 24, AddressRefused::Reserved),
+    (Ipv4Addr::new(224, 0, 0, 0), 4, AddressRefused::Multicast),
+    (Ipv4Addr::new(240, 0, 0, 0), 4, AddressRefused::Reserved),
+    (Ipv4Addr::new(255, 255, 255, 255), 32, AddressRefused::Reserved),
 ];
 
 /// IPv6 networks that are refused, and why; the first match counts. An address in none of them is
 /// refused unless it is in 2000::/3.
-const V6: [(Ipv6Addr, u8, Refused); 11] = [
-    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 127, Refused::Loopback), // :: and ::1
-    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, Refused::Tunnel),    // IPv4-compatible
-    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, Refused::Tunnel), // a network's own NAT64
-    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, Refused::Private),
-    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Refused::LinkLocal),
-    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, Refused::Private),
-    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, Refused::Multicast),
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, Refused::Tunnel), // Teredo, ORCHID and the like
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, Refused::Reserved),
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, Refused::Tunnel), // 6to4
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, Refused::Reserved),
+const V6: [(Ipv6Addr, u8, AddressRefused); 11] = [
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 127, AddressRefused::Loopback), // :: and ::1
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, AddressRefused::Tunnel),    // IPv4-compatible
+    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, AddressRefused::Tunnel), // a network's own NAT64
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, AddressRefused::Private),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, AddressRefused::LinkLocal),
+    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, AddressRefused::Private),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, AddressRefused::Multicast),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, AddressRefused::Tunnel), // Teredo, ORCHID and the like
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, AddressRefused::Reserved),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, AddressRefused::Tunnel), // 6to4
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, AddressRefused::Reserved),
 ];
 
-fn v4(address: Ipv4Addr) -> Option<Refused> {
+fn v4(address: Ipv4Addr) -> Option<AddressRefused> {
     let bits = address.to_bits();
     let is_in = |net: Ipv4Addr, length: u8| (bits ^ net.to_bits()) >> (32 - u32::from(length)) == 0;
     V4.iter().find(|(net, length, _)| is_in(*net, *length)).map(|(_, _, refused)| *refused)
 }
 
-fn v6(address: Ipv6Addr) -> Option<Refused> {
+fn v6(address: Ipv6Addr) -> Option<AddressRefused> {
     let bits = address.to_bits();
     let is_in =
         |net: Ipv6Addr, length: u8| (bits ^ net.to_bits()) >> (128 - u32::from(length)) == 0;
     let is_public = bits >> 125 == 1;
     let listed =
         V6.iter().find(|(net, length, _)| is_in(*net, *length)).map(|(_, _, refused)| *refused);
-    listed.or((!is_public).then_some(Refused::Reserved))
+    listed.or((!is_public).then_some(AddressRefused::Reserved))
 }
 
 /// Maps `::ffff:a.b.c.d` to `a.b.c.d`, which the operating system would connect to.

@@ -16,22 +16,22 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use super::concurrency::Bounds;
+use super::concurrency::EgressBounds;
 use super::connection::{STREAMS, Sender};
-use super::message::Sending;
+use super::message::UploadBody;
 use super::origin::Origin;
 
 /// A shard's connections.
-pub(super) struct Pool {
-    origins: RefCell<FxHashMap<Origin, Kept>>,
-    bounds: Bounds,
+pub(super) struct ConnectionPool {
+    origins: RefCell<FxHashMap<Origin, OriginConnections>>,
+    bounds: EgressBounds,
     /// Set while a task closes connections that were idle for too long.
-    is_swept: Cell<bool>,
+    has_pruner: Cell<bool>,
     idle: IntGauge,
 }
 
 #[derive(Default)]
-struct Kept {
+struct OriginConnections {
     /// Most recently used last.
     idle: VecDeque<Idle>,
     shared: Vec<Shared>,
@@ -39,12 +39,12 @@ struct Kept {
 }
 
 struct Idle {
-    sender: http1::SendRequest<Sending>,
+    sender: http1::SendRequest<UploadBody>,
     since: Instant,
 }
 
 struct Shared {
-    sender: http2::SendRequest<Sending>,
+    sender: http2::SendRequest<UploadBody>,
     /// Each exchange in flight holds a clone.
     exchanges: Rc<()>,
     used: Instant,
@@ -60,7 +60,7 @@ pub(super) struct Lease {
 }
 
 /// The result of looking for a connection.
-pub(super) enum Found {
+pub(super) enum PooledConnection {
     Lease(Lease),
     /// Another request is opening a connection. The semaphore is closed when the attempt ends.
     Opening(Rc<Semaphore>),
@@ -76,14 +76,14 @@ impl Drop for Opening {
     }
 }
 
-impl Pool {
-    pub(super) fn new(bounds: Bounds, idle: IntGauge) -> Rc<Self> {
-        Rc::new(Self { origins: RefCell::default(), bounds, is_swept: Cell::new(false), idle })
+impl ConnectionPool {
+    pub(super) fn new(bounds: EgressBounds, idle: IntGauge) -> Rc<Self> {
+        Rc::new(Self { origins: RefCell::default(), bounds, has_pruner: Cell::new(false), idle })
     }
 
-    pub(super) fn take(&self, origin: &Origin) -> Found {
+    pub(super) fn take(&self, origin: &Origin) -> PooledConnection {
         let mut origins = self.origins.borrow_mut();
-        let Some(kept) = origins.get_mut(origin) else { return Found::Nothing };
+        let Some(kept) = origins.get_mut(origin) else { return PooledConnection::Nothing };
         let found = kept.take();
         self.count(&origins);
         found
@@ -128,24 +128,25 @@ impl Pool {
         });
     }
 
-    fn keep(self: &Rc<Self>, origin: &Origin, keep: impl FnOnce(&mut Kept)) {
+    fn keep(self: &Rc<Self>, origin: &Origin, keep: impl FnOnce(&mut OriginConnections)) {
         let mut origins = self.origins.borrow_mut();
         keep(origins.entry(origin.clone()).or_default());
-        if origins.values().map(Kept::idle).sum::<usize>() > self.bounds.idle_of_shard {
+        if origins.values().map(OriginConnections::idle).sum::<usize>() > self.bounds.idle_of_shard
+        {
             let oldest = origins
                 .values_mut()
                 .filter(|kept| kept.idle() > 0)
                 .min_by_key(|kept| kept.idle_since());
-            oldest.into_iter().for_each(Kept::drop_oldest);
+            oldest.into_iter().for_each(OriginConnections::drop_oldest);
         }
         self.count(&origins);
-        if !self.is_swept.replace(true) {
-            spawn_local(sweep(Rc::downgrade(self)));
+        if !self.has_pruner.replace(true) {
+            spawn_local(prune_while_any(Rc::downgrade(self)));
         }
     }
 
-    fn count(&self, origins: &FxHashMap<Origin, Kept>) {
-        self.idle.set(origins.values().map(Kept::idle).sum::<usize>() as i64);
+    fn count(&self, origins: &FxHashMap<Origin, OriginConnections>) {
+        self.idle.set(origins.values().map(OriginConnections::idle).sum::<usize>() as i64);
     }
 
     /// Drops connections that were idle for too long. Returns whether any are left.
@@ -165,35 +166,35 @@ impl Pool {
     }
 }
 
-async fn sweep(pool: Weak<Pool>) {
+async fn prune_while_any(pool: Weak<ConnectionPool>) {
     while let Some(pause) = pool.upgrade().map(|pool| pool.bounds.idle / 2) {
         tokio::time::sleep(pause).await;
         let Some(pool) = pool.upgrade() else { return };
         if !pool.prune(Instant::now()) {
-            pool.is_swept.set(false);
+            pool.has_pruner.set(false);
             return;
         }
     }
 }
 
-impl Kept {
-    fn take(&mut self) -> Found {
+impl OriginConnections {
+    fn take(&mut self) -> PooledConnection {
         self.shared.retain(|shared| !shared.sender.is_closed());
         if let Some(shared) = self.shared.iter_mut().find(|shared| shared.has_room()) {
             shared.used = Instant::now();
-            return Found::Lease(shared.lease());
+            return PooledConnection::Lease(shared.lease());
         }
         // Most recently used first: the origin is least likely to have closed that one.
         while let Some(idle) = self.idle.pop_back() {
             if idle.sender.is_ready() {
-                return Found::Lease(Lease {
+                return PooledConnection::Lease(Lease {
                     sender: Sender::Http1(idle.sender),
                     is_used: true,
                     _exchange: None,
                 });
             }
         }
-        self.opening.upgrade().map_or(Found::Nothing, Found::Opening)
+        self.opening.upgrade().map_or(PooledConnection::Nothing, PooledConnection::Opening)
     }
 
     /// Returns the number of idle connections.

@@ -10,15 +10,15 @@
 //! Requests to `http:` URLs go through a tunnel too (CONNECT, RFC 9110 §9.3.6) instead of being
 //! handed to the proxy for forwarding. A forwarding proxy is one more parser that a Worker's
 //! request might trick; it would share its connections to an origin among tenants, and resolve
-//! names on its own. A tunnel carries only bytes. The price is that the proxy must allow CONNECT to
-//! port 80 and to any other port that Workers may use.
+//! names on its own. A tunnel carries only bytes. In return, the proxy must allow CONNECT to port
+//! 80 and to any other port that Workers may use.
 //!
 //! ## Name resolution
 //!
 //! With [`Resolver::Node`], the default, the node resolves the name, judges the addresses
-//! ([`policy`](super::policy)) and sends one of exactly these to the proxy, so that the owner of a
-//! name gains nothing by changing its address a moment later. Origins still see their names, in TLS
-//! and in HTTP; a proxy's own list of hosts does not.
+//! ([`policy`](super::policy)) and sends one of exactly these to the proxy, so that a name whose
+//! address changes a moment later is not reached at the new one. Origins still see their names, in
+//! TLS and in HTTP; a proxy's own list of hosts does not.
 //!
 //! [`Resolver::Proxy`] is for nodes whose name servers do not resolve public names, and for proxies
 //! that decide by name: the proxy gets the name. A host that the Worker writes as an address, or
@@ -98,7 +98,7 @@ pub enum InvalidProxy {
 
 /// The reason why a proxy did not open a tunnel to an origin.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum ProxyError {
     #[error("its own name cannot be resolved")]
     Name,
     #[error("cannot connect to it: {0}")]
@@ -110,7 +110,7 @@ pub enum Fault {
     #[error("it responds with status {0}")]
     Refused(StatusCode),
     #[error("its response is not that of a proxy: {0}")]
-    Nonsense(String),
+    Protocol(String),
     #[error("it took longer than {0:?}")]
     Silent(Duration),
 }
@@ -176,11 +176,11 @@ impl Proxy {
     ///
     /// # Arguments
     /// * `stream` - a connection to the proxy.
-    pub(super) async fn tunnel<S>(&self, stream: S, target: &Authority) -> Result<S, Fault>
+    pub(super) async fn tunnel<S>(&self, stream: S, target: &Authority) -> Result<S, ProxyError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let nonsense = |error: hyper::Error| Fault::Nonsense(root_cause(&error));
+        let nonsense = |error: hyper::Error| ProxyError::Protocol(root_cause(&error));
         let greeting = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
         let (mut sender, connection) = greeting.await.map_err(nonsense)?;
         // The task ends with the sender, or when the upgrade takes over the connection.
@@ -188,15 +188,17 @@ impl Proxy {
         let response = sender.send_request(self.connect(target)).await.map_err(nonsense)?;
         match response.status() {
             status if status.is_success() => {}
-            StatusCode::PROXY_AUTHENTICATION_REQUIRED => return Err(Fault::Credentials),
-            status => return Err(Fault::Refused(status)),
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED => return Err(ProxyError::Credentials),
+            status => return Err(ProxyError::Refused(status)),
         }
         let tunnel = hyper::upgrade::on(response).await.map_err(nonsense)?;
         let parts = tunnel
             .downcast::<TokioIo<S>>()
             .expect("it is the stream that the connection was made of");
         if !parts.read_buf.is_empty() {
-            return Err(Fault::Nonsense("the tunnel carries data before any was sent".to_owned()));
+            return Err(ProxyError::Protocol(
+                "the tunnel carries data before any was sent".to_owned(),
+            ));
         }
         Ok(parts.io.into_inner())
     }

@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::concurrency::Bounds;
+use super::concurrency::EgressBounds;
 use super::policy::Policy;
 use super::proxy::Proxy;
 
@@ -20,7 +20,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 #[derive(Clone)]
 pub struct Settings {
     pub policy: Policy,
-    pub bounds: Bounds,
+    pub bounds: EgressBounds,
     /// The proxy for all connections, if there is one.
     pub(super) proxy: Option<Arc<Proxy>>,
     pub(super) tls: Arc<ClientConfig>,
@@ -90,7 +90,7 @@ impl Settings {
             .with_root_certificates(store)
             .with_no_client_auth();
         tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-        let bounds = Bounds::default();
+        let bounds = EgressBounds::default();
         Self {
             policy,
             bounds,

@@ -22,8 +22,8 @@ use tokio::task::LocalSet;
 use url::Url;
 
 use super::{
-    Account, Client, EgressError, Ledger, Outgoing, Policy, RedirectMode, Request, Response,
-    Settings,
+    Client, EgressContext, EgressError, InvocationBudget, Policy, RedirectMode, Request,
+    RequestBody, Response, Settings,
 };
 use crate::metrics::EgressMetrics;
 
@@ -32,13 +32,13 @@ async fn on_a_shard(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
-/// A ledger with fixed limits that counts what an invocation uses.
-struct FixedLedger {
+/// A budget with fixed limits that counts what an invocation uses.
+struct FixedBudget {
     subrequests: Cell<u32>,
     memory: usize,
 }
 
-impl Ledger for FixedLedger {
+impl InvocationBudget for FixedBudget {
     fn subrequest(&self) -> Result<(), u32> {
         self.subrequests.set(self.subrequests.get().checked_sub(1).ok_or(100_u32)?);
         Ok(())
@@ -49,9 +49,9 @@ impl Ledger for FixedLedger {
     }
 }
 
-fn account(tenant: &str) -> Account {
-    let ledger = Rc::new(FixedLedger { subrequests: Cell::new(100), memory: 64 << 20 });
-    Account { worker: WorkerId::new(tenant, "worker"), egress: Rc::new(Egress::Open), ledger }
+fn account(tenant: &str) -> EgressContext {
+    let budget = Rc::new(FixedBudget { subrequests: Cell::new(100), memory: 64 << 20 });
+    EgressContext { worker: WorkerId::new(tenant, "worker"), egress: Rc::new(Egress::Open), budget }
 }
 
 /// Returns the settings of a node that lets its Workers reach this machine, which is also named
@@ -77,7 +77,7 @@ fn get(url: Url) -> Request {
         method: Method::GET,
         url,
         headers,
-        body: Outgoing::Empty,
+        body: RequestBody::Empty,
         redirect: RedirectMode::Follow,
     }
 }
@@ -91,7 +91,7 @@ fn with(mut request: Request, headers: &[(&str, &str)]) -> Request {
     request
 }
 
-fn post(url: Url, body: Outgoing) -> Request {
+fn post(url: Url, body: RequestBody) -> Request {
     Request { method: Method::POST, body, ..get(url) }
 }
 

@@ -14,7 +14,7 @@ pub(crate) mod request;
 use ::data_url::DataUrl;
 use http::{HeaderMap, Method};
 use tenon_egress::handshake;
-use tenon_egress::{EgressError, Opened, RedirectMode, Request, Response, Tunnel};
+use tenon_egress::{EgressError, RedirectMode, Request, Response, Tunnel, UpgradeResponse};
 use tenon_engine::collection::make_room;
 use tenon_engine::ids::InvocationId;
 use tenon_engine::promise::promise;
@@ -95,7 +95,7 @@ pub(crate) fn fetch_send<'s>(
     let client = outbound.client.clone();
     let fetching = async move {
         if handshake::is_requested(&request.method, &request.headers) {
-            let Opened { response, tunnel } = client.upgrade(&account, request).await?;
+            let UpgradeResponse { response, tunnel } = client.upgrade(&account, request).await?;
             Ok((response, tunnel))
         } else {
             Ok((client.fetch(&account, request).await?, None))

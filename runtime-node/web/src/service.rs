@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tenon_egress::handshake::{self, Key, Unanswered};
-use tenon_egress::{EgressError, Outgoing, RedirectMode, Request};
+use tenon_egress::handshake::{self, HandshakeError, Key};
+use tenon_egress::{EgressError, RedirectMode, Request, RequestBody};
 use tenon_engine::CallContext;
 use tenon_engine::FetchRequest;
 use tenon_engine::byte_stream::{ByteStream, StreamError};
@@ -138,11 +138,11 @@ impl RequestedWebSocket {
         let (outgoing, reader) = pipe::pipe();
         let bytes =
             reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
-        request.body = Outgoing::Stream { bytes: bytes.boxed_local(), length: None };
+        request.body = RequestBody::Stream { bytes: bytes.boxed_local(), length: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
-    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, Unanswered> {
+    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, HandshakeError> {
         let pair = |header: &Header| {
             Some((
                 HeaderName::try_from(&header.name).ok()?,
@@ -182,12 +182,12 @@ fn call(
 fn delivered(request: Request, request_id: String, call_context: CallContext) -> FetchRequest {
     let Request { method, url, headers, body, .. } = request;
     let (body, length) = match body {
-        Outgoing::Empty => (Body::Full(Bytes::new()), None),
-        Outgoing::Full(bytes) => {
+        RequestBody::Empty => (Body::Full(Bytes::new()), None),
+        RequestBody::Full(bytes) => {
             let length = bytes.len() as u64;
             (Body::Full(bytes), Some(length))
         }
-        Outgoing::Stream { bytes, length } => {
+        RequestBody::Stream { bytes, length } => {
             let bytes = bytes
                 .map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())));
             (Body::Stream(bytes.boxed_local()), length)

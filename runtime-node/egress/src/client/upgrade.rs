@@ -17,12 +17,12 @@ use super::super::EgressError;
 use super::super::cause::root_cause;
 use super::super::concurrency::Open;
 use super::super::connection::{GaugeGuard, WINDOW};
-use super::super::message::{Outgoing, Request, Response, Sending, UploadFailure};
-use super::{Account, Client, Held, Hop, complete};
+use super::super::message::{Request, RequestBody, Response, UploadBody, UploadFailure};
+use super::{Client, EgressContext, Held, Hop, complete};
 use crate::handshake::{self, Key};
 
-/// An origin's answer to a WebSocket handshake.
-pub struct Opened {
+/// An origin's response to a WebSocket handshake.
+pub struct UpgradeResponse {
     pub response: Response,
     /// The connection; `None` if the origin answered with an ordinary response.
     pub tunnel: Option<Tunnel>,
@@ -46,9 +46,9 @@ impl Client {
     /// something that was not offered.
     pub async fn upgrade(
         &self,
-        account: &Account,
+        account: &EgressContext,
         request: Request,
-    ) -> Result<Opened, EgressError> {
+    ) -> Result<UpgradeResponse, EgressError> {
         let opened = self.open_tunnel(account, request).await;
         self.metrics.ended(opened.as_ref().err().map(EgressError::stage));
         opened
@@ -56,15 +56,15 @@ impl Client {
 
     async fn open_tunnel(
         &self,
-        account: &Account,
+        account: &EgressContext,
         request: Request,
-    ) -> Result<Opened, EgressError> {
+    ) -> Result<UpgradeResponse, EgressError> {
         let Request { method, url, mut headers, .. } = request;
         complete(&mut headers);
         let key = Key::new();
         key.set_headers(&mut headers);
         headers.insert(header::CONNECTION, http::HeaderValue::from_static("upgrade"));
-        account.ledger.subrequest().map_err(EgressError::Subrequests)?;
+        account.budget.subrequest().map_err(EgressError::Subrequests)?;
         let hop = Hop { account, method: &method, url: &url, headers: &headers };
         let origin = hop.origin()?;
         let permit = self.limits.take(account.worker.as_str(), &origin.tenant).await;
@@ -72,9 +72,12 @@ impl Client {
         let mut tls = (*self.tls(&origin.tenant)).clone();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let mut sender =
-            origin.greet_for_upgrade(stream, Arc::new(tls), &self.metrics.open).await?;
-        let body =
-            Sending::new(Outgoing::Empty, self.metrics.sent.clone(), UploadFailure::default());
+            origin.handshake_for_upgrade(stream, Arc::new(tls), &self.metrics.open).await?;
+        let body = UploadBody::new(
+            RequestBody::Empty,
+            self.metrics.sent.clone(),
+            UploadFailure::default(),
+        );
         let request = sender.request(&method, &url, &headers, body);
         let request = request
             .ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
@@ -83,10 +86,10 @@ impl Client {
             .await
             .map_err(|unsent| origin.exchange_failed(&unsent.into_error()))?;
         let open = permit.open()?;
-        let memory = account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
+        let memory = account.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let held = Held { _lease: None, _open: open, _memory: memory };
-            return Ok(Opened {
+            return Ok(UpgradeResponse {
                 response: self.response(&hop, response, held, false),
                 tunnel: None,
             });
@@ -116,7 +119,7 @@ impl Client {
             _memory: memory,
             _counted: GaugeGuard::among(&self.metrics.open),
         };
-        Ok(Opened { response: head, tunnel: Some(tunnel) })
+        Ok(UpgradeResponse { response: head, tunnel: Some(tunnel) })
     }
 }
 

@@ -10,14 +10,14 @@ use tokio::io::AsyncReadExt as _;
 
 use super::*;
 
-/// A ledger with a limit in bytes that records how many were held.
+/// A budget with a limit in bytes that records how many were held.
 #[derive(Default)]
-struct Room {
+struct TestBudget {
     limit: usize,
     held: Cell<usize>,
 }
 
-impl Ledger for Room {
+impl InvocationBudget for TestBudget {
     fn subrequest(&self) -> Result<(), u32> {
         Ok(())
     }
@@ -28,8 +28,8 @@ impl Ledger for Room {
     }
 }
 
-fn room(limit: usize) -> Rc<dyn Ledger> {
-    Rc::new(Room { limit, held: Cell::default() })
+fn test_budget(limit: usize) -> Rc<dyn InvocationBudget> {
+    Rc::new(TestBudget { limit, held: Cell::default() })
 }
 
 async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
@@ -47,13 +47,13 @@ async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the bytes as if from the network, in pieces of the given size.
-fn body(bytes: Vec<u8>, piece: usize) -> Bytestream {
+fn body(bytes: Vec<u8>, piece: usize) -> BodyStream {
     let pieces: Vec<_> =
         bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed_local()
 }
 
-async fn read(mut body: Bytestream) -> Result<Vec<u8>, EgressError> {
+async fn read(mut body: BodyStream) -> Result<Vec<u8>, EgressError> {
     let mut all = Vec::new();
     while let Some(piece) = body.next().await {
         all.extend_from_slice(&piece?);
@@ -81,7 +81,7 @@ async fn an_encoded_body_is_decoded_whatever_the_chunk_sizes() {
     for (name, coding) in CASES {
         let encoded = encode(name, &plain).await;
         for piece in [1, 7, 1000, usize::MAX] {
-            let decoded = decode(&[coding], body(encoded.clone(), piece), &room(64 << 20));
+            let decoded = decode(&[coding], body(encoded.clone(), piece), &test_budget(64 << 20));
             assert!(read(decoded).await.unwrap() == plain, "{name} in pieces of {piece}");
         }
     }
@@ -91,12 +91,15 @@ async fn an_encoded_body_is_decoded_whatever_the_chunk_sizes() {
 async fn empty_and_one_byte_bodies_are_decoded() {
     for (name, coding) in CASES {
         assert!(
-            read(decode(&[coding], body(Vec::new(), 1), &room(64 << 20))).await.unwrap().is_empty(),
+            read(decode(&[coding], body(Vec::new(), 1), &test_budget(64 << 20)))
+                .await
+                .unwrap()
+                .is_empty(),
             "{name}"
         );
         let encoded = encode(name, b"x").await;
         assert_eq!(
-            read(decode(&[coding], body(encoded, 1), &room(64 << 20))).await.unwrap(),
+            read(decode(&[coding], body(encoded, 1), &test_budget(64 << 20))).await.unwrap(),
             b"x",
             "{name}"
         );
@@ -107,7 +110,7 @@ async fn empty_and_one_byte_bodies_are_decoded() {
 async fn content_codings_are_decoded_from_the_last_to_the_first() {
     let once = encode("gzip", b"twice").await;
     let twice = encode("br", &once).await;
-    let decoded = decode(&of("gzip, br"), body(twice, 3), &room(64 << 20));
+    let decoded = decode(&of("gzip, br"), body(twice, 3), &test_budget(64 << 20));
     assert_eq!(read(decoded).await.unwrap(), b"twice");
 }
 
@@ -117,7 +120,7 @@ async fn a_decompression_bomb_expands_only_as_it_is_read() {
     for (name, coding) in [CASES[0], CASES[3], CASES[4]] {
         let bomb = encode(name, &plain).await;
         assert!(bomb.len() < 1 << 20, "{name}");
-        let mut decoded = decode(&[coding], body(bomb, usize::MAX), &room(64 << 20));
+        let mut decoded = decode(&[coding], body(bomb, usize::MAX), &test_budget(64 << 20));
         for _ in 0..10 {
             let piece = decoded.next().await.unwrap().unwrap();
             assert!(piece.len() <= PIECE, "{name}: {}", piece.len());
@@ -129,19 +132,19 @@ async fn a_decompression_bomb_expands_only_as_it_is_read() {
 async fn decoding_a_bomb_yields_to_other_tasks() {
     let bomb = encode("gzip", &vec![0; 8 << 20]).await;
     let mut reading =
-        Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &room(64 << 20))));
+        Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &test_budget(64 << 20))));
     let mut turns = 0;
     while futures::poll!(&mut reading).is_pending() {
         turns += 1;
         tokio::task::yield_now().await;
     }
-    assert!(turns >= (8 << 20) / (AT_ONCE as usize * PIECE) - 1, "{turns}");
+    assert!(turns >= (8 << 20) / (PIECES_PER_YIELD as usize * PIECE) - 1, "{turns}");
 }
 
 #[tokio::test]
 async fn a_decoder_that_exceeds_the_memory_limit_is_an_error() {
     let encoded = encode("br", &[7; 100_000]).await;
-    let decoded = decode(&[Coding::Brotli], body(encoded, 1000), &room(1 << 20));
+    let decoded = decode(&[Coding::Brotli], body(encoded, 1000), &test_budget(1 << 20));
     assert!(matches!(read(decoded).await, Err(EgressError::Memory)));
 }
 
@@ -152,13 +155,16 @@ async fn a_malformed_or_truncated_encoding_is_an_error() {
         let mut encoded = encode(name, &plain).await;
         encoded.truncate(encoded.len() / 2);
         let error =
-            read(decode(&[coding], body(encoded, 1000), &room(64 << 20))).await.unwrap_err();
+            read(decode(&[coding], body(encoded, 1000), &test_budget(64 << 20))).await.unwrap_err();
         assert!(matches!(error, EgressError::Decode { .. }), "{name}: {error}");
     }
-    let error =
-        read(decode(&[Coding::Gzip], body(b"<html>plain text".to_vec(), 1000), &room(1 << 20)))
-            .await
-            .unwrap_err();
+    let error = read(decode(
+        &[Coding::Gzip],
+        body(b"<html>plain text".to_vec(), 1000),
+        &test_budget(1 << 20),
+    ))
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("not gzip"), "{error}");
 }
 
@@ -169,8 +175,9 @@ async fn an_error_of_the_body_passes_through_the_decoder() {
         Ok(Bytes::from(encoded[..20].to_vec())),
         Err(EgressError::Body("gone".into())),
     ]);
-    let error =
-        read(decode(&[Coding::Gzip], broken.boxed_local(), &room(1 << 20))).await.unwrap_err();
+    let error = read(decode(&[Coding::Gzip], broken.boxed_local(), &test_budget(1 << 20)))
+        .await
+        .unwrap_err();
     assert!(matches!(error, EgressError::Body(_)), "{error}");
 }
 

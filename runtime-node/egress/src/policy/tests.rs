@@ -10,7 +10,7 @@ fn net(text: &str) -> IpNet {
     text.parse().unwrap()
 }
 
-fn judge(text: &str) -> Result<IpAddr, Refused> {
+fn judge(text: &str) -> Result<IpAddr, AddressRefused> {
     Policy::default().judge(ip(text)).map(Allowed::address)
 }
 
@@ -36,30 +36,30 @@ fn the_public_internet_is_open() {
 #[test]
 fn internal_addresses_are_refused() {
     for (inside, why) in [
-        ("127.0.0.1", Refused::Loopback),
-        ("127.255.255.254", Refused::Loopback),
-        ("0.0.0.0", Refused::Loopback),
-        ("::1", Refused::Loopback),
-        ("::", Refused::Loopback),
-        ("10.96.0.1", Refused::Private),
-        ("172.16.0.1", Refused::Private),
-        ("172.31.255.255", Refused::Private),
-        ("192.168.1.1", Refused::Private),
-        ("100.64.0.1", Refused::Private),
-        ("198.19.0.1", Refused::Private),
-        ("fd12:3456::1", Refused::Private),
-        ("fec0::1", Refused::Private),
-        ("169.254.1.1", Refused::LinkLocal),
-        ("fe80::1", Refused::LinkLocal),
-        ("224.0.0.1", Refused::Multicast),
-        ("ff02::1", Refused::Multicast),
-        ("192.0.2.1", Refused::Reserved),
-        ("255.255.255.255", Refused::Reserved),
-        ("240.0.0.1", Refused::Reserved),
-        ("2001:db8::1", Refused::Reserved),
-        ("100::1", Refused::Reserved),
-        ("5f00::1", Refused::Reserved),
-        ("4000::1", Refused::Reserved),
+        ("127.0.0.1", AddressRefused::Loopback),
+        ("127.255.255.254", AddressRefused::Loopback),
+        ("0.0.0.0", AddressRefused::Loopback),
+        ("::1", AddressRefused::Loopback),
+        ("::", AddressRefused::Loopback),
+        ("10.96.0.1", AddressRefused::Private),
+        ("172.16.0.1", AddressRefused::Private),
+        ("172.31.255.255", AddressRefused::Private),
+        ("192.168.1.1", AddressRefused::Private),
+        ("100.64.0.1", AddressRefused::Private),
+        ("198.19.0.1", AddressRefused::Private),
+        ("fd12:3456::1", AddressRefused::Private),
+        ("fec0::1", AddressRefused::Private),
+        ("169.254.1.1", AddressRefused::LinkLocal),
+        ("fe80::1", AddressRefused::LinkLocal),
+        ("224.0.0.1", AddressRefused::Multicast),
+        ("ff02::1", AddressRefused::Multicast),
+        ("192.0.2.1", AddressRefused::Reserved),
+        ("255.255.255.255", AddressRefused::Reserved),
+        ("240.0.0.1", AddressRefused::Reserved),
+        ("2001:db8::1", AddressRefused::Reserved),
+        ("100::1", AddressRefused::Reserved),
+        ("5f00::1", AddressRefused::Reserved),
+        ("4000::1", AddressRefused::Reserved),
     ] {
         assert_eq!(judge(inside), Err(why), "{inside}");
     }
@@ -69,28 +69,28 @@ fn internal_addresses_are_refused() {
 fn metadata_services_are_refused_by_name_and_by_any_range() {
     let open = Policy::new(vec![net("0.0.0.0/0"), net("::/0"), net("169.254.0.0/16")], vec![]);
     for address in METADATA {
-        assert_eq!(Policy::default().judge(address), Err(Refused::Metadata), "{address}");
-        assert_eq!(open.judge(address), Err(Refused::Metadata), "{address}");
+        assert_eq!(Policy::default().judge(address), Err(AddressRefused::Metadata), "{address}");
+        assert_eq!(open.judge(address), Err(AddressRefused::Metadata), "{address}");
         let named = Policy::new(vec![IpNet::from(address)], vec![]);
         assert_eq!(named.judge(address), Ok(Allowed(address)), "{address}");
     }
-    assert_eq!(judge("::ffff:169.254.169.254"), Err(Refused::Metadata));
-    assert_eq!(judge("64:ff9b::169.254.169.254"), Err(Refused::Metadata));
-    assert_eq!(judge("::ffff:168.63.129.16"), Err(Refused::Metadata));
+    assert_eq!(judge("::ffff:169.254.169.254"), Err(AddressRefused::Metadata));
+    assert_eq!(judge("64:ff9b::169.254.169.254"), Err(AddressRefused::Metadata));
+    assert_eq!(judge("::ffff:168.63.129.16"), Err(AddressRefused::Metadata));
 }
 
 #[test]
 fn embedding_an_ipv4_address_in_ipv6_does_not_evade_the_policy() {
-    assert_eq!(judge("::ffff:127.0.0.1"), Err(Refused::Loopback));
-    assert_eq!(judge("::ffff:10.0.0.1"), Err(Refused::Private));
+    assert_eq!(judge("::ffff:127.0.0.1"), Err(AddressRefused::Loopback));
+    assert_eq!(judge("::ffff:10.0.0.1"), Err(AddressRefused::Private));
     assert_eq!(judge("::ffff:1.1.1.1"), Ok(ip("1.1.1.1")));
-    assert_eq!(judge("64:ff9b::10.0.0.1"), Err(Refused::Private));
+    assert_eq!(judge("64:ff9b::10.0.0.1"), Err(AddressRefused::Private));
     assert_eq!(judge("64:ff9b::1.1.1.1"), Ok(ip("64:ff9b::1.1.1.1")));
-    assert_eq!(judge("64:ff9b:1::10.0.0.1"), Err(Refused::Tunnel));
-    assert_eq!(judge("::127.0.0.1"), Err(Refused::Tunnel));
-    assert_eq!(judge("::1.1.1.1"), Err(Refused::Tunnel));
-    assert_eq!(judge("2002:7f00:1::1"), Err(Refused::Tunnel));
-    assert_eq!(judge("2001:0:7f00:1::1"), Err(Refused::Tunnel));
+    assert_eq!(judge("64:ff9b:1::10.0.0.1"), Err(AddressRefused::Tunnel));
+    assert_eq!(judge("::127.0.0.1"), Err(AddressRefused::Tunnel));
+    assert_eq!(judge("::1.1.1.1"), Err(AddressRefused::Tunnel));
+    assert_eq!(judge("2002:7f00:1::1"), Err(AddressRefused::Tunnel));
+    assert_eq!(judge("2001:0:7f00:1::1"), Err(AddressRefused::Tunnel));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn denied_networks_are_refused_even_if_public_or_allowed() {
     assert_eq!(policy.judge(ip("10.1.0.1")), Ok(Allowed(ip("10.1.0.1"))));
     assert_eq!(policy.judge(ip("64:ff9b::10.1.0.1")), Ok(Allowed(ip("64:ff9b::10.1.0.1"))));
     for refused in ["10.0.0.7", "8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8"] {
-        assert_eq!(policy.judge(ip(refused)), Err(Refused::Listed), "{refused}");
+        assert_eq!(policy.judge(ip(refused)), Err(AddressRefused::Listed), "{refused}");
     }
 }
 
@@ -179,7 +179,7 @@ proptest! {
         let IpAddr::V4(v4) = address else { return Ok(()) };
         let listed = IpNet::new(address, length).unwrap();
         let policy = Policy::new(vec![net("0.0.0.0/0"), IpNet::from(address)], vec![listed]);
-        prop_assert_eq!(policy.judge(address), Err(Refused::Listed));
-        prop_assert_eq!(policy.judge(IpAddr::V6(v4.to_ipv6_mapped())), Err(Refused::Listed));
+        prop_assert_eq!(policy.judge(address), Err(AddressRefused::Listed));
+        prop_assert_eq!(policy.judge(IpAddr::V6(v4.to_ipv6_mapped())), Err(AddressRefused::Listed));
     }
 }

@@ -202,9 +202,10 @@ async fn a_stream_is_sent_chunked_unless_its_length_is_known() {
         let client = client();
         let stream =
             || stream::iter([Ok(Bytes::from("some")), Ok(Bytes::from("thing"))]).boxed_local();
-        let request = post(origin.url("/"), Outgoing::Stream { bytes: stream(), length: None });
+        let request = post(origin.url("/"), RequestBody::Stream { bytes: stream(), length: None });
         assert_eq!(fetch_text(&client, request).await, r#"b"something" None Some("chunked")"#);
-        let request = post(origin.url("/"), Outgoing::Stream { bytes: stream(), length: Some(9) });
+        let request =
+            post(origin.url("/"), RequestBody::Stream { bytes: stream(), length: Some(9) });
         assert_eq!(fetch_text(&client, request).await, r#"b"something" Some("9") None"#);
     })
     .await;
@@ -224,7 +225,8 @@ async fn a_failed_upload_stream_fails_the_request() {
             let pieces = [Ok(Bytes::from("some")), Err(EgressError::Upload("lost".to_owned()))];
             let stream = stream::iter(pieces).boxed_local();
             let error =
-                failure(&client, post(url, Outgoing::Stream { bytes: stream, length: None })).await;
+                failure(&client, post(url, RequestBody::Stream { bytes: stream, length: None }))
+                    .await;
             assert_eq!(error.stage(), Stage::Request, "{scheme}: {error}");
         }
     })
@@ -246,7 +248,7 @@ async fn an_answer_may_come_before_the_request_has_been_sent() {
         })
         .await;
         let never = stream::pending().boxed_local();
-        let response = fetch(&client(), post(origin.url("/"), Outgoing::Stream { bytes: never, length: None })).await;
+        let response = fetch(&client(), post(origin.url("/"), RequestBody::Stream { bytes: never, length: None })).await;
         let response = response.unwrap();
         assert_eq!(response.status.as_u16(), 413);
         assert_eq!(body(response).await.unwrap(), "no!");
@@ -258,9 +260,9 @@ async fn an_answer_may_come_before_the_request_has_been_sent() {
 async fn a_request_without_memory_for_its_response_is_refused() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
-        let ledger = Rc::new(FixedLedger { subrequests: Cell::new(1), memory: 1000 });
+        let budget = Rc::new(FixedBudget { subrequests: Cell::new(1), memory: 1000 });
         let error = client()
-            .fetch(&Account { ledger, ..account("shop") }, get(origin.url("/")))
+            .fetch(&EgressContext { budget, ..account("shop") }, get(origin.url("/")))
             .await
             .err()
             .unwrap();

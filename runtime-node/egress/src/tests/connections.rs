@@ -132,7 +132,8 @@ async fn a_certificate_must_be_trusted_and_name_the_host() {
 #[tokio::test]
 async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
     on_a_shard(async {
-        // Each connection answers once as if it stayed open, and closes when it is used again.
+        // Each connection sends one response as if it stayed open, and closes when it is used
+        // again.
         let origin = Origin::serve_connections(|mut stream| async move {
             if read_head(&mut stream).await {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
@@ -147,7 +148,7 @@ async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         // A request that may have been processed is not sent again.
-        let error = failure(&client, post(origin.url("/"), Outgoing::Full("x".into()))).await;
+        let error = failure(&client, post(origin.url("/"), RequestBody::Full("x".into()))).await;
         assert_eq!(error.stage(), Stage::Exchange, "{error}");
         assert_eq!(origin.connections.get(), 3);
     })
@@ -190,8 +191,8 @@ async fn the_number_of_unread_responses_is_bounded() {
         let client = client();
         let mut open = Vec::new();
         for _ in 0..256 {
-            let ledger = account("shop");
-            open.push(client.fetch(&ledger, get(origin.url("/"))).await.unwrap());
+            let budget = account("shop");
+            open.push(client.fetch(&budget, get(origin.url("/"))).await.unwrap());
         }
         let error = failure(&client, get(origin.url("/"))).await;
         assert!(error.to_string().contains("body.cancel()"), "{error}");

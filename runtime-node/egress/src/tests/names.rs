@@ -84,7 +84,8 @@ async fn a_name_that_changes_to_an_internal_address_is_refused() {
         assert_eq!(fetch_text(&client, get(url("a"))).await, "found");
         let error = failure(&client, get(url("b"))).await;
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
-        // The earlier decision does not count: the answer has expired, and no connection is left.
+        // The earlier decision does not apply: the DNS answer has expired, and no connection is
+        // left.
         tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         let error = client.fetch(&account("other"), get(url("a"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");

@@ -1,5 +1,4 @@
-//! Requests through a proxy: what it is told and not told, and the errors if it does not open a
-//! tunnel.
+//! Requests through a proxy: the data that reaches it, and the errors if it does not open a tunnel.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -138,7 +137,7 @@ async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
         .await;
         let target = Url::parse(&format!("https://origin.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(target.clone())).await, large);
-        // A proxy with an unverified identity is told nothing.
+        // A proxy with an unverified identity receives no request.
         let error = failure(&by(settings(), url), get(target)).await;
         assert_eq!(error.stage(), Stage::Proxy);
         assert!(error.to_string().contains("cannot establish TLS with it"), "{error}");

@@ -97,7 +97,7 @@ async fn a_workers_own_list_only_narrows_the_policy() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("reached")).await;
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
-        let only = |pattern: &str| Account {
+        let only = |pattern: &str| EgressContext {
             egress: Rc::new(Egress::Only(vec![pattern.parse().unwrap()])),
             ..account("shop")
         };

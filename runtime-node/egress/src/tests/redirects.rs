@@ -36,12 +36,12 @@ async fn a_redirect_repeats_the_body_or_becomes_a_get() {
         .await;
         let client = client();
         let request = |path| {
-            with(post(origin.url(path), Outgoing::Full("b".into())), &[("content-type", "x/y")])
+            with(post(origin.url(path), RequestBody::Full("b".into())), &[("content-type", "x/y")])
         };
         assert_eq!(fetch_text(&client, request("/303")).await, "GET b\"\" None");
         assert_eq!(fetch_text(&client, request("/307")).await, "POST b\"b\" Some(\"x/y\")");
         let stream = futures::stream::iter([Ok("s".into())]).boxed_local();
-        let request = post(origin.url("/307"), Outgoing::Stream { bytes: stream, length: None });
+        let request = post(origin.url("/307"), RequestBody::Stream { bytes: stream, length: None });
         assert_eq!(failure(&client, request).await.stage(), Stage::Redirect);
     })
     .await;
@@ -116,7 +116,7 @@ async fn a_redirect_reaches_no_more_than_a_request() {
         }
         // A redirect to a host that the Worker's own list does not name is refused, too.
         let origin = Origin::plain(|_| redirect(302, "http://other.test/")).await;
-        let account = Account {
+        let account = EgressContext {
             egress: Rc::new(Egress::Only(vec!["origin.test".parse().unwrap()])),
             ..account("shop")
         };

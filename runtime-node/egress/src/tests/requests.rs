@@ -12,7 +12,7 @@ async fn a_request_is_sent_unchanged_with_default_headers_added() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("hello")).await;
         let request = with(
-            post(origin.url("/a%20b?c=[d]|e#f"), Outgoing::Full("body".into())),
+            post(origin.url("/a%20b?c=[d]|e#f"), RequestBody::Full("body".into())),
             &[("x-own", "1"), ("x-own", "2")],
         );
         assert_eq!(fetch_text(&client(), request).await, "hello");
@@ -184,7 +184,8 @@ async fn requests_are_counted_by_outcome() {
         let registry = prometheus::Registry::new();
         let metrics = EgressFamilies::register(&registry).unwrap().shard(ShardId(0));
         let client = Client::new(&settings(), metrics.clone());
-        fetch_text(&client, post(origin.url("/"), Outgoing::Full("sixteen of bytes".into()))).await;
+        fetch_text(&client, post(origin.url("/"), RequestBody::Full("sixteen of bytes".into())))
+            .await;
         failure(&client, get(Url::parse("http://10.0.0.1/").unwrap())).await;
         assert_eq!((metrics.sent.get(), metrics.received.get()), (16, 4));
         until(|| (metrics.open.get(), metrics.idle.get()) == (1, 1)).await;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::{AbortHandle, Abortable};
 use futures::{Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
-use tenon_egress::{Account, Bytestream, Client, Ledger};
+use tenon_egress::{BodyStream, Client, EgressContext, InvocationBudget};
 use tenon_engine::byte_stream::{ByteStream, StreamError};
 use tenon_engine::ids::InvocationId;
 use tenon_engine::state::State;
@@ -51,19 +51,19 @@ impl Outbound {
     }
 
     /// Returns the account of requests on behalf of an invocation.
-    pub(crate) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> Account {
-        let ledger = Rc::new(InvocationLedger { state: Rc::downgrade(state), invocation });
-        Account { worker: self.worker.clone(), egress: Rc::clone(&self.egress), ledger }
+    pub(crate) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> EgressContext {
+        let budget = Rc::new(StateBudget { state: Rc::downgrade(state), invocation });
+        EgressContext { worker: self.worker.clone(), egress: Rc::clone(&self.egress), budget }
     }
 }
 
 /// Charges requests to an invocation. Requests outlive neither it nor its isolate.
-struct InvocationLedger {
+struct StateBudget {
     state: Weak<State>,
     invocation: InvocationId,
 }
 
-impl Ledger for InvocationLedger {
+impl InvocationBudget for StateBudget {
     fn subrequest(&self) -> Result<(), u32> {
         self.state.upgrade().map_or(Err(0), |state| state.subrequest(self.invocation))
     }
@@ -136,7 +136,7 @@ impl Drop for AbortEntry {
 ///
 /// # Arguments
 /// * `entry` - the request's number, if it can be aborted.
-pub(crate) fn received(body: Bytestream, entry: Option<AbortEntry>) -> ByteStream {
+pub(crate) fn received(body: BodyStream, entry: Option<AbortEntry>) -> ByteStream {
     breakable(
         body.map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())))
             .boxed_local(),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use tenon_egress::{EgressError, Outgoing, RedirectMode};
+use tenon_egress::{EgressError, RedirectMode, RequestBody};
 use tenon_engine::state::State;
 use tenon_engine::streams::{Body, Incoming};
 use tenon_engine::string::{to_bytes, to_octets};
@@ -124,14 +124,14 @@ impl<'s> Argument<'s> for Sent {
 impl Sent {
     /// Converts the body to a request's. The length of a stream is the request's Content-Length, if
     /// there is one: a longer stream is cut off, and a shorter one breaks the request off.
-    pub(crate) fn outgoing(self, headers: &HeaderMap) -> Outgoing {
+    pub(crate) fn outgoing(self, headers: &HeaderMap) -> RequestBody {
         let incoming = match self {
-            Self::Nothing => return Outgoing::Empty,
-            Self::Bytes(bytes) => return Outgoing::Full(bytes),
+            Self::Nothing => return RequestBody::Empty,
+            Self::Bytes(bytes) => return RequestBody::Full(bytes),
             Self::Stream(incoming) => incoming,
         };
         let stream = match Body::from(incoming) {
-            Body::Full(bytes) => return Outgoing::Full(bytes),
+            Body::Full(bytes) => return RequestBody::Full(bytes),
             Body::Stream(stream) => stream,
         };
         let length = headers.get(header::CONTENT_LENGTH);
@@ -139,6 +139,6 @@ impl Sent {
         let bytes = stream
             .map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())))
             .boxed_local();
-        Outgoing::Stream { bytes, length }
+        RequestBody::Stream { bytes, length }
     }
 }
