@@ -35,7 +35,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::shard::{Permits, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
 use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
-use tenon_web::{Answered, Call, Services};
+use tenon_web::{Call, CallResponse, Services};
 
 /// Time that a call may spend in the admission queue; the caller's own time limit ends the call as
 /// well.
@@ -63,7 +63,7 @@ impl Calls {
 }
 
 impl Services for Calls {
-    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
+    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
         let shard = self.shard.get().and_then(Weak::upgrade);
         let router = self.router.clone();
         let called = async move {
@@ -101,7 +101,7 @@ fn head(call: &Call) -> InvokeHead {
 }
 
 enum Here {
-    Done(Result<Answered, Failure>),
+    Done(Result<CallResponse, Failure>),
     /// There is no room on this shard, but there may be on another. Nothing of the call has been
     /// consumed.
     Refused(Call),
@@ -157,7 +157,7 @@ fn within(body: Body, limit: u64) -> Result<Body, Failure> {
 }
 
 /// Converts the response. The permits are held until the body has been read, as for a client.
-fn answered(response: FetchResponse, permits: Permits) -> Answered {
+fn answered(response: FetchResponse, permits: Permits) -> CallResponse {
     let FetchResponse { status, headers, body } = response;
     let body = match body {
         ResponseBody::Full(piece) if piece.is_empty() => None,
@@ -176,7 +176,7 @@ fn answered(response: FetchResponse, permits: Permits) -> Answered {
             Some(pieces.boxed_local())
         }
     };
-    Answered { status, headers, body }
+    CallResponse { status, headers, body }
 }
 
 fn panicked() -> Failure {

@@ -200,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn higher_pressure_never_admits_what_lower_pressure_refuses(
+        fn higher_pressure_never_admits_a_start_that_lower_pressure_refuses(
             one in pressure(), other in pressure(), replaces: bool,
         ) {
             prop_assert!(one > other || admits_start(one, replaces) || !admits_start(other, replaces));

@@ -58,7 +58,7 @@ mod tests {
     };
 
     #[test]
-    fn a_process_that_cannot_free_what_it_has_taken_is_worn() {
+    fn a_process_that_cannot_free_its_memory_is_worn() {
         assert!(OUTGROWN_IN_VAIN.are_of_wear());
         assert!(Signs { pressure: Pressure::Tight, ..OUTGROWN_IN_VAIN }.are_of_wear());
     }

@@ -110,7 +110,7 @@ fn read(path: &Path) -> Result<File, Box<dyn Error>> {
             _ => {
                 let names = part
                     .strip_prefix("after ")
-                    .ok_or_else(|| format!("{name}: what is \"{part}\"?"))?;
+                    .ok_or_else(|| format!("{name}: the marker \"{part}\" is unknown"))?;
                 after.extend(names.split(' ').map(str::to_owned));
             }
         }
@@ -167,7 +167,8 @@ fn ops(root: &Path, file: &Path) -> Result<Vec<Op>, Box<dyn Error>> {
         let function = lines.find(|line| !line.starts_with("#["));
         let function = function.and_then(|line| line.split_once("fn ")).map(|(_, rest)| rest);
         let function = function.and_then(|rest| rest.split(['(', '<']).next());
-        let function = function.ok_or_else(|| format!("{}: #[op] of what?", file.display()))?;
+        let function =
+            function.ok_or_else(|| format!("{}: no function follows #[op]", file.display()))?;
         ops.push(Op { name: camel(function), path: format!("crate::{module}::{function}") });
     }
     Ok(ops)

@@ -67,7 +67,7 @@ where
                     failure = Some(error);
                     attempts.extend(rest.next());
                 }
-                None => return Err(failure.expect("there is a candidate, and it has failed")),
+                None => return Err(failure.expect("the only attempts have failed")),
             },
             () = tokio::time::sleep(HEAD_START), if rest.len() > 0 => attempts.extend(rest.next()),
         }

@@ -30,7 +30,7 @@ use super::settings::Settings;
 /// The timeout for an answer, regardless of what `/etc/resolv.conf` sets for each attempt.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// EgressBounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
+/// Bounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
 /// host that has moved is found again.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);

@@ -194,7 +194,7 @@ impl Proxy {
         let tunnel = hyper::upgrade::on(response).await.map_err(nonsense)?;
         let parts = tunnel
             .downcast::<TokioIo<S>>()
-            .expect("it is the stream that the connection was made of");
+            .expect("the connection was made from a stream of this type");
         if !parts.read_buf.is_empty() {
             return Err(ProxyError::Protocol(
                 "the tunnel carries data before any was sent".to_owned(),

@@ -128,5 +128,5 @@ async fn until(is_so: impl Fn() -> bool) {
     };
     tokio::time::timeout(std::time::Duration::from_secs(10), wait)
         .await
-        .expect("it never becomes so");
+        .expect("the condition never holds");
 }

@@ -161,7 +161,7 @@ impl Home {
 /// Fills the memory with a value other than zero: the system could supply zeros without backing
 /// memory.
 fn make() -> Memory {
-    vec![u8::MAX; SIZE].into_boxed_slice().try_into().expect("it has the length")
+    vec![u8::MAX; SIZE].into_boxed_slice().try_into().expect("the vector has the length of a block")
 }
 
 /// A buffer in use: bytes, and space in front of them. It returns to its pool when it is dropped.

@@ -21,7 +21,7 @@ const EVALUATED: usize = 1 << 20;
 ///   terminated.
 ///
 /// Returns `None` if the heap is full.
-pub(crate) fn replace_what_v8_adds(
+pub(crate) fn replace_builtins(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
 ) -> Option<()> {

@@ -14,7 +14,8 @@
 //! keeps its thread, and with it every Worker of the shard.
 //!
 //! While a client is attached, CPU limits do not apply: a Worker that a developer pauses, steps
-//! through and profiles has no meaningful CPU time. When the last client has left, they apply again.
+//! through and profiles has no meaningful CPU time. They apply again when the last client has
+//! left.
 //!
 //! An engine without an [`Inspector`] makes isolates without agents. Nodes on a cluster have none.
 //!

@@ -113,6 +113,6 @@ pub(crate) fn new_realm(
     if let Some(agent) = agent {
         agent.add_realm(scope, internal)?;
     }
-    globals::replace_what_v8_adds(scope, internal)?;
+    globals::replace_builtins(scope, internal)?;
     Realm::new(scope, internal)
 }

@@ -352,7 +352,7 @@ fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
     }
     for rest in [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4] {
         let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else {
-            panic!("it rests")
+            panic!("the revision is in back-off")
         };
         assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
         shard.now += rest;

@@ -2,7 +2,8 @@
 //! was lost.
 //!
 //! ```text
-//!  Call ─► InvokeRequest: head, body ─► router ─► InvokeResponse: head, body, trailers ─► Answered
+//!  Call ─► InvokeRequest: head, body ─► router
+//!          InvokeResponse: head, body, trailers ◄─┘ ─► CallResponse
 //! ```
 //!
 //! The router repeats requests elsewhere if that is safe. Here a call is repeated only if the
@@ -33,7 +34,7 @@ use tenon_proto::runtime::{
     INVOKE_PATH, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request,
     invoke_response,
 };
-use tenon_web::{Answered, Call};
+use tenon_web::{Call, CallResponse};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
@@ -100,7 +101,7 @@ impl Router {
     }
 
     /// Calls a Worker by its name.
-    pub(super) async fn call(&self, call: Call) -> Result<Answered, Failure> {
+    pub(super) async fn call(&self, call: Call) -> Result<CallResponse, Failure> {
         let mut request = Request::new(Upload::of(call));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -234,7 +235,7 @@ impl HttpBody for Upload {
     }
 }
 
-async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
+async fn answered(response: Response<Incoming>) -> Result<CallResponse, Failure> {
     if response.status() != StatusCode::OK {
         return Err(violation(&format!("HTTP status {}", response.status())));
     }
@@ -253,10 +254,10 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
         // Only trailers are left; they say that the call succeeded.
         std::future::poll_fn(|cx| download.poll_part(cx)).await?;
         let body = (!first.is_empty()).then(|| futures::stream::iter([Ok(first)]).boxed_local());
-        return Ok(Answered { status, headers, body });
+        return Ok(CallResponse { status, headers, body });
     }
     let first = futures::stream::iter((!first.is_empty()).then_some(Ok(first)));
-    Ok(Answered { status, headers, body: Some(first.chain(download).boxed_local()) })
+    Ok(CallResponse { status, headers, body: Some(first.chain(download).boxed_local()) })
 }
 
 /// A router's response.

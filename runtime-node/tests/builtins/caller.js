@@ -1,17 +1,17 @@
-// Calls what the node tells it to: the call of a number is the same wherever and whenever it is made.
+// Performs the calls that the node requests. A call depends only on the seed and its number.
 //
-//   /plan?seed=1&call=2   what would be called, as code
-//   /call?seed=1&call=2   the same, called
+//   /plan?seed=1&call=2   describes the call, as code
+//   /call?seed=1&call=2   performs the same call
 
 import { VALUES } from './values.js';
 
-// Held before anything is called that may change it.
+// Captured before any call that may change it.
 const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 const { imul } = Math;
 const Answer = Response;
 const Address = URL;
 
-// ---- All functions that can be reached, by how they are
+// ---- All reachable functions, by their paths
 
 const INSTANCES = {
   '%ArrayIterator%': [].values(), '%StringIterator%': ''[Symbol.iterator](), '%MapIterator%': new Map().entries(), '%SetIterator%': new Set().values(),
@@ -41,7 +41,8 @@ function walk() {
 }
 const FUNCTIONS = walk();
 
-// The language's own functions that go over something are called more often than those that give something back.
+// The language's own functions that iterate over their input are called more often than those that
+// only return a value.
 const CORE = /^(Array|String|RegExp|Intl|JSON|Object|Reflect|Set|Map|Iterator|Date|BigInt|Promise|Uint8Array|parse|%)/;
 const weightOf = ({ path, value }) => (/^[gs]et /.test(path) ? 1 : value.length === 0 && !CORE.test(path) ? 2 : CORE.test(path) ? 12 : 4);
 const DRAWN = FUNCTIONS.flatMap((each) => new Array(weightOf(each)).fill(each));

@@ -1,4 +1,4 @@
-//! The findings, grouped by function.
+//! The findings of a run, grouped by function.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -68,7 +68,7 @@ pub(crate) fn trial_on(
         let test = async { tokio::time::timeout(TIMEOUT, test(shard)).await };
         tokio::task::LocalSet::new()
             .block_on(&runtime, test)
-            .map_err(|_| "it never came to an end".into())
+            .map_err(|_| "the test timed out".into())
     })
 }
 
@@ -271,7 +271,9 @@ pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
+    tokio::time::timeout(TIMEOUT, wait)
+        .await
+        .unwrap_or_else(|_| panic!("timed out waiting for {what}"));
 }
 
 struct Line {

@@ -173,14 +173,14 @@ async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Sha
     let long = shard.handler("for (let i = 0; i < 2e7; i++); return new Response()");
     let long = Rc::new(long.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap());
     let neighbour = Rc::new(shard.handler("return new Response()").start().await.unwrap());
-    // The engine knows this Worker as one of long turns from now on.
+    // From now on, the engine knows that this Worker has long turns.
     long.get("/").await.unwrap();
     let answered = Rc::new(RefCell::new(Vec::new()));
-    let request = |who: &'static str, worker: &Rc<Loaded>| {
+    let request = |name: &'static str, worker: &Rc<Loaded>| {
         let (worker, answered) = (Rc::clone(worker), Rc::clone(&answered));
         tokio::task::spawn_local(async move {
             worker.get("/").await.unwrap();
-            answered.borrow_mut().push(who);
+            answered.borrow_mut().push(name);
         })
     };
     let backlog: Vec<_> =
@@ -188,6 +188,6 @@ async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Sha
     for request in backlog {
         request.await.unwrap();
     }
-    let place = answered.borrow().iter().position(|who| *who == "neighbour");
+    let place = answered.borrow().iter().position(|name| *name == "neighbour");
     assert!(place.is_some_and(|place| place <= 1), "{:?}", answered.borrow());
 }

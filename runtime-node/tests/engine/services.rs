@@ -1,4 +1,4 @@
-//! A Worker's calls to other Workers, which the test carries out.
+//! A Worker's calls to other Workers, which the test performs.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use tenon_engine::{Body, CallContext, FetchRequest};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::{Header, Service};
-use tenon_web::{Answered, Call, Services};
+use tenon_web::{Call, CallResponse, Services};
 
 use crate::harness::{Shard, Text as _, request, trials};
 
@@ -56,7 +56,7 @@ impl Drop for Dropped {
 }
 
 impl Services for Other {
-    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
+    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
         let Call { caller, callee, digest, request } = call;
         let FetchRequest { request_id, method, url, headers, body, call_context } = request;
         let text = |header: &Header| {
@@ -86,7 +86,7 @@ impl Services for Other {
                 name: name.to_owned(),
                 value: value.to_owned().into(),
             };
-            let answered = |status, headers, body| Ok(Answered { status, headers, body });
+            let answered = |status, headers, body| Ok(CallResponse { status, headers, body });
             match path.as_str() {
                 "fail" => Err(Failure::new(
                     FailureCode::LoopDetected,

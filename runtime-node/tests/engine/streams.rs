@@ -188,8 +188,8 @@ async fn a_client_that_disconnects_cancels_the_response_stream(shard: Rc<Shard>)
     let mut body = sending(worker.get("/").await.unwrap());
     assert!(body.next().await.is_some());
     drop(body);
-    await_condition("the stream hears of it", || shard.logged("cancelled: AbortError")).await;
-    await_condition("so does the signal", || shard.logged("aborted")).await;
+    await_condition("the stream is cancelled", || shard.logged("cancelled: AbortError")).await;
+    await_condition("the signal is aborted", || shard.logged("aborted")).await;
     worker.0.idle().await;
 }
 
@@ -212,7 +212,7 @@ async fn a_handler_without_an_abort_listener_ends_with_its_client(shard: Rc<Shar
     let worker = worker.start().await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(10), worker.get("/leaves")).await.is_err());
     worker.0.idle().await;
-    // By now the dropped request would have finished too.
+    // The dropped request would have finished before this one.
     worker.get("/stays").await.unwrap();
     assert!(shard.logged("/stays") && !shard.logged("/leaves"));
 }

@@ -33,7 +33,7 @@ async fn slow() -> Origin {
     Origin::plain(|_| streamed(stream::iter(["begun".into()]).chain(stream::pending()))).await
 }
 
-async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+async fn fetch_text(shard: &Shard, origin: &Origin, body: &str) -> String {
     let body = format!("const origin = '{}'; {body}", origin.url("/"));
     text(shard.handler(&body).get().await.unwrap()).await
 }
@@ -46,7 +46,7 @@ async fn an_already_aborted_signal_sends_nothing(shard: Rc<Shard>) {
         const caught = await fetch(origin, { signal: AbortSignal.abort(reason), method: 'POST', body, duplex: 'half' }).catch((e) => e);
         const plain = await fetch(origin, { signal: AbortSignal.abort() }).catch((e) => e.name);
         return Response.json([caught === reason, left === reason, plain])";
-    assert_eq!(answer(&shard, &origin, body).await, r#"[true,true,"AbortError"]"#);
+    assert_eq!(fetch_text(&shard, &origin, body).await, r#"[true,true,"AbortError"]"#);
     assert_eq!(origin.connections.get(), 0);
 }
 
@@ -56,7 +56,7 @@ async fn an_abort_ends_the_wait_for_an_answer(shard: Rc<Shard>) {
         setTimeout(() => controller.abort('enough'), 300);
         const reason = await fetch(origin, { signal: controller.signal }).catch((e) => e);
         return new Response(reason)";
-    assert_eq!(answer(&shard, &origin, body).await, "enough");
+    assert_eq!(fetch_text(&shard, &origin, body).await, "enough");
     await_condition("the end of the connection", || {
         (origin.connections.get(), origin.open.get()) == (1, 0)
     })
@@ -81,7 +81,7 @@ async fn an_abort_fails_every_read_of_the_body(shard: Rc<Shard>) {
         }
         return Response.json(ends)";
     let expected = r#"["enough","enough","enough","at once","at once","at once"]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
     await_condition("the end of the connections", || origin.open.get() == 0).await;
 }
 
@@ -95,14 +95,14 @@ async fn an_abort_cancels_the_stream_of_the_request(shard: Rc<Shard>) {
         const signal = AbortSignal.timeout(30);
         const caught = await fetch(origin, { method: 'POST', body, duplex: 'half', signal }).catch((e) => e);
         return Response.json([caught.name, caught === left])";
-    assert_eq!(answer(&shard, &origin, body).await, r#"["TimeoutError",true]"#);
+    assert_eq!(fetch_text(&shard, &origin, body).await, r#"["TimeoutError",true]"#);
     await_condition("the end of the connection", || origin.open.get() == 0).await;
 }
 
 async fn a_timeout_is_an_abort(shard: Rc<Shard>) {
     let origin = silent().await;
     let body = "return new Response(await fetch(origin, { signal: AbortSignal.timeout(20) }).catch((e) => e.name))";
-    assert_eq!(answer(&shard, &origin, body).await, "TimeoutError");
+    assert_eq!(fetch_text(&shard, &origin, body).await, "TimeoutError");
 }
 
 async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
@@ -115,7 +115,7 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
         await reader.cancel();
         await scheduler.wait(1_000);
         return new Response('cancelled')";
-    let answered = answer(&shard, &origin, body);
+    let answered = fetch_text(&shard, &origin, body);
     let mut answered = std::pin::pin!(answered);
     let (mut seen, mut ended) = (0, false);
     // Checks while the invocation still runs.

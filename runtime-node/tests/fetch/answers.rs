@@ -31,7 +31,7 @@ fn worker(shard: &Shard, origin: &Origin, body: &str) -> Worker {
         .var("ORIGIN", origin.url("").as_str().trim_end_matches('/'))
 }
 
-async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+async fn fetch_text(shard: &Shard, origin: &Origin, body: &str) -> String {
     text(worker(shard, origin, body).get().await.unwrap()).await
 }
 
@@ -48,7 +48,7 @@ async fn a_response_is_what_the_origin_answered(shard: Rc<Shard>) {
           r.headers.get('X-Path'), r.bodyUsed, await r.text(), r.bodyUsed])";
     let expected = r#"[418,"I'm a teapot",false,"basic",true,false,"/a?b",false,"tea",true]"#;
     // Fetch serializes a response's URL without its fragment.
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }
 
 async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
@@ -80,7 +80,7 @@ async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
         "POST - 0 ",
         "POST - - stream",
     ];
-    assert_eq!(answer(&shard, &origin, body).await.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await.lines().collect::<Vec<_>>(), expected);
 }
 
 async fn a_request_and_its_response_can_be_passed_on(shard: Rc<Shard>) {
@@ -115,7 +115,7 @@ async fn response_headers_are_immutable_and_include_cookies(shard: Rc<Shard>) {
         const copy = new Response(r.body, r);
         copy.headers.set('x', 'y');
         return Response.json([r.headers.getSetCookie(), thrown, copy.headers.get('x')])";
-    assert_eq!(answer(&shard, &origin, body).await, r#"[["a=1","b=2"],"TypeError","y"]"#);
+    assert_eq!(fetch_text(&shard, &origin, body).await, r#"[["a=1","b=2"],"TypeError","y"]"#);
 }
 
 async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
@@ -131,7 +131,7 @@ async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
         return Response.json([followed.redirected, followed.url.endsWith('/end'), await followed.text(),
           manual.status, manual.headers.get('location'), manual.redirected, error.name, error.cause.stage])";
     let expected = r#"[true,true,"GET",302,"/end",false,"TypeError","redirect"]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }
 
 async fn the_url_after_a_redirect_is_serialized_like_every_other(shard: Rc<Shard>) {
@@ -142,14 +142,14 @@ async fn the_url_after_a_redirect_is_serialized_like_every_other(shard: Rc<Shard
     .await;
     let body = "const { url } = await fetch(origin);
         return Response.json([url === new URL('/a^b', origin).href, url.endsWith('/a%5Eb')])";
-    assert_eq!(answer(&shard, &origin, body).await, "[true,true]");
+    assert_eq!(fetch_text(&shard, &origin, body).await, "[true,true]");
 }
 
 async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
     let origin = Origin::raw(b"HTTP/1.1 204 No Content\r\n\r\n").await;
     let body = "const none = await fetch(origin);
         return Response.json([none.body, await none.text()])";
-    assert_eq!(answer(&shard, &origin, body).await, r#"[null,""]"#);
+    assert_eq!(fetch_text(&shard, &origin, body).await, r#"[null,""]"#);
 }
 
 async fn fetches_run_concurrently(shard: Rc<Shard>) {
@@ -165,7 +165,7 @@ async fn fetches_run_concurrently(shard: Rc<Shard>) {
     .await;
     let body = "const all = await Promise.all(Array.from({ length: 40 }, async (_, i) => (await fetch(`${origin}/${i}`)).text()));
         return Response.json(all.every((path, i) => path === `/${i}`))";
-    assert_eq!(answer(&shard, &origin, body).await, "true");
+    assert_eq!(fetch_text(&shard, &origin, body).await, "true");
 }
 
 async fn a_cache_adds_all_fetched_responses_or_none(shard: Rc<Shard>) {
@@ -193,7 +193,7 @@ async fn a_cache_adds_all_fetched_responses_or_none(shard: Rc<Shard>) {
         return Response.json([some, none, posts, await text(speaking('de', 'a')), await text(speaking('fr', 'a')),
           await text(speaking('de', 'b')), await text(speaking('fr', 'b'))])";
     let expected = r#"["TypeError",null,"TypeError","de","fr","de",null]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
     assert!(origin.requests.borrow().iter().all(|request| request.method() == http::Method::GET));
 }
 
@@ -213,7 +213,7 @@ async fn a_data_url_is_decoded_into_a_response(shard: Rc<Shard>) {
         try { await fetch('data:no-comma') } catch (e) { malformed = e.name }
         return Response.json([await show('data:,a%20b'), await show('DATA:text/html;base64,PGI+'), (await fetch('data:,x#y')).url, malformed])";
     let expected = r#"[[200,"text/plain;charset=US-ASCII","a b"],[200,"text/html","<b>"],"data:,x","TypeError"]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }
 
 async fn fetch_has_the_interface_of_the_web_platform(shard: Rc<Shard>) {
@@ -224,5 +224,5 @@ async fn fetch_has_the_interface_of_the_web_platform(shard: Rc<Shard>) {
         const get = await fetch(origin, { body: 'x' }).catch((e) => e.name);
         return Response.json([typeof fetch, fetch.name, fetch.length, none, bad, user, get, fetch('data:,') instanceof Promise])";
     let expected = r#"["function","fetch",1,"TypeError","TypeError","TypeError","TypeError",true]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }

@@ -29,7 +29,7 @@ fn events(pieces: Vec<&'static str>) -> OriginResponse {
     answer
 }
 
-async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+async fn fetch_text(shard: &Shard, origin: &Origin, body: &str) -> String {
     let body =
         format!("const origin = '{}'; {body}", origin.url("").as_str().trim_end_matches('/'));
     text(shard.handler(&body).get().await.unwrap()).await
@@ -52,7 +52,7 @@ async fn events_come_with_their_fields(shard: Rc<Shard>) {
         "{COLLECT} return Response.json(await collect(new EventSource(origin), 4, ['message', 'own']))"
     );
     let expected = r#"[["message","one\ntwo","7",true,true],["own","","7",true,true],["message"," x","",true,true],["message","last","8",true,true]]"#;
-    assert_eq!(answer(&shard, &origin, &body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, &body).await, expected);
     let request = &origin.requests.borrow()[0];
     assert_eq!(request.headers()["accept"], "text/event-stream");
     assert!(!request.headers().contains_key("last-event-id"));
@@ -68,7 +68,7 @@ async fn events_are_parsed_with_any_line_ending_and_chunking(shard: Rc<Shard>) {
         let body = format!(
             "{COLLECT} const all = await collect(new EventSource(origin), 3); return Response.json(all.map((e) => e[1]))"
         );
-        assert_eq!(answer(&shard, &origin, &body).await, r#"["a","b","c"]"#);
+        assert_eq!(fetch_text(&shard, &origin, &body).await, r#"["a","b","c"]"#);
     }
 }
 
@@ -91,7 +91,7 @@ async fn an_event_source_reconnects_with_the_last_event_id(shard: Rc<Shard>) {
          return Response.json([all.map((e) => [e[1], e[2]]), log])"
     );
     let expected = r#"[[["first","ü"],["second","ü"]],[["open",1],["error",0],["open",1]]]"#;
-    assert_eq!(answer(&shard, &origin, &body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, &body).await, expected);
     assert_eq!(
         origin.requests.borrow()[1].headers()["last-event-id"].as_bytes(),
         "\u{fc}".as_bytes()
@@ -113,7 +113,7 @@ async fn an_event_source_fails_if_the_response_is_not_an_event_stream(shard: Rc<
           source.onerror = () => resolve(source.readyState);
         });
         return Response.json([await end(origin), await end(origin + '/none'), await end('http://inside.test/')])";
-    assert_eq!(answer(&shard, &origin, body).await, "[2,2,2]");
+    assert_eq!(fetch_text(&shard, &origin, body).await, "[2,2,2]");
 }
 
 async fn an_event_source_fails_for_a_url_with_credentials(shard: Rc<Shard>) {
@@ -121,7 +121,7 @@ async fn an_event_source_fails_for_a_url_with_credentials(shard: Rc<Shard>) {
     let body = "const source = new EventSource(origin.replace('//', '//u:p@'));
         await new Promise((resolve) => { source.onerror = resolve });
         return Response.json(source.readyState)";
-    assert_eq!(answer(&shard, &origin, body).await, "2");
+    assert_eq!(fetch_text(&shard, &origin, body).await, "2");
 }
 
 async fn a_closed_event_source_stays_closed(shard: Rc<Shard>) {
@@ -139,7 +139,7 @@ async fn a_closed_event_source_stays_closed(shard: Rc<Shard>) {
         source.close();
         await scheduler.wait(1_000);
         return Response.json([source.readyState, errors])";
-    let mut answered = std::pin::pin!(answer(&shard, &origin, body));
+    let mut answered = std::pin::pin!(fetch_text(&shard, &origin, body));
     // Checks while the invocation still runs; its end would also close the connection.
     tokio::select! {
         biased;
@@ -159,5 +159,5 @@ async fn an_event_source_has_the_interface_of_the_web_platform(shard: Rc<Shard>)
         return Response.json([url === origin + '/x', withCredentials, readyState, EventSource.OPEN, source.CLOSED, error,
           source instanceof EventTarget, Object.prototype.toString.call(source)])";
     let expected = r#"[true,true,0,1,2,["SyntaxError",true],true,"[object EventSource]"]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }

@@ -1,5 +1,5 @@
-//! WebSockets whose other side sends without end and never reads: the node holds a bounded amount
-//! for each, and the Worker's other sockets are served.
+//! WebSockets whose peer sends without end and never reads: the node holds a bounded amount for
+//! each, and the Worker's other sockets are served.
 
 use std::cell::Cell;
 use std::rc::Rc;

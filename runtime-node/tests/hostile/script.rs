@@ -122,7 +122,7 @@ impl Script {
         let mut reading = 0;
         for line in text.lines() {
             let word = line.strip_prefix("// ").and_then(|line| line.split_once(": "));
-            if word.is_some_and(|(word, value)| script.heed(word, value, shared)) {
+            if word.is_some_and(|(word, value)| script.apply(word, value, shared)) {
                 match word {
                     Some(("module", _)) => reading = script.modules().len() - 1,
                     Some(("revision", _)) => reading = 0,
@@ -142,7 +142,7 @@ impl Script {
     }
 
     /// Applies a line of the header and returns whether it was one.
-    fn heed(&mut self, word: &str, value: &str, shared: &Path) -> bool {
+    fn apply(&mut self, word: &str, value: &str, shared: &Path) -> bool {
         match word {
             "expect" => self.ends = value.split(" or ").map(End::parse).collect(),
             "limits" => value.split(' ').for_each(|limit| self.limit(limit)),

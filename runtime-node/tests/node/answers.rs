@@ -183,7 +183,7 @@ impl Connection {
         let address = client.address();
         runtime.spawn(async move {
             let mut upload = Client::of(address).upload(&worker);
-            drop(tokio::time::timeout(Duration::from_secs(60), upload.answer()).await);
+            drop(tokio::time::timeout(Duration::from_secs(60), upload.response()).await);
         });
         Self(runtime)
     }

@@ -93,7 +93,7 @@ async fn a_drain_ends_when_its_grace_is_over(name: &'static str) {
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
     stand.begin_drain();
     stand.join().await;
-    let failure = upload.answer().await.unwrap_err();
+    let failure = upload.response().await.unwrap_err();
     assert_eq!(failure.code, FailureCode::Internal, "the connection is gone: {failure}");
     await_condition("the line of the grace", || {
         crate::harness::log::lines().iter().any(|l| l.contains("grace"))

@@ -242,5 +242,7 @@ pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
+    tokio::time::timeout(TIMEOUT, wait)
+        .await
+        .unwrap_or_else(|_| panic!("timed out waiting for {what}"));
 }

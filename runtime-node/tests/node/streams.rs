@@ -74,13 +74,13 @@ async fn a_client_that_disconnects_cancels_its_response(name: &'static str) {
         "let ticks;
          return new Response(new ReadableStream({
            start(controller) { ticks = setInterval(() => controller.enqueue(new Uint8Array(1)), 5) },
-           cancel() { clearInterval(ticks); console.log('nobody reads any more') } }))",
+           cancel() { clearInterval(ticks); console.log('the reader has left') } }))",
     );
     let mut answer = stand.client().open(&worker).await;
     assert!(piece(&mut answer).await.unwrap().is_some());
     drop(answer);
     crate::harness::await_condition("the Worker hears of it", || {
-        stand.logged("nobody reads any more")
+        stand.logged("the reader has left")
     })
     .await;
     stand.await_metric("tenon_shard_inflight", &[], 0).await;

@@ -15,7 +15,7 @@ trials! {
     a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly,
     a_request_that_must_stay_runs_in_the_lane,
     a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported,
-    a_repeated_request_gets_the_ruling_on_its_lost_shard,
+    a_repeated_request_gets_the_decision_on_its_lost_shard,
     a_process_that_ends_between_turns_is_restarted_without_quarantine,
     a_heavy_revision_moves_back_to_the_lanes,
     a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane,
@@ -70,7 +70,7 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
     node.await_line("tenon_node_quarantined_revisions 1").await;
 }
 
-async fn a_repeated_request_gets_the_ruling_on_its_lost_shard(name: &'static str) {
+async fn a_repeated_request_gets_the_decision_on_its_lost_shard(name: &'static str) {
     let node = Kept::start(name).await;
     let known = node.known(
         "killer",

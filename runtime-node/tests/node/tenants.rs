@@ -77,7 +77,7 @@ async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
     let [one, two, three] = stand.waiters("greedy");
     let [modest] = stand.waiters("modest");
     stand.client().get(&modest).await.unwrap();
-    // From here on every start waits.
+    // Every later start waits.
     stand.catalog.pause();
     let mut waits = Vec::new();
     for (n, worker) in [&one, &one, &two, &two].into_iter().enumerate() {

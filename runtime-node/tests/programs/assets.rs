@@ -10,7 +10,7 @@ use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use tenon_engine::{FetchResponse, Isolate, ResponseBody, StreamError};
 use tenon_proto::failure::Failure;
-use tenon_web::{Answered, Call, Services};
+use tenon_web::{Call, CallResponse, Services};
 
 use crate::harness::{Loaded, Shard};
 
@@ -59,7 +59,7 @@ fn read(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) {
 }
 
 impl Services for Assets {
-    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
+    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
         assert!(call.callee.as_str().ends_with(NAME), "the assets are the only binding");
         let isolate = Rc::clone(&self.0);
         async move {
@@ -73,7 +73,7 @@ impl Services for Assets {
                     .map_err(|failure| StreamError::Lost(failure.message.into()))
                     .boxed_local(),
             };
-            Ok(Answered { status, headers, body: Some(body) })
+            Ok(CallResponse { status, headers, body: Some(body) })
         }
         .boxed_local()
     }

@@ -1,4 +1,4 @@
-// What a login and a documentation page compute, within the limits of a Worker that sets none.
+// Computes the work of a login and of a documentation page, within the default limits.
 import bcrypt from "bcryptjs";
 import hljs from "highlight.js";
 

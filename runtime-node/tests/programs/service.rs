@@ -8,11 +8,11 @@ use crate::origin::{Origin, OriginResponse, ReceivedRequest};
 
 /// Starts the services and returns their URL.
 pub(crate) async fn start() -> String {
-    let origin = Origin::plain(answer).await;
+    let origin = Origin::plain(respond).await;
     origin.url("").as_str().trim_end_matches('/').to_owned()
 }
 
-fn answer(request: &ReceivedRequest) -> OriginResponse {
+fn respond(request: &ReceivedRequest) -> OriginResponse {
     let body = String::from_utf8_lossy(request.body());
     match request.uri().path() {
         "/v1/chat/completions" => {

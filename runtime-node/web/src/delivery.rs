@@ -52,7 +52,7 @@ pub(crate) fn respond(
         let body = to_body(scope, body, size).map(ResponseBody::Full);
         (headers, body)
     });
-    answer(scope, invocation, status, made);
+    send_response(scope, invocation, status, made);
 }
 
 /// Sends a response whose body is a stream of the invocation `owner`.
@@ -66,7 +66,7 @@ pub(crate) fn respond_stream(
 ) {
     let made = headers_of(scope, headers).and_then(|(headers, size)| {
         let state = State::of(scope);
-        let taken = state.take_stream(owner, stream).ok_or(Refused::NoBody)?;
+        let taken = state.take_stream(owner, stream).ok_or(ResponseError::NoBody)?;
         let head = make_room(scope, size).and_then(|buffers| buffers.charge(size));
         let body = head.map(|head| match taken {
             Incoming::Body(Body::Full(bytes)) => ResponseBody::Full(Piece::with(bytes, head)),
@@ -80,18 +80,18 @@ pub(crate) fn respond_stream(
         });
         Ok((headers, body))
     });
-    answer(scope, invocation, status, made);
+    send_response(scope, invocation, status, made);
 }
 
-/// Answers a request.
+/// Sends the response to a request.
 ///
 /// # Arguments
 /// * `made` - the headers and the body; `None` means that there is not enough memory for it.
-fn answer(
+fn send_response(
     scope: &v8::PinScope<'_, '_>,
     invocation: InvocationId,
     status: u32,
-    made: Result<(Vec<Header>, Option<ResponseBody>), Refused>,
+    made: Result<(Vec<Header>, Option<ResponseBody>), ResponseError>,
 ) {
     let state = State::of(scope);
     match made {
@@ -111,7 +111,7 @@ fn answer(
 
 /// The reason why a response cannot be sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum ResponseError {
     #[error("the response has headers that are not valid in HTTP")]
     Malformed,
     #[error("the response's headers are larger than {HEADERS} bytes")]
@@ -128,19 +128,20 @@ pub(crate) enum Refused {
 pub(crate) fn headers_of(
     scope: &mut v8::PinScope<'_, '_>,
     list: HeaderList<'_>,
-) -> Result<(Vec<Header>, usize), Refused> {
+) -> Result<(Vec<Header>, usize), ResponseError> {
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
     let mut names = Vec::with_capacity((list.length() / 2).min(16) as usize);
     // All values are written to one buffer, of which each header then has its part.
     let mut values = Vec::new();
     for pair in 0..list.length() / 2 {
-        let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or(Refused::Malformed)?;
+        let (name, value) =
+            string(2 * pair).zip(string(2 * pair + 1)).ok_or(ResponseError::Malformed)?;
         let size = name.length() + value.length() + HEADER;
-        left = left.checked_sub(size).ok_or(Refused::TooLarge)?;
+        left = left.checked_sub(size).ok_or(ResponseError::TooLarge)?;
         let (name, len) = (name.to_rust_string_lossy(scope), value.length());
         if !is_name(&name) || !is_value(append_octets(scope, value, &mut values)) {
-            return Err(Refused::Malformed);
+            return Err(ResponseError::Malformed);
         }
         names.push((name, len));
     }

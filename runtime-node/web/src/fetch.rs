@@ -151,7 +151,7 @@ fn respond<'s>(
     received.into_value(scope, invocation, headers)
 }
 
-/// A `data:` URL and what it stands for.
+/// A `data:` URL and its content.
 #[derive(Record)]
 pub(crate) struct DataUrlContent<'s> {
     /// The MIME type.

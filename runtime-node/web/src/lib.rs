@@ -16,7 +16,7 @@
 //! - [`service`]: calls to other Workers; [`nodejs`]: modules of Node.js.
 //! - [`ops`]: the arguments and results of native functions.
 //!
-//! The engine does not know this crate. [`Web`] is what it is given: see
+//! The engine does not depend on this crate: it uses [`Web`] through the trait
 //! [`tenon_engine::Interfaces`].
 
 mod cache;
@@ -45,7 +45,7 @@ use tenon_engine::{Attachment, Interfaces};
 use tenon_proto::runtime::Header;
 
 pub use cache::store as response_cache;
-pub use service::calls::{Answered, Call, Services};
+pub use service::calls::{Call, CallResponse, Services};
 
 use fetch::outbound::Outbound;
 use response_cache::ResponseCache;
@@ -65,7 +65,8 @@ static BUILTINS: Builtins = Builtins {
     references: References::new(),
 };
 
-/// The Web interfaces of a shard's Workers, and what they share. Belongs to the shard's thread.
+/// The Web interfaces of a shard's Workers, and the state that they share. Belongs to the shard's
+/// thread.
 pub struct Web {
     client: Rc<Client>,
     services: Rc<dyn Services>,
@@ -99,7 +100,7 @@ impl Web {
         Self { responses, ..self }
     }
 
-    /// Replaces the implementation that carries out calls to other Workers.
+    /// Replaces the implementation that performs calls to other Workers.
     #[must_use]
     pub fn with_services(self, services: Rc<dyn Services>) -> Self {
         Self { services, ..self }

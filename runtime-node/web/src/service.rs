@@ -28,7 +28,7 @@ use crate::fetch::head::{self, Outcome, Received};
 use crate::fetch::outbound::{Outbound, breakable};
 use crate::fetch::request::Sent;
 use crate::ops::Promised;
-use crate::service::calls::{Answered, Call};
+use crate::service::calls::{Call, CallResponse};
 use crate::websocket::sockets::link::Wire;
 
 /// The stage of a failed call, as `fetch.js` reports it.
@@ -78,7 +78,7 @@ pub(crate) fn service_send<'s>(
     let promise = promise(scope, work, move |scope, (called, abortee)| match called {
         None => Ok(v8::null(scope).into()),
         Some(Err(failure)) => head::failure(scope, STAGE, &message_of(&failure)),
-        Some(Ok(Answered { status: 101, headers, body })) => {
+        Some(Ok(CallResponse { status: 101, headers, body })) => {
             match web_socket.map(|web_socket| web_socket.accept(&headers, body)) {
                 Some(Ok(wire)) => {
                     let socket = Some((wire, Role::Client));
@@ -100,7 +100,7 @@ pub(crate) fn service_send<'s>(
                 ),
             }
         }
-        Some(Ok(Answered { status, headers, body })) => {
+        Some(Ok(CallResponse { status, headers, body })) => {
             let body = body.map(|body| Body::Stream(breakable(body, abortee)));
             let received = Received {
                 status,

@@ -28,7 +28,7 @@ fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mu
     slot::<PreparingModules>(scope).get_mut(module)
 }
 
-/// A value, or the text of why there is none.
+/// A value, or the text of the reason for a refusal.
 pub(crate) enum OrRefusal<T> {
     Value(T),
     Refused(String),
@@ -43,7 +43,7 @@ impl<'s, T: Returned<'s>> Returned<'s> for OrRefusal<T> {
     }
 }
 
-/// Is true in JavaScript.
+/// The value `true` in JavaScript.
 pub(crate) struct True;
 
 impl<'s> Returned<'s> for True {
@@ -103,14 +103,15 @@ pub(crate) fn wasm_admit(
     match admit(scope, check, &sizes) {
         Ok(code) => {
             let code = code.ok_or_else(out_of_memory)?;
-            opened(scope, module).expect("nothing has closed it").code = Some(code);
+            opened(scope, module).expect("the module is open during its own admission").code =
+                Some(code);
             Ok(Some(OrRefusal::Value(True)))
         }
         Err(refused) => Ok(Some(OrRefusal::Refused(refused.to_string()))),
     }
 }
 
-/// Compiles a module. Returns V8's object of it, or throws.
+/// Compiles a module. Returns V8's module object, or throws.
 #[op]
 pub(crate) fn wasm_compile<'s>(
     scope: &mut v8::PinScope<'s, '_>,

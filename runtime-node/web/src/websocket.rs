@@ -21,8 +21,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::delivery::headers_of;
 use crate::ops::{Argument, Arguments, HeaderList};
-use crate::websocket::sockets::send_queue::{MESSAGE, Message, Outgoing, SendQueue};
-use crate::websocket::sockets::splice::Refused;
+use crate::websocket::sockets::send_queue::{MESSAGE, Message, SendEntry, SendQueue};
+use crate::websocket::sockets::splice::SpliceError;
 use crate::websocket::sockets::{SocketId, Sockets, reader, splice};
 
 /// The callback of a socket, and the data that it sends: a string or a view.
@@ -57,7 +57,7 @@ fn queue(
 }
 
 /// Answers the request of `invocation` with a new socket. Returns the socket's number, or 0 if the
-/// client's handshake is invalid and it is told so.
+/// client's handshake is invalid, which is reported to the client.
 ///
 /// # Errors
 /// Returns a `TypeError` if the socket cannot be created.
@@ -95,10 +95,10 @@ pub(crate) fn socket_splice(
 fn refuse(
     scope: &mut v8::PinScope<'_, '_>,
     invocation: InvocationId,
-    refused: Refused,
+    refused: SpliceError,
 ) -> Result<f64, Thrown> {
     match refused {
-        Refused::Malformed(failure) => {
+        SpliceError::Malformed(failure) => {
             State::of(scope).set_outcome(invocation, Err(failure));
             Ok(0.0)
         }
@@ -116,7 +116,7 @@ pub(crate) fn socket_accept(
     reader::accept(scope, owner, socket, callback).is_some()
 }
 
-/// Sends a string or a view. Returns the message's fate.
+/// Sends a string or a view. Returns the result, as `websocket.js` numbers it.
 #[op]
 pub(crate) fn socket_send(
     scope: &mut v8::PinScope<'_, '_>,
@@ -128,7 +128,7 @@ pub(crate) fn socket_send(
     let charge = make_room(scope, MESSAGE).and_then(|buffers| buffers.charge(MESSAGE));
     match charge.and_then(|charge| Some((charge, to_bytes(scope, data)?))) {
         Some((_charge, bytes)) => {
-            queue.push(Outgoing::Message(Message { kind, bytes, _charge }));
+            queue.push(SendEntry::Message(Message { kind, bytes, _charge }));
             QUEUED
         }
         None => {
@@ -151,7 +151,7 @@ pub(crate) fn socket_close(
     let reason = reason.filter(|reason| reason.len() <= REASON).unwrap_or_default();
     let frame =
         (code != 0).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
-    queue.push(Outgoing::Close(frame));
+    queue.push(SendEntry::Close(frame));
 }
 
 /// Returns the number of a socket's unsent bytes, or -1 if the socket has ended.

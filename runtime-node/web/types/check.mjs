@@ -2,10 +2,10 @@
 //
 //     ../src/**/*.js   functions of `internal`             ──▶  target/javascript/**/*.js
 //     ../src/**/*.rs   signatures of ops                   ──▶  target/javascript/made.d.ts
-//     internal.d.ts    what cannot be inferred from these  ──▶  tsc
+//     internal.d.ts    types that cannot be inferred       ──▶  tsc
 //
-// What a file puts on `internal` has the type that tsc infers, so that nothing states it twice. For
-// that, tsc reads a copy of each file as a module: the body of the function is the body of the
+// The type of a value that a file puts on `internal` is inferred by tsc, so that it is stated once.
+// For that, tsc reads a copy of each file as a module: the body of the function is the body of the
 // module, and `internal.name = …` is an exported constant. A copy has the lines of its source, and
 // errors name the source. `made.d.ts` adds the exports to `Internal`, and declares `internal.ops`
 // with the signatures of the Rust functions that have the attribute `#[op]` (`../src/ops.rs`).
@@ -156,7 +156,7 @@ function declare(group, name, path) {
 
 // ---- Copies
 
-// What `internal.d.ts` declares is not exported: tsc checks what the sources assign to it.
+// A member that `internal.d.ts` declares is not exported: tsc checks what the sources assign to it.
 const INTERNAL = /^  interface Internal \{\n(.*?)^  \}/ms.exec(read(join(HERE, "internal.d.ts")))[1];
 const DECLARED = new Set(Array.from(INTERNAL.matchAll(/^    (\w+)[(:]/gm), ([, name]) => name));
 
@@ -182,7 +182,7 @@ function copy(path) {
       return `  export const $${name} = ${beginning}`;
     });
   }
-  // What is null or undefined at first may be anything later.
+  // A value that is initially null or undefined may have any type later.
   text = text.replace(/(?<=\w: |[^=!<>]= )(null|undefined)\b(?=[,;)} ]|$)/gm, (match) => "$any".padEnd(match.length));
   const to = join(ROOT, COPIES, path);
   mkdirSync(dirname(to), { recursive: true });

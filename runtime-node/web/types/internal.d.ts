@@ -59,7 +59,8 @@ type OfConstructors = All<
 type OfNamespaces = All<{ [N in keyof Namespaces]: Statics<N, Namespaces[N]> }[keyof Namespaces]>;
 type OfTypedArrays = OfPrototype<"TypedArray", Uint8Array<ArrayBuffer>, ArrayBufferView>;
 
-// Those that the rules above do not describe, and those that take more than TypeScript's own.
+// Primordials that the rules above do not describe, or that accept more than TypeScript's own
+// types.
 interface Special extends Omit<OfTypedArrays, "TypedArrayPrototypeGetSymbolToStringTag"> {
   uncurryThis<Self, A extends unknown[], R>(f: (this: Self, ...args: A) => R): (self: Self, ...args: A) => R;
   parseInt(string: unknown, radix?: number): number;
@@ -104,12 +105,12 @@ declare global {
   // An object whose members are put on others.
   type Methods = Members & ThisType<any>;
 
-  // ---- What passes between JavaScript and native functions
+  // ---- Values that pass between JavaScript and native functions
 
   type View = ArrayBufferView;
-  // Names a key that native code holds.
+  // Refers to a key that native code holds.
   type Handle = ArrayBuffer & { readonly isHandle: true };
-  // Is exchanged once for a handle.
+  // A number that is exchanged once for a handle.
   type Ticket = number;
   // A value that is at once there, or comes from another thread.
   type MaybePromise<T> = T | Promise<T>;
@@ -136,7 +137,7 @@ declare global {
     builtin(specifier: string): unknown[] | undefined;
   }
 
-  // ---- What all files share
+  // ---- Members that all files share
 
   interface Internal {
     primordials: Primordials;
@@ -172,8 +173,8 @@ declare global {
     node: Modules["shared"];
   }
 
-  // ---- What `check.mjs` writes: for an initial null or undefined, and for `internal.later` and
-  // `internal.define`, which return nothing
+  // ---- Functions in the copies of `check.mjs`: for an initial null or undefined, and for
+  // `internal.later` and `internal.define`, which return nothing
 
   const $any: any;
   function $later<T extends object>(key: string, names: string[], make: () => T): () => T;

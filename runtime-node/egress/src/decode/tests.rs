@@ -40,7 +40,7 @@ async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
         "deflate" => DeflateEncoder::new(plain).read_to_end(&mut encoded).await,
         "br" => BrotliEncoder::with_quality(plain, Level::Fastest).read_to_end(&mut encoded).await,
         "zstd" => ZstdEncoder::new(plain).read_to_end(&mut encoded).await,
-        _ => unreachable!("there is no other"),
+        _ => unreachable!("these are all codings"),
     }
     .unwrap();
     encoded

@@ -124,7 +124,9 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
         "100.64.0.0/10",
     ]);
     let special = (inside, any::<u32>()).prop_map(|(inside, host)| {
-        let IpNet::V4(net) = inside.parse().unwrap() else { unreachable!("they are of IPv4") };
+        let IpNet::V4(net) = inside.parse().unwrap() else {
+            unreachable!("these networks are of IPv4")
+        };
         Ipv4Addr::from_bits(net.network().to_bits() | (host & net.hostmask().to_bits()))
     });
     let v4 = prop_oneof![any::<u32>().prop_map(Ipv4Addr::from_bits), special];

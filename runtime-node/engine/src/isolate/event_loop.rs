@@ -83,7 +83,7 @@ impl Tasks {
     /// Returns `Ready` when a task needs a turn of its own.
     fn poll_due(&mut self, cx: &mut Context<'_>, isolate: &Weak<Isolate>) -> Poll<()> {
         let Some(due) = self.foreground.poll_due(cx) else { return Poll::Pending };
-        if !isolate.upgrade().is_some_and(|isolate| isolate.heeds_tasks()) {
+        if !isolate.upgrade().is_some_and(|isolate| isolate.may_run_tasks()) {
             return Poll::Pending;
         }
         if due <= Instant::now() {
@@ -101,7 +101,7 @@ impl Tasks {
 impl Isolate {
     /// Returns whether V8's tasks get turns of their own. Once they have used up the CPU time
     /// reserved for that, they wait for the next invocation's turn.
-    fn heeds_tasks(&self) -> bool {
+    fn may_run_tasks(&self) -> bool {
         !self.is_sealed() && !self.state.unattended_cpu().is_zero()
     }
 

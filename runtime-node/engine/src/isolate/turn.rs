@@ -195,7 +195,8 @@ impl Isolate {
     fn run_tasks(&self, scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
         for _ in 0..TASK_ROUNDS {
             for task in tasks.take_due() {
-                // V8's own flag is of no use here: it is clear again when a terminated task returns.
+                // V8's own flag is of no use here, because it is clear again when a terminated task
+                // returns.
                 if self.engine.turn_timer.is_over() {
                     return;
                 }

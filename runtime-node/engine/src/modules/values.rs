@@ -71,7 +71,9 @@ fn value<'s>(
         content.expect("a module is made of the revision's content and known from then on");
     drop(modules);
     match form {
-        Form::Code | Form::Builtin => unreachable!("it is not made of a content's value"),
+        Form::Code | Form::Builtin => {
+            unreachable!("modules of these forms are not synthetic values")
+        }
         Form::Text => Some(string(scope, content)?.into()),
         Form::Json => {
             let parse = v8::Local::new(scope, &realm.hooks.json);

@@ -46,7 +46,7 @@ impl<K: Ord + Clone, J> Fair<K, J> {
         Ok(())
     }
 
-    /// Puts back a job that has begun: before the other jobs of `owner`, but after all other owners.
+    /// Puts back a job that has begun, before the other jobs of `owner` but after all other owners.
     /// It is never refused.
     pub(super) fn put_back(&mut self, owner: K, job: J) {
         self.put(owner, |jobs| jobs.push_front(job));

@@ -74,7 +74,7 @@ fn all_work_of_an_invocation_ends_when_its_cpu_time_is_used_up() {
 }
 
 #[test]
-fn unwanted_work_releases_what_it_holds() {
+fn unwanted_work_releases_its_memory() {
     let held = Arc::new(());
     let work = || {
         let held = Arc::clone(&held);

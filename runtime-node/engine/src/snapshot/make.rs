@@ -98,7 +98,7 @@ pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, B
         let now = sources.iter().filter(|source| !source.when.is_later());
         let evaluated = now.into_iter().try_for_each(|source| evaluate(scope, internal, source));
         let evaluated = evaluated.and_then(|()| keep_primordials(scope, internal, sources));
-        define_lazies(scope, declared).expect("there is room for some properties");
+        define_lazies(scope, declared).expect("a new heap has room for some properties");
         forget(scope, internal);
         scope.add_context_data(context, internal);
         scope.add_context(context);
@@ -211,7 +211,7 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>, names: &[&str]) -> v8::Local<'s, v8
         let key = v8::String::new(scope, name).expect("a short string can be made");
         let builder = v8::Function::builder_raw(stand_in(place))
             .constructor_behavior(v8::ConstructorBehavior::Throw);
-        let function = builder.build(scope).expect("nothing of a Worker has run");
+        let function = builder.build(scope).expect("no Worker's code has run");
         ops.set(scope, key.into(), function.into());
     }
     let nothing = v8::null(scope).into();
@@ -253,7 +253,7 @@ fn lazy(
     _: v8::PropertyCallbackArguments<'_>,
     _: v8::ReturnValue<'_, v8::Value>,
 ) {
-    unreachable!("nothing of a Worker has run");
+    unreachable!("no Worker's code has run");
 }
 
 /// Defines the names declared to `internal.later` as lazy properties of the global object; the

@@ -16,7 +16,8 @@ fn digest(n: usize) -> RevisionDigest {
 
 /// Returns the scraped samples with this in their name or labels.
 fn samples(families: &WorkerFamilies, part: &str) -> Vec<String> {
-    let text = prometheus::TextEncoder::new().encode_to_string(&told_families(families)).unwrap();
+    let text =
+        prometheus::TextEncoder::new().encode_to_string(&families_with_metrics(families)).unwrap();
     text.lines()
         .filter(|line| !line.starts_with('#') && line.contains(part))
         .map(str::to_owned)
@@ -24,7 +25,7 @@ fn samples(families: &WorkerFamilies, part: &str) -> Vec<String> {
 }
 
 /// Leaves out families without any metric, as a registry does.
-fn told_families(families: &WorkerFamilies) -> Vec<MetricFamily> {
+fn families_with_metrics(families: &WorkerFamilies) -> Vec<MetricFamily> {
     families.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect()
 }
 
@@ -101,9 +102,12 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
 
     shard.review(|_| false, now + LINGER * 3);
     shard.review(|_| false, now + LINGER * 4);
-    assert!(told_families(&families).is_empty());
+    assert!(families_with_metrics(&families).is_empty());
     shard.ended(&cart, End::Answered, Duration::ZERO);
-    assert!(told_families(&families).is_empty(), "a revision without counts is not counted");
+    assert!(
+        families_with_metrics(&families).is_empty(),
+        "a revision without counts is not counted"
+    );
 }
 
 #[test]

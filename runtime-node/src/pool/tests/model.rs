@@ -141,14 +141,14 @@ proptest! {
                 Step::LookUp(n, half) => look_up(&mut shard, &mut model, n, half, at)?,
                 Step::Started(index) if !model.starting.is_empty() => {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
-                    let launch = model.starting.remove(&n).expect("it is one of them");
+                    let launch = model.starting.remove(&n).expect("the chosen start is pending");
                     let fake = Fake::of(tenant(n), &format!("worker-{n}"));
                     shard.pool.started(launch, fake.clone(), shard.now);
                     model.warm.insert(n, (fake, at));
                 }
                 Step::Failed(index) if !model.starting.is_empty() => {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
-                    let launch = model.starting.remove(&n).expect("it is one of them");
+                    let launch = model.starting.remove(&n).expect("the chosen start is pending");
                     shard.pool.failed(launch, failure(), Retry::BackOff, shard.now);
                     let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Refused(Obstacle::Failed(_)));
                     prop_assert!(refused);

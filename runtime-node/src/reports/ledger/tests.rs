@@ -49,7 +49,9 @@ fn a_crash_loop_is_reported_once_a_minute_with_its_latest_state() {
     }
     assert_eq!(ledger.next_due(), Some(start + RENEWAL));
     let batch = ledger.due(start + RENEWAL);
-    let Some(State::CrashLoop(reported)) = &batch.workers[0].state else { panic!("it is renewed") };
+    let Some(State::CrashLoop(reported)) = &batch.workers[0].state else {
+        panic!("the crash loop is reported again")
+    };
     assert_eq!((reported.failures, reported.for_seconds), (60, 60));
 }
 

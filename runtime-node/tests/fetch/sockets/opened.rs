@@ -105,7 +105,7 @@ async fn serve_echo(mut stream: TcpStream, headers: &str, log: &EchoLog) {
     log.open.set(log.open.get() - 1);
 }
 
-async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+async fn fetch_text(shard: &Shard, origin: &Origin, body: &str) -> String {
     let body = format!(
         "const origin = '{}';
          const next = (socket, type) => new Promise((resolve) => socket.addEventListener(type, resolve, {{ once: true }}));
@@ -138,7 +138,7 @@ async fn a_fetched_socket_exchanges_messages_with_its_origin(shard: Rc<Shard>) {
         ])";
     let expected =
         r#"[101,null,"chat",1,"TypeError","TypeError","text",[2,0],4000,"done",true,"plain",null]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
     assert_eq!(log.closes.borrow()[0], Some((4000, "done".to_owned())));
     let head = log.heads.borrow()[0].to_ascii_lowercase();
     for line in [
@@ -173,7 +173,7 @@ async fn a_web_socket_opens_with_the_protocol_that_the_origin_chose(shard: Rc<Sh
           buffer.data.byteLength, close.code, close.reason, close.wasClean, socket.readyState, close.isTrusted,
         ])";
     let expected = r#"[[0,"","blob",0,1,"b","",true,5],"InvalidStateError",true,"ablob",true,3,3001,"asked",true,3,true]"#;
-    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }
 
 async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
@@ -188,13 +188,13 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
     };
     let (origin, _log) = echo("").await;
     // The origin selects none of the offered subprotocols.
-    assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await, failed);
+    assert_eq!(fetch_text(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await, failed);
     for headers in
         ["sec-websocket-protocol: other\r\n", "sec-websocket-extensions: permessage-deflate\r\n"]
     {
         let (origin, _log) = echo(headers).await;
         assert_eq!(
-            answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await,
+            fetch_text(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await,
             failed,
             "{headers}"
         );
@@ -206,10 +206,10 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
         b"",
     ] {
         let origin = Origin::raw(raw).await;
-        assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", "")).await, failed, "{raw:?}");
+        assert_eq!(fetch_text(&shard, &origin, &each("`ws${origin}`", "")).await, failed, "{raw:?}");
     }
     // The node's policy forbids this address.
-    assert_eq!(answer(&shard, &origin, &each("'ws://10.0.0.1/'", "")).await, failed);
+    assert_eq!(fetch_text(&shard, &origin, &each("'ws://10.0.0.1/'", "")).await, failed);
     // A socket that is closed before it opens.
     let body = format!(
         "{events} const socket = new WebSocket(`ws${{origin}}`);
@@ -217,7 +217,7 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
          socket.close();
          return Response.json([socket.readyState, await seen])"
     );
-    assert_eq!(answer(&shard, &origin, &body).await, format!("[2,{failed}]"));
+    assert_eq!(fetch_text(&shard, &origin, &body).await, format!("[2,{failed}]"));
 }
 
 async fn a_web_socket_keeps_its_invocation(shard: Rc<Shard>) {

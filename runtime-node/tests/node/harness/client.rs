@@ -180,7 +180,7 @@ impl Upload {
     }
 
     /// Waits for the response without ending the body.
-    pub(crate) async fn answer(&mut self) -> Result<WorkerResponse, Failure> {
+    pub(crate) async fn response(&mut self) -> Result<WorkerResponse, Failure> {
         (&mut self.answer).await.expect("a call does not panic")
     }
 

@@ -63,23 +63,23 @@
       foreign[2 * i] = iterators[i];
       foreign[2 * i + 1] = "Iterator";
     }
-    const note = (constructor) => {
+    const addForeign = (constructor) => {
       const prototype = typeof constructor === "function" && ops.cloneKind(constructor) === FUNCTION
         ? ObjectGetOwnPropertyDescriptor(constructor, "prototype")?.value : undefined;
       if (!isObject(prototype)) return;
       foreign[foreign.length] = prototype;
       foreign[foreign.length] = ObjectGetOwnPropertyDescriptor(constructor, "name")?.value;
     };
-    const noteAll = (namespace) => {
+    const addForeignOf = (namespace) => {
       const object = ownGlobal(namespace);
       if (!isObject(object) || ops.cloneKind(object) !== PLAIN) return;
       const names = ReflectOwnKeys(object);
-      for (let i = 0; i < names.length; i++) note(ObjectGetOwnPropertyDescriptor(object, names[i])?.value);
+      for (let i = 0; i < names.length; i++) addForeign(ObjectGetOwnPropertyDescriptor(object, names[i])?.value);
     };
-    note(FinalizationRegistry);
-    note(WeakRef);
-    noteAll("Intl");
-    noteAll("Temporal");
+    addForeign(FinalizationRegistry);
+    addForeign(WeakRef);
+    addForeignOf("Intl");
+    addForeignOf("Temporal");
 
     // Returns the interface name of objects with this prototype, or null for plain objects.
     function interfaceOf(prototype) {

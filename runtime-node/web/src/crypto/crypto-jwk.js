@@ -49,14 +49,14 @@
     const LONGEST_TEXT = 2 ** 21;
 
     const parseJwk = (bytes) => {
-      if (bytes.length > LONGEST_TEXT) throw dataError("What was wrapped is too long to be a JSON Web Key");
+      if (bytes.length > LONGEST_TEXT) throw dataError("The unwrapped data is too long to be a JSON Web Key");
       let parsed;
       try {
         parsed = internal.parseJSON(internal.decodeUtf8(bytes));
       } catch {
-        throw dataError("What was wrapped is not JSON");
+        throw dataError("The unwrapped data is not JSON");
       }
-      if (!isObject(parsed)) throw dataError("What was wrapped is not a JSON Web Key");
+      if (!isObject(parsed)) throw dataError("The unwrapped data is not a JSON Web Key");
       const jwk = { __proto__: null };
       for (let i = 0; i < MEMBERS.length; i++) {
         const key = MEMBERS[i];
@@ -66,7 +66,7 @@
           : key === "key_ops" ? words(own.value)
             : key === "oth" ? true : word(own.value, key);
       }
-      if (jwk.kty === undefined) throw dataError("What was wrapped is not a JSON Web Key: it has no 'kty'");
+      if (jwk.kty === undefined) throw dataError("The unwrapped data is not a JSON Web Key: it has no 'kty'");
       return jwk;
     };
     const word = (value, name) => {

@@ -94,7 +94,7 @@ pub(crate) fn crypto_pbkdf2<'s>(
     let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
     perform(scope, cost, move |slice| {
         let _charged = &room;
-        match work.go_on(slice) {
+        match work.run_slice(slice) {
             Some(true) => {
                 Some(Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out))))))
             }
@@ -146,7 +146,7 @@ impl Pbkdf2 {
 
     /// Continues until the slice is over. Returns whether the output is complete; `None` if AWS-LC
     /// refused.
-    fn go_on(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
+    fn run_slice(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
         while self.done < self.out.len() {
             if self.iteration == 0 {
                 self.begin()?;
@@ -223,7 +223,7 @@ mod tests {
             for (iterations, len) in [(1, 1), (2, 20), (256, 64), (257, 200), (1000, 33)] {
                 let mac = Mac::new(hash, b"password").unwrap();
                 let mut ours = Pbkdf2::new(mac, b"salt".to_vec(), iterations, len);
-                assert_eq!(ours.go_on(None), Some(true));
+                assert_eq!(ours.run_slice(None), Some(true));
                 let mut expected = vec![0; len];
                 let count = iterations.try_into().unwrap();
                 aws_lc_rs::pbkdf2::derive(theirs, count, b"salt", b"password", &mut expected);

@@ -13,16 +13,16 @@ use super::hash::Hash;
 use super::operation::{Cost, Output, perform, value};
 use crate::ops::{MaybePromise, View};
 
-/// The amount of data hashed between two looks at the time, in bytes: less than a quarter of a
+/// The amount of data hashed between two reads of the clock, in bytes: less than a quarter of a
 /// millisecond of work.
 const STEP: usize = 64 << 10;
 
 /// The time for which data is hashed on the shard's thread, where the Worker's own memory can be
-/// read: to copy data for another thread costs a third as much as to hash it with a processor's
+/// read: copying data for another thread costs a third as much as hashing it with a processor's
 /// instructions, which hash a mebibyte in this time.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// Returns the digest of data: at once what takes little time, by a promise what takes more.
+/// Returns the digest of data, or a promise of it if hashing takes long.
 #[op]
 pub(crate) fn crypto_digest<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -32,7 +32,7 @@ pub(crate) fn crypto_digest<'s>(
     let (mut context, mut steps) = (Context::new(hash.algorithm()), Steps::default());
     let began = Instant::now();
     let is_late = || began.elapsed() >= AT_ONCE;
-    if bytes::read(data, |data| steps.go_on(data, is_late, |part| context.update(part))) {
+    if bytes::read(data, |data| steps.run_slice(data, is_late, |part| context.update(part))) {
         return value(scope, digest(context)).map(MaybePromise::ready);
     }
     let rest = Data::copy(scope, data, steps.0)?;
@@ -40,7 +40,7 @@ pub(crate) fn crypto_digest<'s>(
     let cost = Cost::Large { queue: QueueKind::Parts, at_least: Duration::ZERO };
     perform(scope, cost, move |slice| {
         let update = |part: &[u8]| context.iter_mut().for_each(|context| context.update(part));
-        if !steps.go_on(&rest, || slice.is_some_and(Slice::is_over), update) {
+        if !steps.run_slice(&rest, || slice.is_some_and(Slice::is_over), update) {
             return None;
         }
         context.take().map(|context| Ok(digest(context)))
@@ -57,7 +57,7 @@ pub(crate) struct Steps(usize);
 
 impl Steps {
     /// Continues until the time is over. Returns whether all data has been hashed.
-    pub(crate) fn go_on(
+    pub(crate) fn run_slice(
         &mut self,
         data: &[u8],
         is_over: impl Fn() -> bool,

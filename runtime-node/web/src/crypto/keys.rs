@@ -10,8 +10,8 @@
 //! isolate's end is one more collection. The key's material is never in V8's heap, is charged to
 //! the Worker's memory, and is overwritten when it is freed.
 //!
-//! No Worker ever holds a handle; `crypto-key.js` ensures that. A Worker with a handle could
-//! exchange it for another of its own keys, and could not read any.
+//! No Worker ever holds a handle; `crypto-key.js` ensures that. With a handle, a Worker could only
+//! exchange one of its own keys for another, and could not read any.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -86,7 +86,7 @@ pub(crate) fn curve_generate<'s>(
     keys::hold(scope, Key::Curve(key))
 }
 
-/// Makes the key of these numbers; private with `d`.
+/// Imports a key from its coordinates; with `d`, a private key.
 #[op]
 pub(crate) fn curve_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -111,7 +111,7 @@ pub(crate) fn curve_import<'s>(
     keys::hold(scope, Key::Curve(key))
 }
 
-/// Makes a key of its serialization.
+/// Imports a key from its serialization.
 ///
 /// # Arguments
 /// * `kind` - the name of a curve, or any other for RSA.

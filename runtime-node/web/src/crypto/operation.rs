@@ -25,9 +25,9 @@ const AT_ONCE: usize = 64 << 10;
 /// The cost of an operation, which determines the thread that performs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cost {
-    /// Less than a millisecond: at once, on the shard's thread.
+    /// An operation of less than a millisecond, performed at once on the shard's thread.
     Small,
-    /// More: on another thread.
+    /// A longer operation, performed on another thread.
     Large {
         queue: QueueKind,
         /// The least CPU time that it takes; an operation that cannot finish is refused beforehand.

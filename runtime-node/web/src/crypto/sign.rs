@@ -165,7 +165,7 @@ fn with_digest<'s, T>(
     perform(scope, scheme.cost(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
         if !matches!(hashing, Hasher::None)
-            && !steps.go_on(
+            && !steps.run_slice(
                 &data,
                 || slice.is_some_and(Slice::is_over),
                 |part| hashing.update(part),

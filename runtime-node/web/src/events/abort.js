@@ -128,7 +128,7 @@
           };
         };
 
-        const tell = (signal) => {
+        const notify = (signal) => {
           const list = signal.#algorithms;
           signal.#algorithms = null;
           // An algorithm may remove others from the list.
@@ -141,7 +141,7 @@
           signal.#aborted = true;
           signal.#reason = reason === undefined ? exception("The operation was aborted", "AbortError") : reason;
           // All dependents are aborted before any of them is notified.
-          const told = [];
+          const newlyAborted = [];
           const dependents = signal.#dependents;
           signal.#dependents = null;
           for (let i = 0; dependents !== null && i < dependents.length; i++) {
@@ -150,10 +150,10 @@
             dependent.#aborted = true;
             dependent.#reason = signal.#reason;
             dependent.#sources = null;
-            ArrayPrototypePush(told, dependent);
+            ArrayPrototypePush(newlyAborted, dependent);
           }
-          tell(signal);
-          for (let i = 0; i < told.length; i++) tell(told[i]);
+          notify(signal);
+          for (let i = 0; i < newlyAborted.length; i++) notify(newlyAborted[i]);
         };
 
         eventHandler(AbortSignal, "abort", {

@@ -45,7 +45,7 @@
 
   // Appends Content-Length to a header list if the length of the stream is known and the list has
   // no Content-Length.
-  function tellLength(list, stream) {
+  function declareLength(list, stream) {
     const length = WeakMapPrototypeGet(lengths, stream);
     if (length === undefined || internal.headers.lookup(list, "content-length") !== null) return;
     list[list.length] = "content-length";
@@ -162,7 +162,7 @@
       else streams.enqueue(controller, piece);
     };
     const fail = (error) => {
-      throw whyBroken(source, error);
+      throw breakReason(source, error);
     };
     try {
       /** @type {any} */
@@ -175,7 +175,7 @@
   }
 
   // Returns the signal's reason if the signal aborted the stream, otherwise `error`.
-  function whyBroken({ signal }, error) {
+  function breakReason({ signal }, error) {
     if (signal === null) return error;
     const { abortReason, isAborted } = internal.abort();
     return isAborted(signal) ? abortReason(signal) : error;
@@ -279,7 +279,7 @@
     try {
       return await ops.streamRead(source.owner, source.number);
     } catch (error) {
-      throw whyBroken(source, error);
+      throw breakReason(source, error);
     }
   }
 
@@ -392,6 +392,6 @@
 
   internal.body = {
     __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, drain,
-    pipeOf, outgoing, lengths, tellLength, mixin, mixins, initialisers,
+    pipeOf, outgoing, lengths, declareLength, mixin, mixins, initialisers,
   };
 })

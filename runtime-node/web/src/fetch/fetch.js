@@ -30,7 +30,7 @@
     function outgoing({ body, list }) {
       if (body === null) return bodies.outgoing(null, null);
       const source = bodies.take(body);
-      if (source === null) bodies.tellLength(list, body.stream);
+      if (source === null) bodies.declareLength(list, body.stream);
       return bodies.outgoing(source, body.stream);
     }
 

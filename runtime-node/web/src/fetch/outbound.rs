@@ -1,5 +1,5 @@
-//! The connection between an isolate and its shard's HTTP client: on whose behalf requests are
-//! made, how they are charged to the invocation that makes them, and how they are aborted.
+//! The connection between an isolate and its shard's HTTP client: it names the Worker of a request,
+//! charges the request to its invocation, and aborts it.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -50,7 +50,7 @@ impl Outbound {
         scope.get_slot::<Rc<Self>>().expect("every isolate is created with one").clone()
     }
 
-    /// Returns the account of requests on behalf of an invocation.
+    /// Returns the context of requests on behalf of an invocation.
     pub(crate) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> EgressContext {
         let budget = Rc::new(StateBudget { state: Rc::downgrade(state), invocation });
         EgressContext { worker: self.worker.clone(), egress: Rc::clone(&self.egress), budget }

@@ -94,8 +94,8 @@ impl<'s> Argument<'s> for HeaderMap {
     }
 }
 
-/// A body that JavaScript sends. It stands for three arguments: a string, a view, null, or
-/// `undefined` for a stream, which the second and the third name by its owner and its number.
+/// A body that JavaScript sends, passed as three arguments: a string, a view, null, or `undefined`
+/// for a stream, which the second and the third name by its owner and its number.
 pub(crate) enum Sent {
     Nothing,
     Bytes(Bytes),

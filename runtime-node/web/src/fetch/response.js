@@ -168,7 +168,7 @@
     if (r.socket !== null) return [r.status, r.list, r.socket, null];
     if (r.body === null) return [r.status, r.list, null, null];
     const source = bodies.take(r.body);
-    if (source === null) bodies.tellLength(r.list, r.body.stream);
+    if (source === null) bodies.declareLength(r.list, r.body.stream);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
   // Makes a Response of the parts of one that was received.

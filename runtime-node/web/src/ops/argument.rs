@@ -21,7 +21,7 @@ impl<'s> Arguments<'s> {
         self.all.get(self.next - 1)
     }
 
-    /// Returns what [`Self::next`] will return.
+    /// Returns the next argument without taking it.
     pub(crate) fn peek(&self) -> v8::Local<'s, v8::Value> {
         self.all.get(self.next)
     }
@@ -43,8 +43,8 @@ impl<'s> Arguments<'s> {
 pub(crate) trait Argument<'s>: Sized {
     /// Takes the value from the next argument, or from as many as it consists of.
     ///
-    /// # Errors
-    /// Returns a `TypeError` for a value of another type, and whatever else the conversion throws.
+    /// # Errors Returns a `TypeError` for a value of another type, and any other exception of the
+    /// conversion.
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
         arguments: &mut Arguments<'s>,

@@ -1,5 +1,5 @@
 //! Calls to other Workers: an invocation's place among them, and the interface to the code that
-//! carries a call out.
+//! performs a call.
 //!
 //! A Worker names a binding; the binding names a Worker of the same namespace, and no code can name
 //! another. Whether this shard runs that Worker is irrelevant to the engine.
@@ -22,27 +22,27 @@ pub struct Call {
 }
 
 /// The response of the called Worker.
-pub struct Answered {
+pub struct CallResponse {
     pub status: u16,
     pub headers: Vec<Header>,
     /// `None` if the body is empty.
     pub body: Option<ByteStream>,
 }
 
-/// Carries out calls to other Workers.
+/// Performs calls to other Workers.
 pub trait Services {
-    /// Calls another Worker. Dropping the future, or the body of the answer, cancels the call.
+    /// Calls another Worker. Dropping the future, or the body of the response, cancels the call.
     ///
     /// # Errors
     /// Returns the failure that a client of the other Worker would get.
-    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>>;
+    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>>;
 }
 
-/// The implementation of an engine that was given none.
+/// The implementation for an engine without one.
 pub(crate) struct NoServices;
 
 impl Services for NoServices {
-    fn call(&self, _: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
+    fn call(&self, _: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
         let message = "this engine cannot call other Workers";
         Box::pin(async move { Err(Failure::new(FailureCode::NoNode, Phase::Admission, message)) })
     }

@@ -97,7 +97,7 @@ impl Open {
 /// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Progress {
+enum CodecStatus {
     /// All output for the input has been produced.
     WantsMore = 0,
     HasMore = 1,
@@ -148,17 +148,17 @@ impl Codec {
 
     /// Reads from `input` and appends to `output`, which is empty and has capacity. Returns the
     /// number of bytes read, and the progress.
-    fn push(&mut self, input: &[u8], output: &mut Vec<u8>, last: bool) -> (usize, Progress) {
+    fn push(&mut self, input: &[u8], output: &mut Vec<u8>, last: bool) -> (usize, CodecStatus) {
         match self {
             Self::Deflate(deflate) => {
                 let before = deflate.total_in();
                 let flush = if last { FlushCompress::Finish } else { FlushCompress::None };
                 let status = deflate.compress_vec(input, output, flush);
                 let progress = match status {
-                    Ok(Status::StreamEnd) => Progress::Ended,
-                    Ok(_) if output.len() == output.capacity() => Progress::HasMore,
-                    Ok(_) => Progress::WantsMore,
-                    Err(_) => Progress::Wrong,
+                    Ok(Status::StreamEnd) => CodecStatus::Ended,
+                    Ok(_) if output.len() == output.capacity() => CodecStatus::HasMore,
+                    Ok(_) => CodecStatus::WantsMore,
+                    Err(_) => CodecStatus::Wrong,
                 };
                 ((deflate.total_in() - before) as usize, progress)
             }
@@ -166,10 +166,10 @@ impl Codec {
                 let before = inflate.total_in();
                 let status = inflate.decompress_vec(input, output, FlushDecompress::None);
                 let progress = match status {
-                    Ok(Status::StreamEnd) => Progress::Ended,
-                    Ok(_) if output.len() == output.capacity() => Progress::HasMore,
-                    Ok(_) => Progress::WantsMore,
-                    Err(_) => Progress::Wrong,
+                    Ok(Status::StreamEnd) => CodecStatus::Ended,
+                    Ok(_) if output.len() == output.capacity() => CodecStatus::HasMore,
+                    Ok(_) => CodecStatus::WantsMore,
+                    Err(_) => CodecStatus::Wrong,
                 };
                 ((inflate.total_in() - before) as usize, progress)
             }
@@ -191,7 +191,7 @@ fn brotli_encode(
     input: &[u8],
     output: &mut Vec<u8>,
     last: bool,
-) -> (usize, Progress) {
+) -> (usize, CodecStatus) {
     use BrotliEncoderOperation::{BROTLI_OPERATION_FINISH, BROTLI_OPERATION_PROCESS};
     let operation = if last { BROTLI_OPERATION_FINISH } else { BROTLI_OPERATION_PROCESS };
     output.resize(output.capacity(), 0);
@@ -209,10 +209,10 @@ fn brotli_encode(
     );
     output.truncate(made);
     let progress = match went_well {
-        false => Progress::Wrong,
-        true if encoder.is_finished() => Progress::Ended,
-        true if encoder.has_more_output() => Progress::HasMore,
-        true => Progress::WantsMore,
+        false => CodecStatus::Wrong,
+        true if encoder.is_finished() => CodecStatus::Ended,
+        true if encoder.has_more_output() => CodecStatus::HasMore,
+        true => CodecStatus::WantsMore,
     };
     (taken, progress)
 }
@@ -221,7 +221,7 @@ fn brotli_decode(
     decoder: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &[u8],
     output: &mut Vec<u8>,
-) -> (usize, Progress) {
+) -> (usize, CodecStatus) {
     output.resize(output.capacity(), 0);
     let (mut left, mut taken, mut room, mut made, mut total) = (input.len(), 0, output.len(), 0, 0);
     let result = BrotliDecompressStream(
@@ -229,10 +229,10 @@ fn brotli_decode(
     );
     output.truncate(made);
     let progress = match result {
-        BrotliResult::ResultSuccess => Progress::Ended,
-        BrotliResult::NeedsMoreInput => Progress::WantsMore,
-        BrotliResult::NeedsMoreOutput => Progress::HasMore,
-        BrotliResult::ResultFailure => Progress::Wrong,
+        BrotliResult::ResultSuccess => CodecStatus::Ended,
+        BrotliResult::NeedsMoreInput => CodecStatus::WantsMore,
+        BrotliResult::NeedsMoreOutput => CodecStatus::HasMore,
+        BrotliResult::ResultFailure => CodecStatus::Wrong,
     };
     (taken, progress)
 }
@@ -288,7 +288,7 @@ pub(crate) fn codec_push(
         if open.reserve(scope, input) {
             open.codec.push(input, &mut made, last)
         } else {
-            (0, Progress::NoMemory)
+            (0, CodecStatus::NoMemory)
         }
     });
     let numbers = taken as f64 + f64::from(1 << 20) * made.len() as f64;
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     /// Pushes all input, piece by piece. Returns the output, and the last progress.
-    fn run(codec: &mut Codec, mut input: &[u8], last: bool) -> (Vec<u8>, Progress) {
+    fn run(codec: &mut Codec, mut input: &[u8], last: bool) -> (Vec<u8>, CodecStatus) {
         let (mut all, mut made) = (Vec::new(), Vec::with_capacity(OUTPUT));
         loop {
             made.clear();
@@ -327,9 +327,9 @@ mod tests {
             all.extend_from_slice(&made);
             input = &input[taken..];
             let done = match progress {
-                Progress::WantsMore => input.is_empty(),
-                Progress::HasMore => false,
-                Progress::Ended | Progress::Wrong | Progress::NoMemory => true,
+                CodecStatus::WantsMore => input.is_empty(),
+                CodecStatus::HasMore => false,
+                CodecStatus::Ended | CodecStatus::Wrong | CodecStatus::NoMemory => true,
             };
             if done {
                 return (all, progress);
@@ -344,14 +344,14 @@ mod tests {
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
             let mut encoder = Codec::new(format, false).unwrap();
             let (mut packed, progress) = run(&mut encoder, &text, false);
-            assert_eq!(progress, Progress::WantsMore, "{format}");
+            assert_eq!(progress, CodecStatus::WantsMore, "{format}");
             let (end, progress) = run(&mut encoder, &[], true);
-            assert_eq!(progress, Progress::Ended, "{format}");
+            assert_eq!(progress, CodecStatus::Ended, "{format}");
             packed.extend(end);
             assert!(packed.len() < text.len() / 2, "{format}: {}", packed.len());
             let mut decoder = Codec::new(format, true).unwrap();
             let (unpacked, progress) = run(&mut decoder, &packed, false);
-            assert_eq!((unpacked == text, progress), (true, Progress::Ended), "{format}");
+            assert_eq!((unpacked == text, progress), (true, CodecStatus::Ended), "{format}");
         }
     }
 
@@ -363,7 +363,7 @@ mod tests {
         let mut decoder = Codec::new("gzip", true).unwrap();
         let mut made = Vec::with_capacity(OUTPUT);
         let (taken, progress) = decoder.push(&packed[..INPUT], &mut made, false);
-        assert_eq!((made.len(), progress), (OUTPUT, Progress::HasMore));
+        assert_eq!((made.len(), progress), (OUTPUT, CodecStatus::HasMore));
         assert!(taken < 1024);
     }
 
@@ -371,7 +371,7 @@ mod tests {
     fn malformed_compressed_data_is_an_error() {
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
             let mut decoder = Codec::new(format, true).unwrap();
-            assert_eq!(run(&mut decoder, &[0xff; 100], false).1, Progress::Wrong, "{format}");
+            assert_eq!(run(&mut decoder, &[0xff; 100], false).1, CodecStatus::Wrong, "{format}");
         }
     }
 

@@ -31,8 +31,7 @@ pub(crate) fn pipe_open(
 
 /// Writes bytes to a pipe. Returns undefined, or a promise if the next piece should wait.
 ///
-/// # Errors
-/// Returns the exception for a reader that is gone.
+/// # Errors Returns the exception for a reader that has been dropped.
 #[op]
 pub(crate) fn pipe_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -1,6 +1,6 @@
 //! Reading of streams by JavaScript: `streamRead(owner, number)` reads all of one,
-//! `streamText(owner, number)` all of one that is here and short, `streamPull(owner, number)` reads
-//! it piece by piece, and `streamCancel(owner, number)` ends it.
+//! `streamText(owner, number)` all of one that has arrived and is short, `streamPull(owner,
+//! number)` reads it piece by piece, and `streamCancel(owner, number)` ends it.
 //!
 //! ```text
 //!  read ─► arrive ── all of it ────────────────────────────────────────────────────────► settle
@@ -49,7 +49,7 @@ struct Reading {
 }
 
 /// The reason why a body could not be collected.
-enum Halt {
+enum CollectError {
     Stream(StreamError),
     /// The next part needs this many bytes more.
     NoRoom {
@@ -143,13 +143,13 @@ fn put_back(state: &State, owner: InvocationId, number: StreamId, rest: Incoming
 
 fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'static, Settle> {
     async move {
-        let arrived = reading.rest().await;
+        let arrived = reading.collect_rest().await;
         let settle: Settle = Box::new(move |scope| {
             let state = State::of(scope);
             let body = match arrived {
                 Ok(()) => Ok(reading.body),
-                Err(Halt::Stream(broken)) => Err(broken),
-                Err(Halt::NoRoom { part, wanted }) => {
+                Err(CollectError::Stream(broken)) => Err(broken),
+                Err(CollectError::NoRoom { part, wanted }) => {
                     if make_room(scope, wanted).is_some() && reading.take(part).is_ok() {
                         state.operate_as(reading.owner, operation, arrive(operation, reading));
                         return Some(());
@@ -168,18 +168,18 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
 
 impl Reading {
     /// Collects the rest of the body.
-    async fn rest(&mut self) -> Result<(), Halt> {
-        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Stream)? {
+    async fn collect_rest(&mut self) -> Result<(), CollectError> {
+        while let Some(part) = self.parts.next().await.transpose().map_err(CollectError::Stream)? {
             self.take(part)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, part: Bytes) -> Result<(), Halt> {
+    fn take(&mut self, part: Bytes) -> Result<(), CollectError> {
         if self.body.len() + part.len() > self.limit {
-            return Err(Halt::Stream(too_large()));
+            return Err(CollectError::Stream(too_large()));
         }
-        self.body.push(&part, self.limit).map_err(|wanted| Halt::NoRoom { part, wanted })
+        self.body.push(&part, self.limit).map_err(|wanted| CollectError::NoRoom { part, wanted })
     }
 }
 
@@ -204,7 +204,7 @@ fn settle(
         Ok(body) => body,
         Err(broken) => {
             reject(scope, resolver, &broken.to_string());
-            return blame(state, id, broken);
+            return report_failure(state, id, broken);
         }
     };
     promise::settle(scope, resolver, |scope| {
@@ -221,7 +221,7 @@ fn reject(
 }
 
 /// Reports the failure to the caller, if its request is at fault.
-fn blame(state: &State, id: InvocationId, broken: StreamError) {
+fn report_failure(state: &State, id: InvocationId, broken: StreamError) {
     if let StreamError::Failed(failure) = broken {
         state.set_outcome(id, Err(failure));
     }
@@ -230,8 +230,7 @@ fn blame(state: &State, id: InvocationId, broken: StreamError) {
 /// Reads the next piece of a stream. Returns its bytes, or null at the end; a promise of these if
 /// nothing has arrived yet.
 ///
-/// # Errors
-/// Returns the exception for a stream that is broken, and for one that is not there.
+/// # Errors Returns the exception for a stream that broke off, and for one that does not exist.
 #[op]
 pub(crate) fn stream_pull<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -275,7 +274,7 @@ fn pulled_value<'s>(
         }
         Some(Err(broken)) => {
             let thrown = Thrown::type_error(broken.to_string());
-            blame(&state, owner, broken);
+            report_failure(&state, owner, broken);
             Err(thrown)
         }
     }

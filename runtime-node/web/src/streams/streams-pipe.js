@@ -143,7 +143,7 @@
         react(this.writer.closed.promise, nothing, destinationErrored);
       }
 
-      heed(signal, { preventAbort, preventCancel }) {
+      followSignal(signal, { preventAbort, preventCancel }) {
         const { abortReason, isAborted, onAbort } = internal.abort();
         const { destination, source } = this;
         const aborted = () => {
@@ -200,7 +200,7 @@
     // Pipes between two streams that are not locked. Returns a promise of undefined.
     function readableStreamPipeTo(source, destination, how) {
       const pipe = new Pipe(source, destination);
-      if (how.signal !== undefined) pipe.heed(how.signal, how);
+      if (how.signal !== undefined) pipe.followSignal(how.signal, how);
       if (!pipe.shuttingDown) pipe.watch(how);
       pipe.step();
       return pipe.capability.promise;

@@ -75,7 +75,7 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     }
     let url = Url::parse(input, base).ok()?;
     // A relative URL has no meaning beside an opaque path, except for a fragment alone (URL §4.4,
-    // the no scheme state). Ada accepts whatever has a fragment.
+    // the no scheme state). Ada accepts any input with a fragment.
     if let Some(base) = base
         && input.contains('#')
         && !input.trim_start_matches(is_ignored_at_start).starts_with('#')
@@ -87,8 +87,8 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     is_stable(&url).then_some(url)
 }
 
-/// Returns the URL `href` after a part was set. A value that does not fit leaves it unchanged, and
-/// a domain that is refused is `None`.
+/// Returns the URL `href` after a part was set. An invalid value leaves it unchanged. Returns
+/// `None` if the domain is refused.
 pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
     let mut url = Url::parse(href, None).ok()?;
     if matches!(part, Part::Host | Part::Hostname) {
@@ -99,7 +99,8 @@ pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
             return Some(with_host(url, part, value));
         }
     }
-    // What is set before a failure remains set, as in the standard: a host before an invalid port.
+    // A part that is set before a failure remains set, as in the standard: a host before an invalid
+    // port.
     let _refused = part.set(&mut url, value);
     is_stable(&url).then_some(url)
 }

@@ -6,7 +6,7 @@
 //! length of the text, which is limited.
 //!
 //! The crate parses the URLs that are matched, like those of patterns, with the crate `url` and not
-//! with the parser of `URL`: what both do to a text must agree. `URL` encodes a `^` in a path,
+//! with the parser of `URL`: the texts that both make must agree. `URL` encodes a `^` in a path,
 //! which the crate does not.
 
 use std::cell::OnceCell;

@@ -4,7 +4,8 @@
 
 use super::OFFSETS;
 
-/// Returns the offsets of a URL that is its own serialization; `None` if only the parser can tell.
+/// Returns the offsets of a URL that is its own serialization; `None` if only the parser can
+/// determine that.
 pub(crate) fn offsets(text: &str) -> Option<[usize; OFFSETS]> {
     let text = text.as_bytes();
     let (scheme, default_port) = match text {

@@ -73,7 +73,7 @@
     const open = (source, what) => take(ops.wasmOpen(bytesIn(source, what)), what);
 
     // Validates a module in steps. Returns true, or the error.
-    function look(number) {
+    function validateInSteps(number) {
       let verdict;
       do verdict = ops.wasmStep(number);
       while (verdict === undefined);
@@ -82,7 +82,7 @@
 
     function finish(number, options, newTarget, what) {
       try {
-        take(look(number), what);
+        take(validateInSteps(number), what);
         take(ops.wasmAdmit(number), what);
         const { prototype } = newTarget;
         // Options request functions that V8 provides, and only V8's constructor accepts them.
@@ -209,7 +209,7 @@
         const number = ops.wasmOpen(bytesIn(bytes, what));
         if (typeof number === "string") return false;
         try {
-          return look(number) === true;
+          return validateInSteps(number) === true;
         } finally {
           ops.wasmClose(number);
         }

@@ -32,7 +32,7 @@
     const { lookup } = internal.headers;
 
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
-    // Events of a native socket (`sockets/attend.rs`).
+    // Events of a native socket (`sockets/reader.rs`).
     const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
     // Results of a send (`websocket.rs`).
     const QUEUED = 0, GONE = 1, FULL = 2;

@@ -137,7 +137,7 @@ export function assemble({
   return out.done();
 }
 
-/** A module with one function, exported as `run`, and what else is given. */
+/** A module with one function, exported as `run`, and the other given parts. */
 export const program = (code, { parameters = [], results = [], locals = [], ...rest } = {}) =>
   assemble({
     types: [[parameters, results], ...(rest.types ?? [])],

@@ -41,7 +41,7 @@ fn check(bytes: &[u8]) -> (usize, Result<ModuleSizes, ModuleRefused>) {
             Err(refused) => return (step, Err(refused)),
         }
     }
-    unreachable!("it comes to an end")
+    unreachable!("a check ends after a finite number of steps")
 }
 
 fn too_many(what: &'static str, most: u64) -> Result<ModuleSizes, ModuleRefused> {

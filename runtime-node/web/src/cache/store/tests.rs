@@ -15,7 +15,7 @@ fn request(pairs: &[(&str, &str)]) -> CacheRequest {
     CacheRequest { headers: headers(pairs) }
 }
 
-fn answer(pairs: &[(&str, &str)]) -> CacheResponse {
+fn response(pairs: &[(&str, &str)]) -> CacheResponse {
     CacheResponse { status: StatusCode::OK, reason: Bytes::new(), headers: headers(pairs) }
 }
 
@@ -24,7 +24,7 @@ fn key(worker: &str) -> Key {
 }
 
 fn puts(cache: &ResponseCache, pairs: &[(&str, &str)]) -> bool {
-    cache.put(key("a"), &request(&[]), answer(pairs), Bytes::from_static(b"body"))
+    cache.put(key("a"), &request(&[]), response(pairs), Bytes::from_static(b"body"))
 }
 
 fn finds(cache: &ResponseCache, key: &Key, pairs: &[(&str, &str)]) -> Option<(StatusCode, Bytes)> {
@@ -71,7 +71,7 @@ fn a_response_that_http_forbids_to_cache_is_not_kept() {
 fn a_request_that_differs_in_a_vary_header_misses() {
     let cache = ResponseCache::new(1 << 20);
     let language = |value| request(&[("accept-language", value)]);
-    let varies = answer(&[KEPT, ("vary", "accept-language")]);
+    let varies = response(&[KEPT, ("vary", "accept-language")]);
     assert!(cache.put(key("a"), &language("de"), varies, Bytes::from_static(b"Guten Tag")));
     assert!(cache.look_up(&key("a"), &language("de")).is_some());
     assert!(cache.look_up(&key("a"), &language("en")).is_none());
@@ -82,7 +82,7 @@ fn variants_are_kept_side_by_side_and_replaced_individually() {
     let cache = ResponseCache::new(1 << 20);
     let language = |value: &str| request(&[("accept-language", value)]);
     let put = |value, text: &'static str| {
-        let varies = answer(&[KEPT, ("vary", "accept-language")]);
+        let varies = response(&[KEPT, ("vary", "accept-language")]);
         assert!(cache.put(key("a"), &language(value), varies, Bytes::from_static(text.as_bytes())));
     };
     let found = |value| cache.look_up(&key("a"), &language(value)).map(|(_, body)| body);
@@ -100,7 +100,7 @@ fn variants_are_kept_side_by_side_and_replaced_individually() {
 fn the_number_of_variants_is_bounded_and_the_latest_are_kept() {
     let cache = ResponseCache::new(4 << 20);
     for number in 0..40 {
-        let varies = answer(&[KEPT, ("vary", "x")]);
+        let varies = response(&[KEPT, ("vary", "x")]);
         assert!(cache.put(
             key("a"),
             &request(&[("x", &number.to_string())]),
@@ -149,7 +149,7 @@ fn a_tenant_gets_half_of_the_cache_and_reuses_freed_space() {
     let cache = ResponseCache::new(256 << 10);
     let put = |name: &str| {
         let key = Key::new(&WorkerId::new("greedy", "a"), name, URL);
-        cache.put(key, &request(&[]), answer(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
+        cache.put(key, &request(&[]), response(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
     };
     assert_eq!(["1", "2", "3"].map(put), [true, true, false]);
     assert!(puts(&cache, &[KEPT]), "another tenant still has room");
@@ -163,7 +163,7 @@ fn a_replaced_response_counts_once() {
     let cache = ResponseCache::new(256 << 10);
     for _ in 0..100 {
         let body = Bytes::from(vec![0; 60 << 10]);
-        assert!(cache.put(key("a"), &request(&[]), answer(&[KEPT]), body));
+        assert!(cache.put(key("a"), &request(&[]), response(&[KEPT]), body));
         cache.entries.run_pending_tasks();
     }
 }

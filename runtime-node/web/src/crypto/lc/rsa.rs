@@ -60,17 +60,17 @@ impl Rsa {
     /// Generates a key.
     ///
     /// # Arguments
-    /// * `go_on` - called now and then; returning false aborts the generation.
+    /// * `may_continue` - called now and then; returning false aborts the generation.
     pub(crate) fn generate(
         bits: u32,
         exponent: &[u8],
-        mut go_on: &mut dyn FnMut() -> bool,
+        mut may_continue: &mut dyn FnMut() -> bool,
     ) -> Option<Self> {
         unsafe extern "C" fn ask(_: c_int, _: c_int, callback: *mut lc::BN_GENCB) -> c_int {
             // SAFETY: `arg` is the pointer set below, and its owner waits for `RSA_generate_key_ex`
             // to return.
-            let go_on = unsafe { &mut *(*callback).arg.cast::<&mut dyn FnMut() -> bool>() };
-            go_on().into()
+            let may_continue = unsafe { &mut *(*callback).arg.cast::<&mut dyn FnMut() -> bool>() };
+            may_continue().into()
         }
         let rsa = Self::new()?;
         let exponent = Number::new(exponent)?;
@@ -79,7 +79,11 @@ impl Rsa {
         // SAFETY: the callback is written before it is used, and outlives the call together with
         // its argument; the key is ours alone.
         let generated = unsafe {
-            lc::BN_GENCB_set(callback.as_mut_ptr(), Some(ask), (&raw mut go_on).cast::<c_void>());
+            lc::BN_GENCB_set(
+                callback.as_mut_ptr(),
+                Some(ask),
+                (&raw mut may_continue).cast::<c_void>(),
+            );
             lc::RSA_generate_key_ex(rsa.0.as_ptr(), bits, exponent.as_ptr(), callback.as_mut_ptr())
         };
         worked(generated).then_some(rsa)

@@ -61,7 +61,7 @@ fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     })
 }
 
-/// Makes the key of these numbers; private with `d`.
+/// Imports a key from its numbers; with `d`, a private key.
 #[op]
 pub(crate) fn rsa_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -151,7 +151,7 @@ fn a_long_domain_is_refused_if_it_has_to_be_converted() {
     assert!(set("a://h/", Part::Host, &long).is_some());
 }
 
-/// Text of characters that mean something in a URL.
+/// Text of characters that have a meaning in a URL.
 const TEXT: &str = "(/|//|/\\.|\\.\\.|\\\\|[?#@:;=%|^ \t]|%2e|[a-c]|C:|:80|0x7f\\.1|\\[::1\\]|localhost|\u{fc}|\u{df}|\u{3002}|xn--){0,6}";
 
 proptest! {

@@ -2,8 +2,8 @@
 //!
 //! A client that loses power or its network closes no connection, and a client that never reads
 //! occupies the memory of the data written for it. The pump therefore checks each socket every
-//! [`INTERVAL`]. If nothing has arrived since the last check, the node pings the peer; if
-//! nothing has arrived by the next one either, the peer is gone. If writing is blocked at two
+//! [`INTERVAL`]. If nothing has arrived since the last check, the node pings the peer; if nothing
+//! has arrived by the next one either, the peer is unresponsive. If writing is blocked at two
 //! checks in a row and the network has accepted no byte in between, the peer does not read.
 //!
 //! This module does no I/O except for the timer.
@@ -44,7 +44,7 @@ pub(crate) enum Liveness {
     /// The peer has sent nothing and should be pinged.
     Silent,
     /// The peer does not answer, or accepts nothing.
-    Gone,
+    Unresponsive,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl History {
             // A ping would wait behind the blocked data, and incoming data might not be read.
             self.pinged = false;
             let is_stalled = last.is_blocked && sample.written == last.written && !has_received;
-            return if is_stalled { Liveness::Gone } else { Liveness::Alive };
+            return if is_stalled { Liveness::Unresponsive } else { Liveness::Alive };
         }
         match (has_received, self.pinged) {
             (true, _) => {
@@ -90,7 +90,7 @@ impl History {
                 self.pinged = true;
                 Liveness::Silent
             }
-            (false, true) => Liveness::Gone,
+            (false, true) => Liveness::Unresponsive,
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
     fn a_silent_client_is_pinged_once_and_then_disconnected() {
         assert_eq!(
             check(&[at(1, 0), at(1, 0), at(1, 0)]),
-            [Liveness::Alive, Liveness::Silent, Liveness::Gone]
+            [Liveness::Alive, Liveness::Silent, Liveness::Unresponsive]
         );
     }
 
@@ -131,14 +131,17 @@ mod tests {
 
     #[test]
     fn a_blocked_client_is_disconnected_at_the_second_check() {
-        assert_eq!(check(&[blocked_at(9, 5), blocked_at(9, 5)]), [Liveness::Alive, Liveness::Gone]);
+        assert_eq!(
+            check(&[blocked_at(9, 5), blocked_at(9, 5)]),
+            [Liveness::Alive, Liveness::Unresponsive]
+        );
     }
 
     #[test]
     fn a_slow_reader_stays_connected() {
         let samples =
             [blocked_at(9, 5), blocked_at(9, 6), at(9, 7), blocked_at(9, 8), blocked_at(9, 9)];
-        assert!(!check(&samples).contains(&Liveness::Gone));
+        assert!(!check(&samples).contains(&Liveness::Unresponsive));
     }
 
     #[test]

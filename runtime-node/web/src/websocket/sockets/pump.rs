@@ -40,11 +40,11 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 
 use super::keepalive::{Keepalive, Liveness, Sample};
 use super::link::{Link, Wire};
-use super::send_queue::{Message, Outgoing, SendQueue};
+use super::send_queue::{Message, SendEntry, SendQueue};
 use super::split::FRAGMENT;
 pub(crate) use event::{Closed, Event};
 use read::Read;
-use write::Sending;
+use write::MessageInProgress;
 
 /// The longest message, in bytes: the limit of Cloudflare's Workers, and far more than is sensible
 /// to send at once.
@@ -64,7 +64,7 @@ pub(crate) const SOCKET: usize = 2 * FRAGMENT + READ;
 pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
     queue: Rc<SendQueue>,
-    sending: Option<Sending>,
+    sending: Option<MessageInProgress>,
     /// Bytes written since the last flush, including frame headers.
     written: usize,
     /// Set when a ping has been read and its answer has not been flushed.
@@ -147,7 +147,7 @@ impl Pump {
         }
         if !self.has_left && self.leaving.as_mut().poll(cx).is_ready() {
             self.has_left = true;
-            self.queue.push(Outgoing::Close(Some(CloseFrame {
+            self.queue.push(SendEntry::Close(Some(CloseFrame {
                 code: CloseCode::Away,
                 reason: "".into(),
             })));
@@ -202,7 +202,7 @@ impl Pump {
                         return Poll::Ready(self.fail(&error));
                     }
                 }
-                Liveness::Gone => {
+                Liveness::Unresponsive => {
                     self.send_close(CloseCode::Away);
                     return Poll::Ready(self.close(Closed::failed()));
                 }

@@ -103,11 +103,11 @@ impl Reader {
                 if make_room(scope, wanted).is_none() || !self.pump.try_again() {
                     self.pump.refuse();
                 }
-                self.go_on(scope, operation);
+                self.poll_again(scope, operation);
                 Some(())
             }
             Event::Closing => {
-                self.go_on(scope, operation);
+                self.poll_again(scope, operation);
                 let kind = v8::Integer::new(scope, CLOSING).into();
                 callback.call(scope, undefined, &[kind]).map(drop)
             }
@@ -135,7 +135,7 @@ impl Reader {
         if value.is_none() {
             self.pump.refuse();
         }
-        self.go_on(scope, operation);
+        self.poll_again(scope, operation);
         let Some(value) = value else { return Some(()) };
         let kind = v8::Integer::new(scope, kind).into();
         let undefined = v8::undefined(scope).into();
@@ -143,7 +143,7 @@ impl Reader {
     }
 
     /// Polls the pump again after this turn.
-    fn go_on(self, scope: &v8::PinScope<'_, '_>, operation: OperationId) {
+    fn poll_again(self, scope: &v8::PinScope<'_, '_>, operation: OperationId) {
         let owner = self.owner;
         let next = continuation::keep(scope, owner, read_next(operation, self));
         State::of(scope).operate_as(owner, operation, next);

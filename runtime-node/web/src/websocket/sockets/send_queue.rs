@@ -20,7 +20,7 @@ pub(crate) const MESSAGE: usize = 256;
 /// Shared by the two ends: native functions enqueue, and the pump dequeues.
 #[derive(Default)]
 pub(crate) struct SendQueue {
-    entries: RefCell<VecDeque<Outgoing>>,
+    entries: RefCell<VecDeque<SendEntry>>,
     /// Bytes of messages that have not been sent.
     buffered: Cell<usize>,
     is_full: Cell<bool>,
@@ -29,7 +29,7 @@ pub(crate) struct SendQueue {
     listener: RefCell<Option<Waker>>,
 }
 
-pub(crate) enum Outgoing {
+pub(crate) enum SendEntry {
     Message(Message),
     /// Always the last entry.
     Close(Option<CloseFrame>),
@@ -44,8 +44,8 @@ pub(crate) struct Message {
 }
 
 impl SendQueue {
-    pub(crate) fn push(&self, entry: Outgoing) {
-        if let Outgoing::Message(message) = &entry {
+    pub(crate) fn push(&self, entry: SendEntry) {
+        if let SendEntry::Message(message) = &entry {
             self.buffered.set(self.buffered.get() + message.bytes.len());
         }
         self.entries.borrow_mut().push_back(entry);
@@ -81,7 +81,7 @@ impl SendQueue {
     }
 
     /// Removes and returns the oldest entry.
-    pub(crate) fn next(&self) -> Option<Outgoing> {
+    pub(crate) fn next(&self) -> Option<SendEntry> {
         self.entries.borrow_mut().pop_front()
     }
 

@@ -37,7 +37,7 @@ use super::{Handshake, SocketId, Sockets};
 
 /// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum SpliceError {
     #[error(
         "the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or has been answered already"
     )]
@@ -70,17 +70,17 @@ pub(crate) fn serve(
     id: InvocationId,
     headers: Vec<Header>,
     size: usize,
-) -> Result<SocketId, Refused> {
+) -> Result<SocketId, SpliceError> {
     let state = State::of(scope);
     let AcceptedHandshake { accept, bytes, head } = take_request(scope, &state, id, size)?;
     let (writer, reader) = pipe::pipe();
     let number = {
         let mut invocations = state.invocations.borrow_mut();
-        let invocation = invocations.get_mut(id).ok_or(Refused::NotAsked)?;
+        let invocation = invocations.get_mut(id).ok_or(SpliceError::NotAsked)?;
         invocation.attach::<Sockets>().add(Wire::of_streams(bytes, writer), Role::Server)
     };
     let sending = state.send(id, Box::pin(reader), true, head);
-    answer(&state, id, headers, accept, sending);
+    send_response(&state, id, headers, accept, sending);
     Ok(number)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn splice(
     id: InvocationId,
     (headers, size): (Vec<Header>, usize),
     (owner, number): (InvocationId, SocketId),
-) -> Result<(), Refused> {
+) -> Result<(), SpliceError> {
     let state = State::of(scope);
     let AcceptedHandshake { accept, mut bytes, head } = take_request(scope, &state, id, size)?;
     let raw = state
@@ -99,7 +99,7 @@ pub(crate) fn splice(
         .borrow_mut()
         .get_mut(owner)
         .and_then(|invocation| invocation.attached_mut::<Sockets>()?.remove(number));
-    let wire = Rc::new(RefCell::new(raw.ok_or(Refused::NoSocket)?.wire));
+    let wire = Rc::new(RefCell::new(raw.ok_or(SpliceError::NoSocket)?.wire));
     let uplink = Rc::clone(&wire);
     let moving = Rc::downgrade(&state);
     let upload = async move {
@@ -120,9 +120,9 @@ pub(crate) fn splice(
         let _ = poll_fn(|cx| uplink.borrow_mut().poll_shutdown(cx)).await;
     };
     let begun = state.operate(scope, id, |_, charge| uploaded(upload, charge));
-    begun.ok_or(Refused::Memory)?;
+    begun.ok_or(SpliceError::Memory)?;
     let sending = state.send(id, download(wire), false, head);
-    answer(&state, id, headers, accept, sending);
+    send_response(&state, id, headers, accept, sending);
     Ok(())
 }
 
@@ -159,24 +159,32 @@ fn take_request(
     state: &State,
     id: InvocationId,
     size: usize,
-) -> Result<AcceptedHandshake, Refused> {
+) -> Result<AcceptedHandshake, SpliceError> {
     let handshake = state
         .invocations
         .borrow_mut()
         .get_mut(id)
         .and_then(|invocation| invocation.attached_mut::<Sockets>()?.handshake.take());
-    let accept = handshake.ok_or(Refused::NotAsked)?.accept().map_err(Refused::Malformed)?;
+    let accept =
+        handshake.ok_or(SpliceError::NotAsked)?.accept().map_err(SpliceError::Malformed)?;
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
         Some(Body::Stream(bytes)) => bytes,
         Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
         None => stream::empty::<Result<Bytes, StreamError>>().boxed_local(),
     };
-    let head =
-        make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or(Refused::Memory)?;
+    let head = make_room(scope, size)
+        .and_then(|buffers| buffers.charge(size))
+        .ok_or(SpliceError::Memory)?;
     Ok(AcceptedHandshake { accept, bytes, head })
 }
 
-fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header, sending: Sending) {
+fn send_response(
+    state: &State,
+    id: InvocationId,
+    headers: Vec<Header>,
+    accept: Header,
+    sending: Sending,
+) {
     // The handshake's headers are ours to write; those of a spliced socket were addressed to us.
     let is_ours = |name: &str| {
         matches!(

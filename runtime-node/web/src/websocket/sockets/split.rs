@@ -9,10 +9,10 @@
 //! The library allocates the whole frame once it has read its header, and keeps the memory for the
 //! next one: with a few bytes, any client could take as much of the node's memory as the longest
 //! message, uncharged. With short frames it keeps little, and assembles the message as it arrives,
-//! which is what we count.
+//! where it is counted.
 //!
-//! Frames that cannot be cut are passed on unchanged, so that the library reports what is wrong
-//! with them. This module does no I/O.
+//! Frames that cannot be cut are passed on unchanged, so that the library reports the error. This
+//! module does no I/O.
 
 use std::io::Cursor;
 

@@ -60,7 +60,7 @@ impl Pump {
                     Event::Closing
                 }
                 Some(Ok(tungstenite::Message::Ping(payload))) => {
-                    // A node's ping is no traffic: otherwise two silent Workers would keep each
+                    // A node's ping is not traffic; otherwise two silent Workers would keep each
                     // other's sockets alive forever.
                     if payload != PING {
                         self.record_traffic();
@@ -68,7 +68,7 @@ impl Pump {
                     self.owes_pong = !self.has_sent_close;
                     return Read::Control;
                 }
-                // The answer to the node's own ping is no traffic between the two sides.
+                // The answer to the node's own ping is not traffic between the two sides.
                 Some(Ok(tungstenite::Message::Pong(payload)))
                     if self.keepalive.is_answer(&payload) =>
                 {

@@ -41,7 +41,7 @@ fn masked(first: u8, payload: &[u8]) -> Bytes {
 }
 
 /// Reads everything that the client receives.
-async fn rest(mut reader: pipe::Reader) -> Vec<u8> {
+async fn read_all(mut reader: pipe::Reader) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(Ok(piece)) = reader.next().await {
         all.extend_from_slice(&piece);
@@ -55,13 +55,13 @@ async fn a_vanished_client_is_pinged_and_disconnected() {
     let (mut pump, _line, reader) = socket(&state, stream::pending().boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("it is given up");
+        .expect("the pump gives the peer up");
     assert!(
         matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
         "{event:?}"
     );
     drop(pump);
-    assert!(rest(reader).await.starts_with(b"\x89\x0cstill there?"));
+    assert!(read_all(reader).await.starts_with(b"\x89\x0cstill there?"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,17 +82,17 @@ async fn a_client_that_does_not_read_is_disconnected() {
     let (mut pump, queue, reader) = socket(&state, stream::pending().boxed_local());
     let bytes = Bytes::from(vec![7; 1 << 20]);
     let charge = state.buffers.charge(1).unwrap();
-    queue.push(Outgoing::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
+    queue.push(SendEntry::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("it is given up");
+        .expect("the pump gives the peer up");
     assert!(
         matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
         "{event:?}"
     );
     drop(pump);
     assert!(
-        rest(reader).await.len() < 128 << 10,
+        read_all(reader).await.len() < 128 << 10,
         "the network has taken what it has room for and no more"
     );
 }
@@ -109,7 +109,7 @@ async fn pings_are_read_only_as_fast_as_their_answers_are_sent() {
     let (mut pump, _line, reader) = socket(&state, pings.boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("it is given up");
+        .expect("the pump gives the peer up");
     assert!(matches!(event, Event::Closed(_)), "{event:?}");
     let answer = 2 + 125;
     assert!(

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Error};
 
 use super::super::keepalive::PING;
-use super::super::send_queue::{Message, Outgoing};
+use super::super::send_queue::{Message, SendEntry};
 use super::super::split::FRAGMENT;
 use super::Pump;
 use super::close::ANSWER;
@@ -19,7 +19,7 @@ use super::close::ANSWER;
 const HEAD: usize = 14;
 
 /// A message that is being sent, one frame at a time.
-pub(super) struct Sending {
+pub(super) struct MessageInProgress {
     message: Message,
     rest: Bytes,
     has_begun: bool,
@@ -54,12 +54,12 @@ impl Pump {
         }
         if self.sending.is_none() {
             match self.queue.next()? {
-                Outgoing::Message(message) => {
+                SendEntry::Message(message) => {
                     self.record_traffic();
                     let rest = message.bytes.clone();
-                    self.sending = Some(Sending { message, rest, has_begun: false });
+                    self.sending = Some(MessageInProgress { message, rest, has_begun: false });
                 }
-                Outgoing::Close(reason) => {
+                SendEntry::Close(reason) => {
                     self.has_sent_close = true;
                     self.set_timeout(ANSWER);
                     self.written += HEAD;
