@@ -40,7 +40,7 @@ pub fn init() {
         v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
         let before = background::threads();
         let platform =
-            v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
+            v8::new_custom_platform(background_threads(), false, false, TaskRouter).make_shared();
         background::yield_to_others(&before);
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
@@ -144,16 +144,16 @@ impl Drop for Newborn {
 const LATEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Delivers each task to its isolate's queue.
-struct Router;
+struct TaskRouter;
 
-impl Router {
+impl TaskRouter {
     fn post(isolate: *mut c_void, task: v8::Task, delay: Option<Duration>) {
         let newborn = NEWBORN.try_with(|newborn| newborn.borrow().clone()).ok().flatten();
         ADDRESSES.post(isolate.addr(), newborn.as_ref(), task, delay);
     }
 }
 
-impl v8::PlatformImpl for Router {
+impl v8::PlatformImpl for TaskRouter {
     fn post_task(&self, isolate: *mut c_void, task: v8::Task) {
         Self::post(isolate, task, None);
     }

@@ -134,7 +134,7 @@ struct Armed {
 
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spent {
+pub(crate) struct TurnCost {
     pub(crate) cpu: Duration,
     /// Set if the watchdog has terminated the turn. The caller must cancel the termination before
     /// the next one.
@@ -147,7 +147,7 @@ pub(crate) struct TurnGuard<'a>(&'a TurnTimer);
 
 impl TurnGuard<'_> {
     /// Ends the turn.
-    pub(crate) fn end(self) -> Spent {
+    pub(crate) fn end(self) -> TurnCost {
         let timer = self.0;
         std::mem::forget(self);
         timer.disarm()
@@ -198,7 +198,7 @@ impl TurnTimer {
         self.registry.wake();
     }
 
-    fn disarm(&self) -> Spent {
+    fn disarm(&self) -> TurnCost {
         let mut turn = lock(&self.turn);
         let armed = turn.armed.take().expect("a turn is armed before it is disarmed");
         let cpu = turn.clock.end(armed.begun);
@@ -206,7 +206,7 @@ impl TurnTimer {
         if armed.terminated_at.is_some() {
             self.page.iter().for_each(|page| page.overruns(Duration::ZERO));
         }
-        Spent { cpu, expired: armed.expired }
+        TurnCost { cpu, expired: armed.expired }
     }
 
     /// Returns whether the turn has used up its time or filled the heap, in which case no further

@@ -22,8 +22,8 @@ impl Waits {
     }
 }
 
-/// For each script, the neighbour's wait beyond what the script's limit allows, and the script's
-/// name.
+/// For each script, the time by which the neighbour's wait exceeded the script's limit, and the
+/// script's name.
 static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 /// The neighbour waited for too long.

@@ -60,7 +60,7 @@ fn a_panic_in_an_operation_ends_its_isolate() {
 
 #[test]
 fn a_panic_in_the_rejection_callback_ends_its_isolate() {
-    ends_its_isolate(Callback::Rejection, "Promise.reject(new Error('nobody handles it'))");
+    ends_its_isolate(Callback::Rejection, "Promise.reject(new Error('unhandled'))");
 }
 
 #[test]

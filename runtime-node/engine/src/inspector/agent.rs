@@ -27,7 +27,7 @@ use v8::inspector::{
 
 use super::client::{ClientId, Outbox};
 use super::console;
-use super::target::{Command, Received, Script, Target};
+use super::target::{Command, InboxItem, Script, Target};
 use crate::heap::HeapGuard;
 use crate::watchdog::TurnTimer;
 
@@ -202,11 +202,11 @@ impl Agent {
     pub(crate) fn process(&self) {
         loop {
             match self.target.next(self.number) {
-                Received::Command(Command::Attach(id, outbox)) => self.attach(id, outbox),
-                Received::Command(Command::Dispatch(id, message)) => self.dispatch(id, &message),
-                Received::Command(Command::Detach(id)) => self.detach(id),
-                Received::Nothing => return,
-                Received::Ended => return self.detach_all(),
+                InboxItem::Command(Command::Attach(id, outbox)) => self.attach(id, outbox),
+                InboxItem::Command(Command::Dispatch(id, message)) => self.dispatch(id, &message),
+                InboxItem::Command(Command::Detach(id)) => self.detach(id),
+                InboxItem::Nothing => return,
+                InboxItem::Ended => return self.detach_all(),
             }
         }
     }

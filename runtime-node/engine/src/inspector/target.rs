@@ -55,7 +55,7 @@ impl Command {
 
 /// The next item of an isolate's inbox.
 #[derive(Debug)]
-pub(super) enum Received {
+pub(super) enum InboxItem {
     Command(Command),
     Nothing,
     /// No more commands will come.
@@ -235,12 +235,12 @@ impl Target {
     }
 
     /// Removes and returns the next command.
-    pub(super) fn next(&self, number: u64) -> Received {
+    pub(super) fn next(&self, number: u64) -> InboxItem {
         let mut inbox = lock(&self.inbox);
         if !inbox.is_received_by(number) {
-            return Received::Ended;
+            return InboxItem::Ended;
         }
-        inbox.commands.pop_front().map_or(Received::Nothing, Received::Command)
+        inbox.commands.pop_front().map_or(InboxItem::Nothing, InboxItem::Command)
     }
 
     /// Blocks the thread until there are commands, or no more will come.

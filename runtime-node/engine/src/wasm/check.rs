@@ -108,7 +108,7 @@ pub struct Check {
     parser: Parser,
     validator: Validator,
     at: usize,
-    body: Option<Body>,
+    body: Option<FunctionBody>,
     allocations: FuncValidatorAllocations,
     places: u64,
     imports: u32,
@@ -117,7 +117,7 @@ pub struct Check {
 }
 
 /// A function whose body is partly checked.
-struct Body {
+struct FunctionBody {
     validator: FuncValidator<ValidatorResources>,
     at: usize,
     end: usize,
@@ -191,7 +191,7 @@ impl Check {
                 validator.read_locals(&mut reader)?;
                 let at = place(reader.original_position());
                 self.sizes.code += end - start;
-                self.body = Some(Body { validator, at, end, work: 0 });
+                self.body = Some(FunctionBody { validator, at, end, work: 0 });
                 Ok(Some(1))
             }
             ValidPayload::End(_) => {
@@ -288,7 +288,7 @@ impl Check {
     /// Checks instructions, and returns their work.
     fn check_body(
         &mut self,
-        mut body: Body,
+        mut body: FunctionBody,
         bytes: &[u8],
         most: u64,
     ) -> Result<u64, ModuleRefused> {

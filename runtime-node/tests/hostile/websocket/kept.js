@@ -6,7 +6,7 @@ export default {
   async fetch() {
     if (kept !== undefined) {
       const { one, page } = kept;
-      one.send('to nobody');
+      one.send('to no peer');
       try { one.close(); } catch {}
       page.send('x');
       page.close();

@@ -6,7 +6,7 @@ export default {
     const [client, server] = Object.values(new WebSocketPair());
     server.accept();
     server.onclose = () => { for (;;); };
-    server.send('to nobody');
+    server.send('to no peer');
     return new Response(null, { status: 101, webSocket: client });
   },
 };

@@ -77,10 +77,10 @@ class Writer {
  * A module's bytes.
  *
  * - `types`: `[parameters, results]`
- * - `imports`: `[module, name, ...bytes of what it is]`: a function is `0` and its type, a table `1, type, ...limits`, a
+ * - `imports`: `[module, name, ...bytes of its description]`: a function is `0` and its type, a table `1, type, ...limits`, a
  *   memory `2, ...limits`, a global `3, type, mutable`
- * - `functions`: `{type, locals, code}`: the place of its type; `[count, type]` of locals; its instructions, the last
- *   `end` left out
+ * - `functions`: `{type, locals, code}`: the place of its type; `[count, type]` of locals; its instructions, without the
+ *   last `end`
  * - `tables`: `[type, ...limits]`, `memories`: limits; limits are `0, least` or `1, least, most`
  * - `globals`: `[type, mutable, ...instructions]`
  * - `exports`: `[name, kind, place]`

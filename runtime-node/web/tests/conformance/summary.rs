@@ -1,4 +1,4 @@
-//! How much of each interface conforms to its specification: a table to read, and the same as JSON.
+//! Reports how much of each interface conforms to its specification, as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

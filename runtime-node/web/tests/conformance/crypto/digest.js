@@ -1,5 +1,5 @@
-// Hashes (Web Cryptography §32), with the examples of FIPS 180-4 and of NIST's vectors, and what all methods of SubtleCrypto
-// do with an algorithm and with data.
+// Hashes (Web Cryptography §32), with the examples of FIPS 180-4 and of NIST's vectors, and the steps
+// for algorithms and data that all methods of SubtleCrypto share.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 

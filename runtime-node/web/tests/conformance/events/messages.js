@@ -62,7 +62,7 @@ check("a closed port neither sends nor receives", async () => {
   port1.close();
   port1.close();
   port1.postMessage("after");
-  port2.postMessage("to nobody");
+  port2.postMessage("unread");
   await turn();
   equal(seen, ["before", "close"]);
   throws("DataCloneError", () => port1.postMessage(() => {}));
