@@ -1,7 +1,10 @@
 //! Reconciles Workers: from the index to WorkerRevisions, status and Events.
 //!
 //! ```text
-//!  Index ─► queue ─► draft ─► compiler ─► plan ─► apply ─► status ─► delete ─► Events
+//!  Index ─► queue ─► draft ─► compiler ─► plan ─► apply ─► status ─► Events ─► delete
+//!             ▲                           │ ▲       │
+//!             │ acknowledged    routers ◄─┘ └─ why ─┘ refused
+//!             └────────────────────┘
 //! ```
 //!
 //! - [`plan`]: every decision. This module is pure.
@@ -185,14 +188,14 @@ impl Reconciler {
                 result => drop(result.map_err(ReconcileError::Status)?),
             }
         }
+        for event in plan.events {
+            self.events.publish(&event, &worker.object_ref(&())).await;
+        }
         for name in plan.delete {
             match revisions.delete(&name, &DeleteParams::background()).await {
                 Err(kube::Error::Api(error)) if error.code == 404 => {}
                 result => drop(result.map_err(|source| ReconcileError::Delete { name, source })?),
             }
-        }
-        for event in plan.events {
-            self.events.publish(&event, &worker.object_ref(&())).await;
         }
         Ok(())
     }

@@ -9,8 +9,8 @@
 //!
 //! Compilation takes time and its input is hostile, so it runs elsewhere ([`crate::compiler`]),
 //! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served, and
-//! [`propagation`] when it is. If the
-//! API server refuses the revision, the Worker is planned again with that refusal.
+//! [`propagation`] when it is. If the API server refuses the revision, the Worker is planned again
+//! with that refusal.
 
 mod fault;
 mod placement;
