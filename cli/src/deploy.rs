@@ -12,6 +12,7 @@
 mod objects;
 mod progress;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,17 +22,19 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::{DynamicObject, Status};
+use kube::core::{DynamicObject, ObjectMeta, Status};
 use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Config};
 use tenon_crds::Worker;
+use tenon_proto::id::WorkerId;
 
+use crate::load::Loaded;
 use crate::source::SourceArgs;
 use crate::{load, manifest};
 use objects::{Kind, Object};
-use progress::Progress;
+use progress::{Applied, Progress};
 
 /// The owner of the fields that this command sets.
 const FIELD_MANAGER: &str = "tenon";
@@ -72,27 +75,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for note in &load.notes {
         eprintln!("note: {note}");
     }
-    for problem in load.problems.iter().map(ToString::to_string).chain(objects::too_large(&objects))
-    {
-        eprintln!("error: {problem}");
-    }
-    if !load.problems.is_empty() || objects::too_large(&objects).next().is_some() {
+    let problems = load.problems.iter().map(ToString::to_string);
+    let problems: Vec<_> = problems.chain(objects::too_large(&objects)).collect();
+    problems.iter().for_each(|problem| eprintln!("error: {problem}"));
+    if !problems.is_empty() {
         bail!("nothing was deployed; correct the problems above");
     }
     if load.workers.is_empty() {
         bail!("the files contain no Worker; add one, such as examples/hello/worker.yaml");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(deploy(args, &objects))
+    runtime.block_on(deploy(args, &objects, &load.workers))
 }
 
-async fn deploy(args: &Args, objects: &[Object]) -> anyhow::Result<ExitCode> {
+async fn deploy(
+    args: &Args,
+    objects: &[Object],
+    loaded: &BTreeMap<WorkerId, Loaded>,
+) -> anyhow::Result<ExitCode> {
     let cluster = Cluster::connect(args).await?;
-    let mut applied = Vec::new();
+    let (mut changed, mut workers) = (BTreeSet::new(), Vec::new());
     for object in objects {
         let stored = cluster.apply(args, object).await?;
-        if object.kind == Kind::Worker {
-            applied.push(stored);
+        if object.kind == Kind::ConfigMap && stored.has_other_modules() {
+            changed.insert((stored.now.metadata.namespace.clone(), object.name.clone()));
+        }
+        if let Some(loaded) = object.worker.as_ref().and_then(|id| loaded.get(id)) {
+            let has_new_modules = object.config_map.as_ref().is_some_and(|name| {
+                changed.contains(&(stored.now.metadata.namespace.clone(), name.clone()))
+            });
+            workers.push(stored.applied(&loaded.revision.name, has_new_modules));
         }
     }
     if args.dry_run {
@@ -100,7 +112,8 @@ async fn deploy(args: &Args, objects: &[Object]) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let limit = Duration::from_secs(args.timeout);
-    let serving = join_all(applied.iter().map(|worker| cluster.await_serving(worker, limit))).await;
+    let serving = workers.iter().map(|worker| cluster.await_serving(worker, limit));
+    let serving = join_all(serving).await;
     let mut code = ExitCode::SUCCESS;
     for outcome in serving {
         match outcome {
@@ -137,7 +150,7 @@ impl Cluster {
     }
 
     /// Applies an object on the server's side, and returns what the server has stored.
-    async fn apply(&self, args: &Args, object: &Object) -> anyhow::Result<DynamicObject> {
+    async fn apply(&self, args: &Args, object: &Object) -> anyhow::Result<Stored> {
         let resource = object.kind.resource();
         let namespace = object.namespace.as_deref().unwrap_or(&self.namespace);
         let api: Api<DynamicObject> =
@@ -146,27 +159,29 @@ impl Cluster {
         params.dry_run = args.dry_run;
         params.force = args.force_conflicts;
         let what = format!("{} {namespace}/{}", resource.kind, object.name);
-        api.patch(&object.name, &params, &Patch::Apply(&object.body))
-            .await
-            .map_err(|error| refused(&what, &resource, error))
+        let stored = async {
+            let before = api.get_opt(&object.name).await?;
+            let now = api.patch(&object.name, &params, &Patch::Apply(&object.body)).await?;
+            Ok(Stored { before, now })
+        };
+        stored.await.map_err(|error| refused(&what, &resource, error))
     }
 
     /// Waits until a Worker serves what was applied, and returns a line about it.
     async fn await_serving(
         &self,
-        applied: &DynamicObject,
+        (metadata, applied): &(ObjectMeta, Applied),
         limit: Duration,
     ) -> anyhow::Result<String> {
-        let name = applied.metadata.name.as_deref().unwrap_or_default();
-        let namespace = applied.metadata.namespace.as_deref().unwrap_or_default();
-        let generation = applied.metadata.generation.unwrap_or_default();
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), namespace);
         let mut last = "its status is not known".to_owned();
         let settled = async {
             let mut states = pin!(watch_object(workers, name).default_backoff());
             loop {
                 match states.next().await {
-                    Some(Ok(Some(worker))) => match progress::of(&worker, generation) {
+                    Some(Ok(Some(worker))) => match progress::of(&worker, applied) {
                         Progress::Serving { revision, url } => {
                             return Ok(format!("{namespace}/{name}  {revision}  {url}"));
                         }
@@ -186,6 +201,40 @@ impl Cluster {
             let seconds = limit.as_secs();
             Err(anyhow!("Worker {namespace}/{name} does not serve after {seconds} s: {last}"))
         })
+    }
+}
+
+/// An object as the API server had it before, and as it has it now.
+struct Stored {
+    before: Option<DynamicObject>,
+    now: DynamicObject,
+}
+
+impl Stored {
+    /// Returns whether a ConfigMap had other modules before.
+    fn has_other_modules(&self) -> bool {
+        let modules = |object: &DynamicObject| {
+            ["data", "binaryData"].map(|field| object.data.get(field).cloned())
+        };
+        self.before.as_ref().is_some_and(|before| modules(before) != modules(&self.now))
+    }
+
+    /// Returns what was applied to a Worker.
+    fn applied(self, revision: &str, has_new_modules: bool) -> (ObjectMeta, Applied) {
+        let generation = self.now.metadata.generation;
+        let before = self.before.filter(|_| has_new_modules);
+        let has_new_spec =
+            before.as_ref().is_some_and(|before| before.metadata.generation != generation);
+        let outdated = before.and_then(|before| {
+            before.data.pointer("/status/latestRevision")?.as_str().map(str::to_owned)
+        });
+        let applied = Applied {
+            generation: generation.unwrap_or_default(),
+            revision: revision.to_owned(),
+            outdated,
+            has_new_spec,
+        };
+        (self.now.metadata, applied)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 use crate::env_file;
 use crate::load::Settings;
@@ -30,9 +30,7 @@ impl SourceArgs {
     /// # Errors
     /// Fails if a path does not exist, or the env file cannot be read or parsed.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
-        for path in &self.paths {
-            fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-        }
+        ensure_manifests(&self.paths)?;
         let env = match &self.env_file {
             None => BTreeMap::new(),
             Some(file) => {
@@ -42,5 +40,47 @@ impl SourceArgs {
             }
         };
         Ok(Settings { domain: self.domain.clone(), env, has_cluster: false, debugged_in: None })
+    }
+}
+
+/// Checks that the paths exist and that none is a module in place of a manifest.
+///
+/// # Errors
+/// Fails with what to pass instead.
+pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
+    for path in paths {
+        let metadata =
+            fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        ensure!(
+            metadata.is_dir() || !is_module(path),
+            "{} is a module, not a manifest; pass a YAML file with a Worker that has the module in \
+             spec.source.modules, or in the folder of spec.source.configMapRef",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Returns whether a file contains code by its extension.
+fn is_module(path: &Path) -> bool {
+    const CODE: [&str; 9] = ["cjs", "cts", "js", "jsx", "mjs", "mts", "ts", "tsx", "wasm"];
+    path.extension().and_then(|extension| extension.to_str()).is_some_and(|e| CODE.contains(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_in_place_of_a_manifest_is_refused_with_what_to_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, is_refused) in [("worker.js", true), ("worker.ts", true), ("w.yaml", false)] {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            let outcome = ensure_manifests(&[path]).map_err(|error| error.to_string());
+            assert_eq!(outcome.is_err_and(|error| error.contains("pass a YAML file")), is_refused);
+        }
+        assert!(ensure_manifests(&[folder.path().join("none")]).is_err());
+        assert!(ensure_manifests(&[folder.path().to_owned()]).is_ok());
     }
 }

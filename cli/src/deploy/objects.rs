@@ -7,6 +7,7 @@ use kube::discovery::ApiResource;
 use serde::Serialize;
 use serde_json::Value;
 use tenon_crds::Worker;
+use tenon_proto::id::WorkerId;
 
 use crate::manifest::Manifests;
 
@@ -38,6 +39,10 @@ pub(super) struct Object {
     /// The namespace, if the files name one.
     pub(super) namespace: Option<String>,
     pub(super) body: Value,
+    /// The Worker in it, if it is one.
+    pub(super) worker: Option<WorkerId>,
+    /// The ConfigMap with the Worker's modules, if it has one.
+    pub(super) config_map: Option<String>,
     /// The size of its data, in bytes.
     size: usize,
 }
@@ -52,6 +57,8 @@ impl Object {
             name: metadata.name.clone().unwrap_or_default(),
             namespace: metadata.namespace.clone(),
             body,
+            worker: None,
+            config_map: None,
             size,
         }
     }
@@ -78,10 +85,11 @@ pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
         .secrets
         .values()
         .map(|secret| Object::new(Kind::Secret, &secret.metadata, secret, 0));
-    let workers = manifests
-        .workers
-        .values()
-        .map(|(_, worker)| Object::new(Kind::Worker, &worker.metadata, worker, 0));
+    let workers = manifests.workers.iter().map(|(id, (_, worker))| Object {
+        worker: Some(id.clone()),
+        config_map: worker.spec.source.config_map_ref.as_ref().map(|it| it.name.clone()),
+        ..Object::new(Kind::Worker, &worker.metadata, worker, 0)
+    });
     config_maps.chain(secrets).chain(workers).collect()
 }
 

@@ -12,13 +12,33 @@ pub(super) enum Progress {
     Waiting(String),
 }
 
+/// What was applied.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Applied {
+    /// The Worker's `metadata.generation`. An older status says nothing of it.
+    pub(super) generation: i64,
+    /// The name of its revision, as this program computes it.
+    pub(super) revision: String,
+    /// The revision that served before, if the modules in the ConfigMap are others now. The
+    /// generation of the Worker does not count them.
+    pub(super) outdated: Option<String>,
+    /// The spec of the Worker is another one now.
+    pub(super) has_new_spec: bool,
+}
+
+impl Applied {
+    /// Returns whether a revision has the modules that were applied. An operator of another version
+    /// may give it another name.
+    fn is(&self, revision: &str) -> bool {
+        let Some(outdated) = &self.outdated else { return true };
+        revision == self.revision || (!self.has_new_spec && revision != outdated)
+    }
+}
+
 /// Returns the progress of a Worker.
-///
-/// # Arguments
-/// * `generation`: what was applied; an older status says nothing of it.
-pub(super) fn of(worker: &Worker, generation: i64) -> Progress {
+pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
     let Some(status) = &worker.status else { return unseen() };
-    if status.observed_generation.is_none_or(|observed| observed < generation) {
+    if status.observed_generation.is_none_or(|observed| observed < applied.generation) {
         return unseen();
     }
     let holds = |type_: &str| {
@@ -29,9 +49,11 @@ pub(super) fn of(worker: &Worker, generation: i64) -> Progress {
         return Progress::Stalled(because(stalled));
     }
     if holds("Ready").is_some() {
-        return Progress::Serving {
-            revision: status.latest_revision.clone().unwrap_or_default(),
-            url: status.url.clone().unwrap_or_default(),
+        let revision = status.latest_revision.clone().unwrap_or_default();
+        return if applied.is(&revision) {
+            Progress::Serving { revision, url: status.url.clone().unwrap_or_default() }
+        } else {
+            Progress::Waiting(format!("revision {revision} serves, and not {}", applied.revision))
         };
     }
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
@@ -75,25 +97,44 @@ mod tests {
         .unwrap()
     }
 
+    fn at(generation: i64) -> Applied {
+        Applied { generation, ..Applied::default() }
+    }
+
     #[test]
     fn an_older_status_says_nothing_of_what_was_applied() {
         for observed in [-1, 1] {
-            assert_eq!(of(&worker(observed, &[("Ready", "True")]), 2), unseen());
+            assert_eq!(of(&worker(observed, &[("Ready", "True")]), &at(2)), unseen());
         }
     }
 
     #[test]
     fn a_worker_serves_once_it_is_ready() {
         let serving = Progress::Serving { revision: "hello-1".into(), url: "http://hello".into() };
-        assert_eq!(of(&worker(2, &[("Ready", "True")]), 2), serving);
-        assert_eq!(of(&worker(3, &[("Ready", "True")]), 2), serving);
+        assert_eq!(of(&worker(2, &[("Ready", "True")]), &at(2)), serving);
+        assert_eq!(of(&worker(3, &[("Ready", "True")]), &at(2)), serving);
     }
 
     #[test]
     fn a_refusal_ends_the_wait_and_anything_else_does_not() {
         let refused = worker(2, &[("Ready", "False"), ("Stalled", "True")]);
-        assert_eq!(of(&refused, 2), Progress::Stalled("Why: so".into()));
+        assert_eq!(of(&refused, &at(2)), Progress::Stalled("Why: so".into()));
         let pending = worker(2, &[("Ready", "False"), ("Reconciling", "True")]);
-        assert_eq!(of(&pending, 2), Progress::Waiting("Why: so".into()));
+        assert_eq!(of(&pending, &at(2)), Progress::Waiting("Why: so".into()));
+    }
+
+    #[test]
+    fn new_modules_serve_once_their_revision_does() {
+        let ready = worker(2, &[("Ready", "True")]);
+        let serves = |revision: &str, outdated: &str, has_new_spec| {
+            let (revision, outdated) = (revision.to_owned(), Some(outdated.to_owned()));
+            let applied = Applied { generation: 2, revision, outdated, has_new_spec };
+            matches!(of(&ready, &applied), Progress::Serving { .. })
+        };
+        assert!(serves("hello-1", "hello-0", true));
+        assert!(!serves("hello-2", "hello-1", false));
+        // Named by an operator of another version.
+        assert!(serves("hello-2", "hello-0", false));
+        assert!(!serves("hello-2", "hello-0", true));
     }
 }

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use anyhow::{Context, ensure};
-use tenon_e2e::Scenario;
-use tenon_e2e::process::Process;
+use tenon_e2e::{Process, Scenario};
 use tokio::process::Command;
 
 /// A Worker whose modules are in the folder beside its file.
@@ -30,7 +29,7 @@ fn code(text: &str) -> String {
 
 async fn deploy(scenario: &Scenario, folder: &Path) -> anyhow::Result<Output> {
     let output = Command::new(Process::binary("tenon")?)
-        .args(["deploy", "--namespace", scenario.namespace.name()])
+        .args(["deploy", "--timeout", "15", "--namespace", scenario.namespace.name()])
         .arg(folder)
         .env("KUBECONFIG", scenario.cluster.kubeconfig())
         .kill_on_drop(true)
@@ -66,7 +65,7 @@ pub async fn a_deployed_folder_serves_when_the_command_ends(
     Ok(())
 }
 
-pub async fn a_deployment_that_is_refused_says_why(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_deployment_that_does_not_serve_says_why(scenario: Scenario) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::create_dir(folder.path().join("code"))?;
     std::fs::write(folder.path().join("code/worker.ts"), code("never"))?;

@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
         typescript::a_syntax_error_in_typescript_names_the_authors_place,
         typescript::a_start_error_in_typescript_names_the_authors_place_in_the_status,
         deploy::a_deployed_folder_serves_when_the_command_ends,
-        deploy::a_deployment_that_is_refused_says_why,
+        deploy::a_deployment_that_does_not_serve_says_why,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_the_invocations_that_it_had_begun,
         node::a_worker_that_ends_its_process_fails_no_request_of_its_neighbours,
