@@ -16,8 +16,8 @@
 
 mod installation;
 mod phase;
-mod playing;
 pub(crate) mod script;
+mod script_run;
 mod stopping;
 
 use std::fmt;
@@ -33,7 +33,7 @@ use crate::table::Table;
 use crate::unit::human;
 use installation::{Installation, Lost};
 use phase::Phase;
-use playing::Play;
+use script_run::ScriptRun;
 
 /// The rate of requests to all victims together, per second.
 const RATE: u32 = 200;
@@ -50,16 +50,16 @@ const WARM_UP: Duration = Duration::from_secs(30);
 const ALONE: Duration = Duration::from_secs(20);
 
 /// The bound of a victim's slowest request while a process is lost.
-const RAISED: Duration = Duration::from_secs(2);
+const BOUND_DURING_LOSS: Duration = Duration::from_secs(2);
 
 /// The bound of a victim's slowest request while a node is stopped.
-const RAISED_BY_A_STOP: Duration = Duration::from_millis(2_500);
+const BOUND_DURING_STOP: Duration = Duration::from_millis(2_500);
 
 /// The measurements of the whole part.
 #[derive(Debug)]
 pub struct Record {
     alone: Lap,
-    plays: Vec<Play>,
+    runs: Vec<ScriptRun>,
     /// Scripts that cannot be applied as a Worker, with the reason.
     left_out: Vec<String>,
     stopped: Option<Lap>,
@@ -69,10 +69,10 @@ pub struct Record {
     restarts: i32,
 }
 
-/// Plays the scripts on the installed Tenon.
+/// Runs the scripts on the installed Tenon.
 ///
 /// # Arguments
-/// * `words` - only scripts whose names contain one of these are played; if there are none, all
+/// * `words` - only scripts whose names contain one of these are run; if there are none, all
 ///   are.
 ///
 /// # Errors
@@ -94,14 +94,14 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         let alone = load.lap();
         alone.ensure_all_served(RATE).context("the victims fail without hostile scripts")?;
         eprintln!("containment: alone: {alone}");
-        let (mut plays, mut left_out) = (Vec::new(), Vec::new());
+        let (mut runs, mut left_out) = (Vec::new(), Vec::new());
         for script in script::all().into_iter().filter(|script| is_chosen(&script.name, words)) {
             for phase in Phase::ALL {
-                match playing::play(&installation, &script, phase, &mut load).await {
-                    Ok(play) => {
-                        eprintln!("containment: {play}");
-                        play.victims.failures.iter().for_each(|failure| eprintln!("    {failure}"));
-                        plays.push(play);
+                match script_run::run_script(&installation, &script, phase, &mut load).await {
+                    Ok(run) => {
+                        eprintln!("containment: {run}");
+                        run.victims.failures.iter().for_each(|failure| eprintln!("    {failure}"));
+                        runs.push(run);
                     }
                     Err(error) => left_out.push(format!("{} {phase}: {error:#}", script.name)),
                 }
@@ -116,7 +116,7 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         let rest = load.stop().await;
         eprintln!("containment: at the end: {rest}");
         victims.delete().await?;
-        Ok(Record { alone, plays, left_out, stopped, rest, restarts })
+        Ok(Record { alone, runs, left_out, stopped, rest, restarts })
     })
 }
 
@@ -171,19 +171,19 @@ impl Victims {
 impl Record {
     /// Returns the number of victims' requests that failed beside hostile scripts, or at the end.
     fn failed(&self) -> u64 {
-        self.plays.iter().map(|play| &play.victims).chain([&self.rest]).map(|lap| lap.failed).sum()
+        self.runs.iter().map(|run| &run.victims).chain([&self.rest]).map(|lap| lap.failed).sum()
     }
 
-    /// Returns the victims' slowest request during the plays in which a process was lost.
+    /// Returns the victims' slowest request during the runs in which a process was lost.
     fn slowest_beside_a_loss(&self) -> Duration {
-        let beside = self.plays.iter().filter(|play| play.lost != Lost::default());
-        beside.map(|play| play.victims.latency.max).max().unwrap_or_default()
+        let beside = self.runs.iter().filter(|run| run.lost != Lost::default());
+        beside.map(|run| run.victims.latency.max).max().unwrap_or_default()
     }
 
-    /// Returns the number of plays in which a revision took more than two lanes, or a shard and a
+    /// Returns the number of runs in which a revision took more than two lanes, or a shard and a
     /// lane.
     fn too_costly(&self) -> u64 {
-        self.plays.iter().filter(|play| play.is_too_costly()).count() as u64
+        self.runs.iter().filter(|run| run.is_too_costly()).count() as u64
     }
 }
 
@@ -198,7 +198,7 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 6] {
         Objective::time(
             "victims' slowest request when a process was lost",
             record.map(Record::slowest_beside_a_loss),
-            Some(RAISED),
+            Some(BOUND_DURING_LOSS),
         ),
         Objective::never(
             "revisions that ended more than 2 lanes, or 1 shard + 1 lane",
@@ -215,32 +215,29 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 6] {
         Objective::time(
             "victims' slowest request while a node was stopped for 12 s",
             stopped.map(|lap| lap.latency.max),
-            Some(RAISED_BY_A_STOP),
+            Some(BOUND_DURING_STOP),
         ),
     ]
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scripts = self.plays.len();
+        let scripts = self.runs.len();
         writeln!(
             f,
-            "{} victims with {RATE} requests/s; {scripts} plays of hostile scripts\n",
+            "{} victims with {RATE} requests/s; {scripts} runs of hostile scripts\n",
             NAMESPACES * IN_EACH
         )?;
         let mut table =
-            Table::new(["", "plays", "requests", "failed", "p50", "p99 (worst play)", "slowest"]);
+            Table::new(["", "runs", "requests", "failed", "p50", "p99 (worst run)", "slowest"]);
         let row = |what: String, count: usize, lap: &Lap| {
             let [p50, p99, max] = [lap.latency.p50, lap.latency.p99, lap.latency.max].map(human);
             [what, count.to_string(), lap.sent.to_string(), lap.failed.to_string(), p50, p99, max]
         };
         table.row(row("alone".to_owned(), 0, &self.alone));
         for phase in Phase::ALL {
-            let laps = self
-                .plays
-                .iter()
-                .filter(|play| play.phase == phase)
-                .map(|play| play.victims.clone());
+            let laps =
+                self.runs.iter().filter(|run| run.phase == phase).map(|run| run.victims.clone());
             let count = laps.clone().count();
             if let Some(lap) = laps.reduce(Lap::and) {
                 table.row(row(format!("during scripts, {phase}"), count, &lap));
@@ -250,9 +247,9 @@ impl fmt::Display for Record {
             table.row(row("node stopped".to_owned(), 0, lap));
         }
         writeln!(f, "{table}")?;
-        for play in self.plays.iter().filter(|play| play.is_remarkable()) {
-            writeln!(f, "{play}")?;
-            play.victims.failures.iter().try_for_each(|failure| writeln!(f, "    {failure}"))?;
+        for run in self.runs.iter().filter(|run| run.is_remarkable()) {
+            writeln!(f, "{run}")?;
+            run.victims.failures.iter().try_for_each(|failure| writeln!(f, "    {failure}"))?;
         }
         if let Some(lap) = &self.stopped {
             lap.failures.iter().try_for_each(|failure| writeln!(f, "node stopped: {failure}"))?;

@@ -7,8 +7,8 @@
 //!
 //! Each member holds a connection for as long as the server lets it, and reconnects afterwards. The
 //! number of file descriptors of a process is limited, so a large crowd consists of several
-//! processes. They run at the lowest priority, so that other processes on the same CPU feel the
-//! work of the server, and not the cost of making the crowd.
+//! processes. They run at the lowest priority, so that the work of the server slows other processes
+//! on the same CPU, and the work of the crowd does not.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -130,10 +130,10 @@ impl Crowd {
     ) -> anyhow::Result<Self> {
         /// The maximum number of members per process: fewer than the file descriptors that a
         /// process may have on nearly every system.
-        const MOST: usize = 10_000;
+        const MAX_MEMBERS: usize = 10_000;
         std::fs::create_dir(dir)?;
         let from: Vec<_> = visit.from.iter().map(Ipv4Addr::to_string).collect();
-        let processes = size.div_ceil(MOST).max(2);
+        let processes = size.div_ceil(MAX_MEMBERS).max(2);
         let start = |i: usize| {
             let mut command = placement.load(Path::new("nice"));
             command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("crowd");

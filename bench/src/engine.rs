@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bar_has_its_own_row() {
+    fn each_bound_has_its_own_row() {
         let record = Record::parse(PRINTED).unwrap();
         let verdicts = objectives(Some(&record)).map(|objective| objective.verdict());
         assert_eq!(verdicts, ["held", "held", "held", "MISSED", "not measured", "not measured"]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_benchmark_has_a_row_for_every_bar() {
+    fn the_benchmark_has_a_row_for_every_bound() {
         let benchmark = include_str!("../../runtime-node/benches/engine.rs");
         for label in [WARM, COLD_SPARE, COLD, COLD_LARGE] {
             assert!(benchmark.contains(&format!("\"{label}\"")), "{label}");

@@ -48,7 +48,7 @@ const P99: Duration = Duration::from_millis(10);
 
 /// The part of their throughput alone that neighbours must keep. The rest allows for requests in
 /// flight when the time is over.
-const KEPT: f64 = 0.9;
+const MIN_THROUGHPUT_SHARE: f64 = 0.9;
 
 /// The number and the length of the measurements.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
     let p99 = beside().map(|phase| phase.neighbours.latency(0.99)).max();
     let rate = beside().map(|phase| phase.neighbours.in_time_per_second()).min_by(f64::total_cmp);
     let within = alone.map(|alone| P99.max(2 * alone.neighbours.latency(0.99)));
-    let share = alone.map(|alone| alone.neighbours.in_time_per_second() * KEPT);
+    let share = alone.map(|alone| alone.neighbours.in_time_per_second() * MIN_THROUGHPUT_SHARE);
     let failed =
         record.map(|record| record.phases.iter().map(|phase| phase.neighbours.failed()).sum());
     [

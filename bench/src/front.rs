@@ -39,13 +39,13 @@ const VICTIMS: usize = 4;
 const RATE: u32 = 200;
 
 /// A delay that does not matter to a client.
-const UNNOTICED: Duration = Duration::from_millis(10);
+const NEGLIGIBLE_DELAY: Duration = Duration::from_millis(10);
 
 /// The maximum number of file descriptors that a router without a crowd has open.
-const CALM: u64 = 100;
+const MAX_IDLE_DESCRIPTORS: u64 = 100;
 
 /// The time within which the router must have closed the connections of a crowd that has ended.
-const CALM_WITHIN: Duration = Duration::from_secs(60);
+const CLOSED_WITHIN: Duration = Duration::from_secs(60);
 
 const CROWDS: [(&str, Kind, usize); 5] = [
     ("idle connections", Kind::Idle, 20_000),
@@ -55,7 +55,7 @@ const CROWDS: [(&str, Kind, usize); 5] = [
     ("unread answers", Kind::Unread, 2_000),
 ];
 
-/// Reads the whole request body, and responds with up to four MiB, as far as the client reads them.
+/// Reads the whole request body, and responds with up to four MiB, as fast as the client reads.
 const LARGE: &str = "const piece = new Uint8Array(65536).fill(120);
 export default {
   async fetch(request) {
@@ -116,7 +116,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
     let mut phases = Vec::new();
     for (name, crowd) in phase_names().zip(crowds()) {
         eprintln!("front: victims {name}");
-        tenon.router.forget_peak()?;
+        tenon.router.reset_peak()?;
         let gather = |(kind, size, from): (Kind, usize, Vec<Ipv4Addr>)| {
             let visit =
                 Visit { target: tenon.addr, brief: &victims[0], large: &large, from: &from };
@@ -150,7 +150,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
             descriptors: tenon.router.descriptors()?,
         });
         drop(crowd);
-        await_calm(&mut tenon.router)?;
+        await_closed(&mut tenon.router)?;
     }
     Ok(Record { phases })
 }
@@ -177,12 +177,12 @@ fn phase_names() -> impl Iterator<Item = String> {
     std::iter::once("alone".to_owned()).chain(CROWDS.into_iter().flat_map(beside))
 }
 
-fn await_calm(router: &mut Process) -> anyhow::Result<()> {
+fn await_closed(router: &mut Process) -> anyhow::Result<()> {
     let began = Instant::now();
-    while router.descriptors()? > CALM {
+    while router.descriptors()? > MAX_IDLE_DESCRIPTORS {
         router.ensure_running()?;
         ensure!(
-            began.elapsed() < CALM_WITHIN,
+            began.elapsed() < CLOSED_WITHIN,
             "the router still has {} descriptors after the crowd has ended",
             router.descriptors()?
         );
@@ -195,7 +195,7 @@ fn await_calm(router: &mut Process) -> anyhow::Result<()> {
 pub fn objectives(record: Option<&Record>) -> Vec<Objective> {
     let p99 = |phase: &Phase| phase.victims.latency(0.99);
     let phases = record.map(|record| &record.phases[..]);
-    let within = phases.map(|phases| UNNOTICED.max(p99(&phases[0]) * 2));
+    let within = phases.map(|phases| NEGLIGIBLE_DELAY.max(p99(&phases[0]) * 2));
     let mut objectives: Vec<_> = phase_names()
         .enumerate()
         .skip(1)
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_phase_has_a_name_and_every_crowd_a_bar() {
+    fn every_phase_has_a_name_and_every_crowd_an_objective() {
         assert_eq!(phase_names().count(), crowds().count());
         assert_eq!(objectives(None).len(), crowds().count() - 1 + 2);
     }

@@ -5,8 +5,8 @@
 //!  memory   (resident with all − resident with one) ÷ (all − one), each warmed by one request
 //! ```
 //!
-//! Where the comparison cannot be even, it is tilted against Tenon: its requests pass through the
-//! router, and the node fetches code from the catalog, both in other processes. workerd has two
+//! Where the comparison cannot be even, it favours workerd: Tenon's requests pass through the
+//! router, and its node fetches code from the catalog, both in other processes. workerd has two
 //! ways to start a Worker that is not loaded; the faster one counts.
 
 mod memory;

@@ -52,7 +52,7 @@ impl Target {
 /// # Errors
 /// Fails if that does not happen in time, a 200 has another body, or `alive` fails.
 pub fn await_answer(
-    ask: impl Fn() -> io::Result<Answer>,
+    ask: impl Fn() -> io::Result<HttpResponse>,
     expected: &str,
     mut alive: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -79,7 +79,7 @@ pub fn await_answer(
 
 /// The answer to a single request.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     /// The body as received, including chunk sizes if it was chunked.
     pub body: String,
@@ -89,7 +89,7 @@ pub struct Answer {
 ///
 /// # Errors
 /// Fails if no server listens or the answer is not HTTP.
-pub fn get(addr: SocketAddr, host: &str) -> io::Result<Answer> {
+pub fn get(addr: SocketAddr, host: &str) -> io::Result<HttpResponse> {
     let stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_nodelay(true)?;
@@ -100,13 +100,13 @@ pub fn get(addr: SocketAddr, host: &str) -> io::Result<Answer> {
 ///
 /// # Errors
 /// Fails if no server listens or the answer is not HTTP.
-pub fn get_unix(socket: &Path, host: &str) -> io::Result<Answer> {
+pub fn get_unix(socket: &Path, host: &str) -> io::Result<HttpResponse> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     exchange(stream, host)
 }
 
-fn exchange(mut stream: impl io::Read + io::Write, host: &str) -> io::Result<Answer> {
+fn exchange(mut stream: impl io::Read + io::Write, host: &str) -> io::Result<HttpResponse> {
     stream.write_all(
         format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes(),
     )?;
@@ -115,10 +115,10 @@ fn exchange(mut stream: impl io::Read + io::Write, host: &str) -> io::Result<Ans
     parse_answer(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, answer.clone()))
 }
 
-fn parse_answer(answer: &str) -> Option<Answer> {
+fn parse_answer(answer: &str) -> Option<HttpResponse> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    Some(Answer { status, body: body.to_owned() })
+    Some(HttpResponse { status, body: body.to_owned() })
 }
 
 /// The request that is sent repeatedly.

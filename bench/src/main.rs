@@ -115,7 +115,7 @@ struct Args {
     #[arg(long, default_value_t = 1024)]
     stream: u64,
 
-    /// Scripts that `containment` plays: those whose names contain one of these words. `stop` stops
+    /// Scripts that `containment` runs: those whose names contain one of these words. `stop` stops
     /// a node. By default all.
     #[arg(long)]
     only: Vec<String>,

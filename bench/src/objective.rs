@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_equal_to_its_bar_is_held() {
+    fn a_measurement_equal_to_its_bound_is_held() {
         assert_eq!(objective(Some(3), Some(3)).verdict(), "held");
         assert_eq!(objective(Some(4), Some(3)).verdict(), "MISSED");
     }
 
     #[test]
-    fn a_rate_at_or_above_its_bar_is_held() {
+    fn a_rate_at_or_above_its_bound_is_held() {
         assert_eq!(Objective::rate("x", Some(3.0), Some(3.0)).verdict(), "held");
         assert_eq!(Objective::rate("x", Some(2.9), Some(3.0)).verdict(), "MISSED");
         assert_eq!(Objective::rate("x", None, Some(3.0)).verdict(), "not measured");

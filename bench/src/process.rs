@@ -181,7 +181,7 @@ impl Process {
     ///
     /// # Errors
     /// Fails if the process has ended.
-    pub fn forget_peak(&self) -> anyhow::Result<()> {
+    pub fn reset_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
             // Writing 5 resets the peak, see proc(5).
             fs::write(format!("/proc/{pid}/clear_refs"), "5")

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_report_lists_every_bar_as_not_measured() {
+    fn an_empty_report_lists_every_objective_as_not_measured() {
         let report = Report::default();
         assert_eq!(
             report.to_string().matches("not measured").count(),

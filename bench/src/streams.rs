@@ -127,7 +127,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let mut rows = Vec::new();
     for (what, host, flow, at_once, is_promised) in cases {
         eprintln!("streams: {what}");
-        tenon.node.forget_peak()?;
+        tenon.node.reset_peak()?;
         // Idle memory is counted in the same way as the peak, with shared pages in each process.
         let idle = tenon.node.peak()?;
         let (cpu, began) = (tenon.node.cpu()?, Instant::now());

@@ -244,7 +244,8 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
         },
         router: Some(format!("http://{router}").parse()?),
         pool: PoolConfig { spares: SPARE_ISOLATES, ..PoolConfig::default() },
-        // The code is the developer's own, so it may connect to whatever the developer can.
+        // The code is the developer's own, so it may connect to every host that the developer can
+        // reach.
         egress: EgressConfig {
             allow: vec!["0.0.0.0/0".parse()?, "::/0".parse()?],
             ..EgressConfig::default()
@@ -254,14 +255,14 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
     })
 }
 
-fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon_router::Config> {
+fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<tenon_router::Config> {
     Ok(tenon_router::Config {
         name: "router/dev".to_owned(),
         listen: args.listen,
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,
-        threads: NonZeroU16::new(lanes).context("at least one thread is needed")?.into(),
+        threads: NonZeroU16::new(threads).context("at least one thread is needed")?.into(),
         access_log: args.access_log,
         debug_headers: false,
         client_memory: tenon_router::memory::for_clients(Path::new("/")),

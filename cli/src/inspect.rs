@@ -10,7 +10,7 @@
 //!
 //! - [`server`]: the HTTP endpoints and the WebSockets; [`guard`]: which requests are served;
 //!   [`stepping`]: keeps steps out of the built-in JavaScript.
-//! - [`scripts`]: what clients are told of a Worker's modules.
+//! - [`scripts`]: the descriptions of a Worker's modules for clients.
 
 mod guard;
 pub(crate) mod scripts;
@@ -86,7 +86,7 @@ impl InspectArgs {
 }
 
 impl Inspection {
-    /// Tells clients which Workers there are.
+    /// Updates the list of Workers that clients see.
     pub(crate) fn follow(&self, changes: &Changes) {
         changes.removed.iter().for_each(|id| self.inspector.remove(id));
         for loaded in &changes.served {

@@ -17,7 +17,7 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::inspect::scripts;
-use crate::manifest::{Manifests, Place, Problem};
+use crate::manifest::{Location, Manifests, Problem};
 
 /// The wall-clock limit of Workers that can be debugged: paused code is not late.
 const DEBUGGED_WALL_MS: u32 = 24 * 60 * 60 * 1000;
@@ -37,12 +37,12 @@ pub(crate) struct Settings {
 /// A Worker that can be served.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loaded {
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     pub(crate) revision: Arc<Revision>,
     pub(crate) digest: RevisionDigest,
     pub(crate) routes: Vec<Route>,
     pub(crate) schedules: Vec<Schedule>,
-    /// What clients that debug the Worker are told of its modules.
+    /// Descriptions of its modules for clients that debug the Worker.
     pub(crate) scripts: BTreeMap<String, Script>,
 }
 
@@ -107,7 +107,7 @@ fn revision_of(
     manifests: &Manifests,
     settings: &Settings,
     id: &WorkerId,
-    (place, worker): (&Place, &Worker),
+    (place, worker): (&Location, &Worker),
     served: Option<Arc<Revision>>,
 ) -> Result<(Revision, BTreeMap<String, Script>), Vec<String>> {
     let written = modules(manifests, id, worker).map_err(|message| vec![message])?;
@@ -156,7 +156,7 @@ fn modules(
     worker: &Worker,
 ) -> Result<BTreeMap<String, Bytes>, String> {
     match (&worker.spec.source.modules, &worker.spec.source.config_map_ref) {
-        (Some(modules), None) => Ok(revision::together(modules, [])),
+        (Some(modules), None) => Ok(revision::join_modules(modules, [])),
         (None, Some(reference)) => {
             let key = (id.namespace().to_owned(), reference.name.clone());
             manifests.config_maps.get(&key).map(revision::of_config_map).ok_or_else(|| {

@@ -22,13 +22,13 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// The position at which an object begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) file: PathBuf,
     /// The line, counted from 1.
     pub(crate) line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Place {
 /// An error that the user has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// The affected Worker, if known.
     pub(crate) worker: Option<WorkerId>,
     pub(crate) message: String,
@@ -55,7 +55,7 @@ impl fmt::Display for Problem {
 /// All objects in the files.
 #[derive(Default)]
 pub(crate) struct Manifests {
-    pub(crate) workers: BTreeMap<WorkerId, (Place, Worker)>,
+    pub(crate) workers: BTreeMap<WorkerId, (Location, Worker)>,
     /// Keyed by namespace and name.
     pub(crate) config_maps: BTreeMap<(String, String), ConfigMap>,
     /// Keyed by namespace and name.
@@ -145,7 +145,7 @@ impl Manifests {
     }
 
     /// Returns the folder that a Worker's modules were read from, if they were.
-    pub(crate) fn folder_of(&self, place: &Place, worker: &Worker) -> Option<PathBuf> {
+    pub(crate) fn folder_of(&self, place: &Location, worker: &Worker) -> Option<PathBuf> {
         let name = &worker.spec.source.config_map_ref.as_ref()?.name;
         let folder = folder::beside(&place.file, name);
         self.folders.contains(&folder).then_some(folder)
@@ -153,7 +153,7 @@ impl Manifests {
 
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
-            let place = Place { file: path.to_owned(), line: 1 };
+            let place = Location { file: path.to_owned(), line: 1 };
             let hint = if is_out_of_descriptors(error) {
                 "; raise the limit on open files by ulimit -n"
             } else {
@@ -165,20 +165,20 @@ impl Manifests {
 
     pub(crate) fn add_file(&mut self, file: &Path, text: &str) {
         for (line, document) in documents(text) {
-            let place = Place { file: file.to_owned(), line };
+            let place = Location { file: file.to_owned(), line };
             match serde_yaml::from_str::<Value>(document) {
                 Ok(Value::Null) => {}
                 Ok(value) => self.add(place, value),
                 Err(error) => {
                     let within = error.location().map_or(0, |location| location.line() - 1);
-                    let place = Place { line: line + within, ..place };
+                    let place = Location { line: line + within, ..place };
                     self.problem(place, None, format!("invalid YAML: {error}"));
                 }
             }
         }
     }
 
-    fn add(&mut self, place: Place, value: Value) {
+    fn add(&mut self, place: Location, value: Value) {
         let text =
             |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         match (text("apiVersion").as_str(), text("kind").as_str()) {
@@ -211,7 +211,7 @@ impl Manifests {
         }
     }
 
-    fn add_worker(&mut self, place: Place, value: Value) {
+    fn add_worker(&mut self, place: Location, value: Value) {
         let violations = violations(&value);
         if !violations.is_empty() {
             let worker = named_in(&value);
@@ -230,7 +230,7 @@ impl Manifests {
         }
     }
 
-    fn parse<T: DeserializeOwned>(&mut self, place: &Place, value: Value) -> Option<T> {
+    fn parse<T: DeserializeOwned>(&mut self, place: &Location, value: Value) -> Option<T> {
         let worker = named_in(&value);
         match serde_json::from_value(value) {
             Ok(object) => Some(object),
@@ -241,7 +241,7 @@ impl Manifests {
         }
     }
 
-    fn problem(&mut self, place: Place, worker: Option<WorkerId>, message: String) {
+    fn problem(&mut self, place: Location, worker: Option<WorkerId>, message: String) {
         self.problems.push(Problem { place, worker, message });
     }
 }

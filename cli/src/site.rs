@@ -87,7 +87,7 @@ impl Site {
         changes
     }
 
-    /// Returns the Workers that stay as they are because their source has a problem.
+    /// Returns the Workers that do not change because their source has a problem.
     fn kept(&self, load: &Load) -> BTreeSet<WorkerId> {
         let named = load.problems.iter().filter_map(|problem| problem.worker.clone());
         let unknown: BTreeSet<_> = load
@@ -96,8 +96,8 @@ impl Site {
             .filter(|problem| problem.worker.is_none())
             .map(|problem| problem.place.file.as_path())
             .collect();
-        // A directory that cannot be read hides every file below it; a process without free file
-        // descriptors meets this.
+        // A directory that cannot be read hides every file below it. This happens to a process
+        // without free file descriptors.
         let is_unknown =
             |loaded: &Loaded| loaded.place.file.ancestors().any(|above| unknown.contains(above));
         let of_file = self.workers.iter().filter(|(_, loaded)| is_unknown(loaded));

@@ -11,7 +11,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-/// A save produces several events. It is over when none has arrived for this long.
+/// A save produces several events. It is complete when no event has arrived for this long.
 const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) struct Changes {

@@ -106,7 +106,7 @@ mod tests {
                 let tells = ["use ", "set ", "keep ", "change ", "remove ", "percent-encode "];
                 assert!(
                     tells.iter().any(|verb| remedy.starts_with(verb)),
-                    "what is to be done? {message}"
+                    "the remedy begins with no known verb: {message}"
                 );
             }
         }

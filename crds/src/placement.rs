@@ -1,8 +1,8 @@
 //! Placement of a pool's Pods on Kubernetes nodes.
 //!
-//! The types mirror those of Kubernetes, as far as a pool needs them, including their rules: a
-//! value that would make the API server reject the Deployment is rejected in the RuntimePool, where
-//! its author sees the message.
+//! The types mirror the part of Kubernetes' types that a pool needs, including their rules: a value
+//! that would make the API server reject the Deployment is rejected in the RuntimePool, where its
+//! author sees the message.
 
 use std::collections::BTreeMap;
 

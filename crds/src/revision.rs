@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::worker::{SERVICES_ARE_APART, schema};
+use crate::worker::{SERVICE_NAMES_ARE_UNIQUE, schema};
 use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePolicy, name};
 
 /// An immutable snapshot of a Worker's code and configuration, created by the operator and owned by
@@ -34,7 +34,7 @@ use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePoli
         .message("spec.entrypoint: not in spec.modules; set it to the name of one of them"),
     validation = Rule::new("!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))")
         .message("spec.secrets: a name is also in spec.vars; use each binding name once"),
-    validation = Rule::new(SERVICES_ARE_APART)
+    validation = Rule::new(SERVICE_NAMES_ARE_UNIQUE)
         .message("spec.services: a name is also in spec.vars or spec.secrets; use each binding name once"),
 )]
 pub struct WorkerRevisionSpec {

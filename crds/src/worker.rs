@@ -55,7 +55,7 @@ pub use status::{
     validation = Rule::new(
         "!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))"
     ).message("spec.secrets: a name is also in spec.vars; use each binding name once"),
-    validation = Rule::new(SERVICES_ARE_APART)
+    validation = Rule::new(SERVICE_NAMES_ARE_UNIQUE)
         .message("spec.services: a name is also in spec.vars or spec.secrets; use each binding name once"),
 )]
 pub struct WorkerSpec {
@@ -229,7 +229,7 @@ pub struct ServiceBinding {
 
 /// CEL rule for a Worker's spec and for a revision: no service binding has the name of a variable
 /// or a secret.
-pub(crate) const SERVICES_ARE_APART: &str = "!has(self.services) || self.services.all(s, \
+pub(crate) const SERVICE_NAMES_ARE_UNIQUE: &str = "!has(self.services) || self.services.all(s, \
      (!has(self.vars) || !(s.name in self.vars)) && (!has(self.secrets) || !self.secrets.exists(t, t.name == s.name)))";
 
 /// A recurring time, with a resolution of one minute.
@@ -255,7 +255,7 @@ pub struct Schedule {
     pub time_zone: String,
 }
 
-/// Returns the pattern of a cron expression, as far as a regular expression can check one.
+/// Returns the pattern that a cron expression must match. The operator checks the rest.
 fn cron_form() -> String {
     let value = "([0-9]{1,2}|[A-Za-z]{3})";
     let item = format!("([*]|{value}(-{value})?)(/[0-9]{{1,2}})?");

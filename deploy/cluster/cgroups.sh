@@ -50,7 +50,7 @@ prepare_v2_root() {
     pass_controllers_on
 }
 
-# Passes on all controllers: kubelet itself reports those that it cannot do without.
+# Passes on all controllers; kubelet reports a missing one that it requires.
 pass_controllers_on() {
     local controller
     local -a controllers

@@ -139,13 +139,13 @@ wait_until() {
     local deadline=$((SECONDS + $1)) what=$2
     shift 2
     until "$@"; do
-        [ "$SECONDS" -lt "$deadline" ] || fail "gave up waiting for $what; see $run/log"
+        [ "$SECONDS" -lt "$deadline" ] || fail "timed out waiting for $what; see $run/log"
         sleep 0.1
     done
 }
 
-# what_to_export: prints the exports for a shell outside the namespace.
-what_to_export() {
+# print_exports: prints the exports for a shell outside the namespace.
+print_exports() {
     local folder path=
     for folder in "$bin" "$nodes/bin" "$tools/bin"; do
         [ ! -d "$folder" ] || path+=$folder:

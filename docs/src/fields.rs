@@ -57,7 +57,7 @@ fn add_fields(schema: &Value, prefix: &str, apart: &[&str], rows: &mut String) {
     }
 }
 
-/// Describes the values that the schema of a field allows, as far as a table can.
+/// Describes the values that the schema of a field allows, for a cell of the table.
 fn values(field: &Value) -> String {
     let number = |name: &str| field[name].as_f64();
     let element = if field["items"].is_object() { &field["items"] } else { field };

@@ -115,8 +115,10 @@ impl Cluster {
             .args(arguments)
             .current_dir(ROOT)
             .kill_on_drop(true);
-        let output =
-            command.output().await.context("kubectl is not there; see deploy/cluster/run-in")?;
+        let output = command
+            .output()
+            .await
+            .context("cannot run kubectl; run the suite with deploy/cluster/run-in")?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "kubectl {}: {stderr}", arguments.join(" "));
         Ok(String::from_utf8(output.stdout)?)
@@ -154,7 +156,7 @@ fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
     let paths: Vec<_> = files.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
     let read = |path: &PathBuf| {
         serde_yaml::from_slice(&std::fs::read(path)?)
-            .with_context(|| format!("{} is no CRD", path.display()))
+            .with_context(|| format!("{} is not a CRD", path.display()))
     };
     paths
         .iter()

@@ -56,13 +56,13 @@ mod tests {
     #[tokio::test]
     async fn the_error_contains_the_last_state() {
         let mut attempts = 0;
-        let error = await_condition::<()>("the moon", Duration::from_millis(100), async || {
+        let error = await_condition::<()>("a condition", Duration::from_millis(100), async || {
             attempts += 1;
-            Err(anyhow!("clouds"))
+            Err(anyhow!("not yet"))
         })
         .await
         .unwrap_err();
-        assert!(error.to_string().contains("for the moon; last: clouds"), "{error}");
+        assert!(error.to_string().contains("for a condition; last: not yet"), "{error}");
         assert!(attempts > 1);
     }
 

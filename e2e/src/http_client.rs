@@ -1,4 +1,4 @@
-//! A minimal HTTP/1.1 client. It neither retries nor hides anything, because the tests look for
+//! A minimal HTTP/1.1 client. It never retries and reports every error, because the tests look for
 //! failures.
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Longer than any response may take in these tests; a request that hangs is a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection that is opened on first use, and reopened after an error.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Connection {
 
 /// A response.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     pub body: String,
     /// The node that served the request, if any.
@@ -43,7 +43,7 @@ impl Connection {
     ///
     /// # Errors
     /// Fails if there is no complete response.
-    pub async fn get(&mut self, host: &str, path: &str) -> anyhow::Result<Answer> {
+    pub async fn get(&mut self, host: &str, path: &str) -> anyhow::Result<HttpResponse> {
         self.send(Method::GET, host, path, Bytes::new()).await
     }
 
@@ -57,10 +57,10 @@ impl Connection {
         host: &str,
         path: &str,
         body: Bytes,
-    ) -> anyhow::Result<Answer> {
-        let answer = timeout(PATIENCE, self.exchange(method, host, path, body)).await;
-        let answer =
-            answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {PATIENCE:?}")));
+    ) -> anyhow::Result<HttpResponse> {
+        let answer = timeout(RESPONSE_TIMEOUT, self.exchange(method, host, path, body)).await;
+        let answer = answer
+            .unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {RESPONSE_TIMEOUT:?}")));
         if answer.is_err() {
             self.open = None;
         }
@@ -73,7 +73,7 @@ impl Connection {
         host: &str,
         path: &str,
         body: Bytes,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<HttpResponse> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -89,7 +89,7 @@ impl Connection {
         let (node, shard) = (text("tenon-node")?, text("tenon-shard")?);
         let body =
             response.into_body().collect().await.context("the response broke off")?.to_bytes();
-        Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
+        Ok(HttpResponse { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
     }
 
     /// Returns a connection that accepts a request now, which one that the server closed while idle

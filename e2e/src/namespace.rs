@@ -106,7 +106,7 @@ impl Namespace {
                 .conditions
                 .iter()
                 .find(|condition| condition.type_ == "Ready")
-                .context("not said yet")?;
+                .context("there is no Ready condition yet")?;
             ensure!(
                 status.observed_generation == worker.metadata.generation,
                 "the status is of an older generation"

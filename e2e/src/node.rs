@@ -30,12 +30,12 @@ const GRACE: Duration = Duration::from_secs(40);
 
 /// The pool of a node, and the properties of its nodes.
 #[derive(Clone, Copy, Debug)]
-pub struct Pool<'a> {
+pub struct NodeOptions<'a> {
     pub name: &'a str,
     pub lanes: u16,
 }
 
-impl<'a> From<&'a str> for Pool<'a> {
+impl<'a> From<&'a str> for NodeOptions<'a> {
     fn from(name: &'a str) -> Self {
         Self { name, lanes: LANES }
     }
@@ -78,14 +78,14 @@ impl Node {
     /// Fails if the node does not become ready.
     pub async fn start(
         name: &str,
-        pool: impl Into<Pool<'_>>,
+        pool: impl Into<NodeOptions<'_>>,
         transport: Transport<'_>,
         catalog: SocketAddr,
         router: SocketAddr,
         system: &Namespace,
         logs: &Path,
     ) -> anyhow::Result<Self> {
-        let Pool { name: pool, lanes } = pool.into();
+        let NodeOptions { name: pool, lanes } = pool.into();
         let address = address::free()?;
         let mut process = Process::spawn(name, "tenon-runtime-node", logs, |command| {
             command
@@ -144,7 +144,7 @@ impl Node {
 
 /// A dead node that is still in its EndpointSlice.
 #[derive(Debug)]
-#[must_use = "the cluster goes on believing it alive until it is forgotten"]
+#[must_use = "the cluster considers the node alive until it is forgotten"]
 pub struct Lost(Endpoint);
 
 impl Lost {

@@ -25,15 +25,16 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+pub use clients::ClientKind;
 use clients::Clients;
-pub use clients::Manner;
 pub use lap::{Failure, Lap, Latency};
 
 /// A request that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The manners of requests, in turn.
-const MANNERS: [Manner; 4] = [Manner::KeptAlive, Manner::Fresh, Manner::KeptAlive, Manner::Http2];
+/// The kinds of clients that send requests, in turn.
+const CLIENT_KINDS: [ClientKind; 4] =
+    [ClientKind::KeptAlive, ClientKind::Fresh, ClientKind::KeptAlive, ClientKind::Http2];
 
 /// The load to generate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -116,13 +117,13 @@ async fn tick(plan: Plan, sent: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended>
     let clients = Arc::new(Clients::of(plan.target));
     let mut ticks = interval(Duration::from_secs(1) / plan.rate.max(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    // Every Worker is requested in every manner, whatever the number of Workers.
+    // Every Worker is requested by every kind of client, regardless of the number of Workers.
     for (i, planned) in plan.requests.iter().cycle().enumerate() {
         let (round, place) = (i / plan.requests.len(), i % plan.requests.len());
-        let manner = MANNERS[(round + place) % MANNERS.len()];
+        let kind = CLIENT_KINDS[(round + place) % CLIENT_KINDS.len()];
         let due = ticks.tick().await;
         sent.fetch_add(1, Ordering::Relaxed);
-        let request = request(clients.clone(), manner, planned.clone(), due);
+        let request = request(clients.clone(), kind, planned.clone(), due);
         let ended_tx = ended_tx.clone();
         tokio::spawn(async move {
             // The receiver is gone if the load was dropped.
@@ -133,22 +134,22 @@ async fn tick(plan: Plan, sent: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended>
 
 async fn request(
     clients: Arc<Clients>,
-    manner: Manner,
+    kind: ClientKind,
     planned: PlannedRequest,
     due: Instant,
 ) -> Ended {
     let at = format!("{:.3}", Timestamp::now());
-    let answer = timeout(PATIENCE, clients.get(manner, &planned.host)).await;
+    let answer = timeout(REQUEST_TIMEOUT, clients.get(kind, &planned.host)).await;
     let latency = due.elapsed();
     let (status, reason) = match answer {
         Ok(Ok((200, body))) if body == planned.body => return Ended { latency, failure: None },
         Ok(Ok((status, body))) => (Some(status), lap::beginning_of(&body)),
         Ok(Err(error)) => (None, format!("{error:#}")),
-        Err(_) => (None, format!("no answer within {PATIENCE:?}")),
+        Err(_) => (None, format!("no answer within {REQUEST_TIMEOUT:?}")),
     };
     Ended {
         latency,
-        failure: Some(Failure { at, latency, host: planned.host, manner, status, reason }),
+        failure: Some(Failure { at, latency, host: planned.host, kind, status, reason }),
     }
 }
 

@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 use crate::operator::CATALOG_PORT;
 use crate::router::INTERNAL_PORT;
 use crate::{
-    Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Transport,
-    await_condition,
+    Account, Cluster, HttpResponse, Namespace, Node, NodeOptions, Operator, Router, Service,
+    Transport, await_condition,
 };
 
 /// The pool of Workers that name none.
@@ -147,7 +147,7 @@ impl Platform {
     /// Starts a node without lanes, whose Workers stay in the isolate in which they start and keep
     /// their state.
     pub async fn start_node_without_lanes(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
-        self.start_node_with(&self.system, Pool { name: pool, lanes: 0 }, suffix).await
+        self.start_node_with(&self.system, NodeOptions { name: pool, lanes: 0 }, suffix).await
     }
 
     /// Starts a node whose EndpointSlice is in another namespace than the operator's.
@@ -163,7 +163,7 @@ impl Platform {
     async fn start_node_with(
         &self,
         namespace: &Namespace,
-        pool: Pool<'_>,
+        pool: NodeOptions<'_>,
         suffix: &str,
     ) -> anyhow::Result<Node> {
         self.cluster.apply_pool(pool.name).await?;
@@ -178,7 +178,7 @@ impl Platform {
         host: &str,
         body: &str,
         within: Duration,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<HttpResponse> {
         let mut connection = self.router.connection();
         await_condition(&format!("http://{host}/ to answer {body:?}"), within, async || {
             let answer = connection.get(host, "/").await?;

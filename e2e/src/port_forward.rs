@@ -1,5 +1,5 @@
 //! A Pod's port, forwarded to this machine: works with any cluster that a kubeconfig leads to,
-//! whatever its NetworkPolicies.
+//! regardless of its NetworkPolicies.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -49,9 +49,10 @@ impl PortForward {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let mut child = command.spawn().context("kubectl is not there; put it on PATH")?;
+        let mut child = command.spawn().context("cannot run kubectl; add it to the PATH")?;
         let opened = timeout(OPENS_WITHIN, announced(&mut child)).await;
-        let opened = opened.unwrap_or_else(|_| bail!("it says nothing for {OPENS_WITHIN:?}"));
+        let opened =
+            opened.unwrap_or_else(|_| bail!("kubectl printed nothing within {OPENS_WITHIN:?}"));
         let (address, output) =
             opened.with_context(|| format!("kubectl port-forward pod/{pod} :{port}"))?;
         Ok(Self { address, _child: child, _output: output })
@@ -80,6 +81,6 @@ async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<C
         bail!("{}", stderr.trim());
     }
     let address = line.split_whitespace().nth(2).and_then(|address| address.parse().ok());
-    let address = address.with_context(|| format!("it says {line:?} first"))?;
+    let address = address.with_context(|| format!("unexpected first line {line:?}"))?;
     Ok((address, output))
 }

@@ -1,7 +1,7 @@
 //! Steady load that classifies every response.
 //!
-//! Each lane has its own connection and starts a request on every tick of its clock, or as soon as
-//! the previous one has ended. A lane never retries: the fate of each request is recorded.
+//! Each client has its own connection and starts a request on every tick of its clock, or as soon
+//! as the previous one has ended. A client never retries: the outcome of each request is recorded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,8 @@ pub struct Load {
     pub method: Method,
     /// Hosts of the Workers to request, in turn.
     pub hosts: Vec<String>,
-    pub lanes: usize,
-    /// Interval between the starts of two requests of a lane.
+    pub clients: usize,
+    /// Interval between the starts of two requests of a client.
     pub period: Duration,
 }
 
@@ -51,7 +51,7 @@ pub enum Outcome {
 pub struct Prober {
     stop_tx: watch::Sender<bool>,
     served_rx: watch::Receiver<usize>,
-    lanes: Vec<JoinHandle<Vec<Probe>>>,
+    clients: Vec<JoinHandle<Vec<Probe>>>,
 }
 
 /// The outcomes of all requests of a load.
@@ -67,7 +67,7 @@ impl Load {
         Self {
             method: Method::GET,
             hosts: hosts.to_vec(),
-            lanes: 8,
+            clients: 8,
             period: Duration::from_millis(20),
         }
     }
@@ -82,9 +82,9 @@ impl Prober {
     pub fn start(router: &Router, load: Load) -> Self {
         let (stop_tx, stop_rx) = watch::channel(false);
         let (served_tx, served_rx) = watch::channel(0);
-        let lanes = (0..load.lanes)
+        let clients = (0..load.clients)
             .map(|_| {
-                tokio::spawn(lane(
+                tokio::spawn(run_client(
                     router.connection(),
                     load.clone(),
                     stop_rx.clone(),
@@ -92,7 +92,7 @@ impl Prober {
                 ))
             })
             .collect();
-        Self { stop_tx, served_rx, lanes }
+        Self { stop_tx, served_rx, clients }
     }
 
     /// Waits until `count` more requests have been served.
@@ -114,15 +114,15 @@ impl Prober {
     pub async fn stop(self) -> anyhow::Result<Report> {
         self.stop_tx.send_replace(true);
         let mut probes = Vec::new();
-        for lane in self.lanes {
-            probes.extend(lane.await?);
+        for client in self.clients {
+            probes.extend(client.await?);
         }
         probes.sort_by_key(|probe| probe.began);
         Ok(Report { probes })
     }
 }
 
-async fn lane(
+async fn run_client(
     mut connection: Connection,
     load: Load,
     stop_rx: watch::Receiver<bool>,

@@ -84,7 +84,7 @@ impl Process {
         ensure!(sent.success(), "cannot signal {} and its children", self.name);
         self.child.wait().await?;
         await_condition("its children to end", Duration::from_secs(10), async || {
-            ensure!(!children.iter().any(|pid| runs(*pid)), "some of {children:?} run");
+            ensure!(!children.iter().any(|pid| runs(*pid)), "some of {children:?} still run");
             Ok(())
         })
         .await
@@ -120,7 +120,8 @@ impl Process {
     pub async fn terminate(mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
         self.signal("-TERM").await?;
         let ended = timeout(grace, self.child.wait()).await;
-        Ok(ended.with_context(|| format!("{} goes on {grace:?} after SIGTERM", self.name))??)
+        Ok(ended
+            .with_context(|| format!("{} is still running {grace:?} after SIGTERM", self.name))??)
     }
 
     /// Returns the path of a binary of the workspace.
@@ -149,7 +150,7 @@ fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(binary);
     ensure!(
         path.is_file(),
-        "{} is not there; `make test-e2e` and `make e2e` build it",
+        "{} does not exist; `make test-e2e` and `make e2e` build it",
         path.display()
     );
     Ok(path)

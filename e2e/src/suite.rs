@@ -19,9 +19,9 @@ use tokio::time::timeout;
 
 use crate::{Namespace, Platform};
 
-/// A test that takes longer is considered hung. `TENON_E2E_PATIENCE` sets another number of
+/// A test that takes longer is considered hung. `TENON_E2E_TEST_TIMEOUT` sets another number of
 /// seconds, for tests with a larger load.
-const PATIENCE: u64 = 180;
+const TEST_TIMEOUT: u64 = 180;
 
 /// Maximum number of lines of each log in a failure.
 const LOG_LINES: usize = 15;
@@ -43,11 +43,11 @@ struct Shared {
     platform: OnceCell<Arc<Platform>>,
     /// Locked for reading by tests that leave the platform as it is, and for writing by tests that
     /// stop a part of it.
-    peace: RwLock<()>,
+    platform_lock: RwLock<()>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Manners {
+enum Access {
     Sharing,
     Exclusive,
 }
@@ -59,7 +59,7 @@ impl Suite {
     /// Fails if the runtime cannot be created.
     pub fn new() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let shared = Shared { runtime, platform: OnceCell::new(), peace: RwLock::new(()) };
+        let shared = Shared { runtime, platform: OnceCell::new(), platform_lock: RwLock::new(()) };
         Ok(Self { shared: Arc::new(shared), trials: Vec::new() })
     }
 
@@ -68,7 +68,7 @@ impl Suite {
     where
         F: Future<Output = anyhow::Result<()>> + 'static,
     {
-        self.push(name, Manners::Sharing, test);
+        self.push(name, Access::Sharing, test);
     }
 
     /// Adds a test that runs alone, because it stops a part of the platform or of the cluster.
@@ -76,15 +76,15 @@ impl Suite {
     where
         F: Future<Output = anyhow::Result<()>> + 'static,
     {
-        self.push(name, Manners::Exclusive, test);
+        self.push(name, Access::Exclusive, test);
     }
 
-    fn push<F>(&mut self, name: &str, manners: Manners, test: fn(Scenario) -> F)
+    fn push<F>(&mut self, name: &str, access: Access, test: fn(Scenario) -> F)
     where
         F: Future<Output = anyhow::Result<()>> + 'static,
     {
         let shared = self.shared.clone();
-        self.trials.push(Trial::test(name, move || shared.run(manners, test)));
+        self.trials.push(Trial::test(name, move || shared.run(access, test)));
     }
 
     /// Runs the tests that the command line selects.
@@ -93,7 +93,7 @@ impl Suite {
         if let Some(platform) = self.shared.platform.get()
             && let Err(error) = self.shared.runtime.block_on(platform.stop())
         {
-            eprintln!("the platform did not end well: {error:#}");
+            eprintln!("cannot stop the platform: {error:#}");
             return ExitCode::FAILURE;
         }
         conclusion.exit_code()
@@ -101,33 +101,33 @@ impl Suite {
 }
 
 impl Shared {
-    fn run<F>(&self, manners: Manners, test: fn(Scenario) -> F) -> Result<(), Failed>
+    fn run<F>(&self, access: Access, test: fn(Scenario) -> F) -> Result<(), Failed>
     where
         F: Future<Output = anyhow::Result<()>>,
     {
-        let outcome = self.runtime.block_on(self.run_test(manners, test));
+        let outcome = self.runtime.block_on(self.run_test(access, test));
         outcome.map_err(|error| format!("{error:#}").into())
     }
 
-    async fn run_test<F>(&self, manners: Manners, test: fn(Scenario) -> F) -> anyhow::Result<()>
+    async fn run_test<F>(&self, access: Access, test: fn(Scenario) -> F) -> anyhow::Result<()>
     where
         F: Future<Output = anyhow::Result<()>>,
     {
         let platform =
             self.platform.get_or_try_init(async || Platform::start().await.map(Arc::new)).await;
-        let platform = platform.context("the platform does not start")?;
-        let (_reading, _writing) = match manners {
-            Manners::Sharing => (Some(self.peace.read().await), None),
-            Manners::Exclusive => (None, Some(self.peace.write().await)),
+        let platform = platform.context("cannot start the platform")?;
+        let (_reading, _writing) = match access {
+            Access::Sharing => (Some(self.platform_lock.read().await), None),
+            Access::Exclusive => (None, Some(self.platform_lock.write().await)),
         };
         let namespace = Namespace::create(&platform.cluster, "e2e").await?;
         let scenario = Scenario { platform: platform.clone(), namespace: namespace.clone() };
-        let patience = match std::env::var("TENON_E2E_PATIENCE") {
-            Ok(seconds) => seconds.parse().context("TENON_E2E_PATIENCE is not a number")?,
-            Err(_) => PATIENCE,
+        let seconds = match std::env::var("TENON_E2E_TEST_TIMEOUT") {
+            Ok(seconds) => seconds.parse().context("TENON_E2E_TEST_TIMEOUT is not a number")?,
+            Err(_) => TEST_TIMEOUT,
         };
-        let outcome = timeout(Duration::from_secs(patience), caught(test(scenario))).await;
-        match outcome.unwrap_or_else(|_| Err(anyhow!("the test hangs: {patience} s are over"))) {
+        let outcome = timeout(Duration::from_secs(seconds), caught(test(scenario))).await;
+        match outcome.unwrap_or_else(|_| Err(anyhow!("the test did not end within {seconds} s"))) {
             Ok(()) => namespace.delete().await,
             // The namespace is kept for inspection.
             Err(error) => Err(anyhow!("{error:#}\n{}", logs(platform.logs(), namespace.name()))),

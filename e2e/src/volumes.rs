@@ -119,7 +119,10 @@ impl Transport<'_> {
 
 /// Makes a volume's content that of the Secret, atomically.
 fn turn(volume: &Path, secret: &Secret) -> anyhow::Result<()> {
-    let version = format!("..{}", secret.resource_version().context("it is stored")?);
+    let version = format!(
+        "..{}",
+        secret.resource_version().context("a stored Secret has a resource version")?
+    );
     let place = volume.join(&version);
     // This version is already there.
     if place.is_dir() {

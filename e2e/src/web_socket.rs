@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 /// Longer than anything may take in these tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The key of the standard's own example, and the accept value that must follow from it (RFC 6455,
 /// section 1.3).
@@ -59,7 +59,7 @@ impl WebSocket {
         host: &str,
         protocols: &str,
     ) -> anyhow::Result<Self> {
-        let opened = timeout(PATIENCE, async {
+        let opened = timeout(TIMEOUT, async {
             match version {
                 Version::HTTP_2 => over_http2(target, host, protocols).await,
                 _ => over_http1(target, host, protocols).await,
@@ -81,7 +81,7 @@ impl WebSocket {
     }
 
     pub async fn send(&mut self, message: impl Into<Message>) -> anyhow::Result<()> {
-        Ok(timeout(PATIENCE, self.stream.send(message.into())).await??)
+        Ok(timeout(TIMEOUT, self.stream.send(message.into())).await??)
     }
 
     /// Returns the next message.
@@ -89,7 +89,7 @@ impl WebSocket {
     /// # Errors
     /// Fails if the connection has ended, or there is no message in time.
     pub async fn receive(&mut self) -> anyhow::Result<Message> {
-        let message = timeout(PATIENCE, self.stream.next()).await.context("no message in time")?;
+        let message = timeout(TIMEOUT, self.stream.next()).await.context("no message in time")?;
         message.context("the connection has ended").and_then(|message| Ok(message?))
     }
 
@@ -115,9 +115,10 @@ impl WebSocket {
             }
         };
         let end =
-            timeout(PATIENCE, self.stream.next()).await.context("the connection does not end")?;
+            timeout(TIMEOUT, self.stream.next()).await.context("the connection does not end")?;
         ensure!(end.is_none(), "{end:?} came after the end");
-        let CloseFrame { code, reason } = closed.context("it says neither code nor reason")?;
+        let CloseFrame { code, reason } =
+            closed.context("the Close frame has no code and no reason")?;
         Ok(Closed { code: code.into(), reason: reason.as_str().to_owned() })
     }
 }

@@ -17,7 +17,7 @@ use tenon_fuzz::pieces;
 use tokio::io::AsyncReadExt as _;
 
 /// Maximum number of decoded bytes: a decompression bomb need not be decoded to its end.
-const MOST: usize = 1 << 20;
+const MAX_DECODED: usize = 1 << 20;
 
 /// Memory limit in bytes: three times the need of the decoder that uses the most.
 const MEMORY: usize = 3 * (17 << 20);
@@ -34,7 +34,7 @@ const CODINGS: [&str; 8] = ["gzip", "deflate", "br", "zstd", "x-gzip", "identity
 
 fn undo(coding: &HeaderValue, body: Vec<Bytes>) -> Decoded {
     let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, coding.clone())]);
-    block_on(decode(&headers, body, MOST, MEMORY))
+    block_on(decode(&headers, body, MAX_DECODED, MEMORY))
 }
 
 fuzz_target!(|input: Input<'_>| {
@@ -60,7 +60,7 @@ fuzz_target!(|input: Input<'_>| {
     let again = undo(&HeaderValue::from_static(name), pieces(&encoded, &input.cuts));
     assert_eq!(
         (again.failure, &again.bytes[..]),
-        (None, &input.body[..input.body.len().min(MOST)]),
+        (None, &input.body[..input.body.len().min(MAX_DECODED)]),
         "{name}"
     );
 });

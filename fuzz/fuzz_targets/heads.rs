@@ -24,7 +24,7 @@ fuzz_target!(|input: Input<'_>| {
         let end = end.map(|at| at + 4).expect("a head ends with an empty line");
         let head = message[..end].to_ascii_lowercase();
         let lines: Vec<_> = head.split(|byte| *byte == b'\n').collect();
-        let (last, lines) = lines.split_last().expect("there is one");
+        let (last, lines) = lines.split_last().expect("the head has a line");
         assert!(last.is_empty() && lines.iter().all(|line| line.ends_with(b"\r")));
         // The request line is not a header, whatever it looks like.
         let headers = || lines.iter().skip_while(|line| **line == b"\r").skip(1);

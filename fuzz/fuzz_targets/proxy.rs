@@ -24,7 +24,7 @@ thread_local! {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let proxy: Proxy = "http://user:word@proxy.test:3128".parse().expect("it is a proxy's URL");
+    let proxy: Proxy = "http://user:word@proxy.test:3128".parse().expect("the URL is a proxy's");
     let target = Authority::from_static("203.0.113.1:443");
     let led = RUNTIME.with(|runtime| {
         tokio::task::LocalSet::new().block_on(runtime, async {

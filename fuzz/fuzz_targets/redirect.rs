@@ -35,7 +35,7 @@ fuzz_target!(|input: Input<'_>| {
         return;
     };
     let from = Url::parse(input.from)
-        .unwrap_or_else(|_| Url::parse("https://origin.test/a?b#c").expect("it is one"));
+        .unwrap_or_else(|_| Url::parse("https://origin.test/a?b#c").expect("the URL is valid"));
     if !matches!(from.scheme(), "http" | "https") {
         return;
     }

@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
             head.digest = digest.as_bytes().to_vec();
         }
     }
-    let (named, revision) = assemble(messages).expect("it was the digest alone that was wrong");
+    let (named, revision) = assemble(messages).expect("only the digest was wrong");
     assert_eq!(named, digest);
     assert_eq!(assemble(revision.to_messages(&digest)), Ok((digest, revision)));
 });

@@ -33,7 +33,7 @@ fuzz_target!(|input: Input<'_>| {
         assert!(next > last);
         let between =
             Timestamp::from_second(last.as_second() + (next.as_second() - last.as_second()) / 2);
-        let between = between.expect("what is between two times is one").max(last);
+        let between = between.expect("a value between two times is a time").max(last);
         assert_eq!(timetable.next_after(between), Some(next), "after {last} and {between}");
         // Before standard time, offsets from UTC included seconds.
         if last.as_second() > 0 {

@@ -17,11 +17,11 @@ use tenon_operator::worker::plan::{draft, plan};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(worker) = serde_json::from_slice::<Worker>(data) else { return };
-    let now = Timestamp::from_second(1_800_000_000).expect("it is a time");
+    let now = Timestamp::from_second(1_800_000_000).expect("the timestamp is in range");
     schedules(worker.clone(), now);
 
     let source = match &worker.spec.source.modules {
-        Some(modules) => SourceState::Modules(revision::together(modules, [])),
+        Some(modules) => SourceState::Modules(revision::join_modules(modules, [])),
         None => SourceState::MissingConfigMap("config".to_owned()),
     };
     let mut candidate = Candidate {

@@ -10,7 +10,7 @@ const ENCODINGS = [
 ];
 const FORMATS = ["gzip", "deflate", "deflate-raw", "brotli"];
 // The maximum size that is compared, in bytes: a decompression bomb may be cut anywhere above it.
-const MOST = 64 << 10;
+const MAX_COMPARED = 64 << 10;
 
 async function collect(stream) {
   const pieces = [];
@@ -18,7 +18,7 @@ async function collect(stream) {
   for await (const piece of stream) {
     pieces.push(piece);
     length += piece.length;
-    if (length > MOST) break;
+    if (length > MAX_COMPARED) break;
   }
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
@@ -34,7 +34,7 @@ function text(bytes, encoding, length, options) {
   if (whole === undefined) return;
   same(whole.isWellFormed(), true, `${encoding}: text is well-formed`);
   const written = new TextEncoder().encode(whole);
-  same(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(written), whole, "there and back");
+  same(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(written), whole, "a round trip");
   const into = new Uint8Array(length);
   const done = new TextEncoder().encodeInto(whole, into);
   sameBytes(into.subarray(0, done.written), written.subarray(0, done.written), "encodeInto");
@@ -63,7 +63,7 @@ async function compressed(bytes, format, length) {
     attemptLater(() => collect(streamOf(pieces).pipeThrough(new DecompressionStream(format))));
   const [whole, pieces] = [await unpack([bytes.slice()]), await unpack(cut(bytes, length))];
   // The two may end at different errors behind the part that is read.
-  if (pieces?.length > MOST || whole?.length > MOST) return;
+  if (pieces?.length > MAX_COMPARED || whole?.length > MAX_COMPARED) return;
   sameBytes(pieces, whole, `${format} in pieces of ${length}`);
 }
 

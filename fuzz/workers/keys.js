@@ -18,7 +18,7 @@ async function use(key, algorithm, data) {
   if (key.usages.includes("sign")) {
     const signature = await attemptLater(() => crypto.subtle.sign(signing, key, data));
     if (signature === undefined || !key.usages.includes("verify")) return;
-    same(await crypto.subtle.verify(signing, key, signature, data), true, "a signature of one's own");
+    same(await crypto.subtle.verify(signing, key, signature, data), true, "a signature by the same key");
     return;
   }
   if (key.usages.includes("verify")) {
@@ -27,7 +27,7 @@ async function use(key, algorithm, data) {
   if (algorithm.name === "AES-GCM" && key.usages.includes("encrypt") && key.usages.includes("decrypt")) {
     const how = { name: "AES-GCM", iv: new Uint8Array(12) };
     const secret = await crypto.subtle.encrypt(how, key, data);
-    sameBytes(new Uint8Array(await crypto.subtle.decrypt(how, key, secret)), data, "AES-GCM there and back");
+    sameBytes(new Uint8Array(await crypto.subtle.decrypt(how, key, secret)), data, "an AES-GCM round trip");
   }
 }
 

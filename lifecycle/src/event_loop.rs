@@ -119,8 +119,10 @@ mod tests {
 
     fn busy(registry: &Registry) -> f64 {
         let families = registry.gather();
-        let family =
-            families.iter().find(|family| family.name() == NAMES.busy).expect("it is registered");
+        let family = families
+            .iter()
+            .find(|family| family.name() == NAMES.busy)
+            .expect("the family is registered");
         family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum()
     }
 

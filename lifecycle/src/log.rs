@@ -38,7 +38,7 @@ pub struct LogArgs {
 impl LogArgs {
     /// Returns the command-line arguments with which another process logs as this one does.
     pub fn arguments(&self) -> Vec<String> {
-        let format = self.log_format.to_possible_value().expect("every format can be asked for");
+        let format = self.log_format.to_possible_value().expect("no format is hidden");
         vec![
             format!("--log-format={}", format.get_name()),
             format!("--log-level={}", self.log_level.0),

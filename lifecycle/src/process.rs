@@ -42,7 +42,7 @@ struct Process {
     started: Gauge,
     threads: Gauge,
     open: Gauge,
-    most: Gauge,
+    max_open: Gauge,
     by_thread: CounterVec,
     /// CPU time of each thread at the last collection, in ticks.
     cpu_by_thread: Mutex<HashMap<Thread, u64>>,
@@ -71,7 +71,7 @@ impl Process {
             )?,
             threads: Gauge::new("process_threads", "Number of threads.")?,
             open: Gauge::new("process_open_fds", "Number of open file descriptors.")?,
-            most: Gauge::new("process_max_fds", "Maximum number of open file descriptors.")?,
+            max_open: Gauge::new("process_max_fds", "Maximum number of open file descriptors.")?,
             by_thread: CounterVec::new(
                 Opts::new("tenon_thread_cpu_seconds_total", "CPU time of threads, by their name."),
                 &["thread"],
@@ -81,8 +81,9 @@ impl Process {
     }
 
     fn families(&self) -> [&dyn Collector; 8] {
-        let Self { cpu, resident, virtual_, started, threads, open, most, by_thread, .. } = self;
-        [cpu, resident, virtual_, started, threads, open, most, by_thread]
+        let Self { cpu, resident, virtual_, started, threads, open, max_open, by_thread, .. } =
+            self;
+        [cpu, resident, virtual_, started, threads, open, max_open, by_thread]
     }
 
     /// Updates the metrics. A value that cannot be read keeps its previous state.
@@ -90,8 +91,8 @@ impl Process {
         if let Some(stat) = Stat::read("/proc/self/stat") {
             advance(&self.cpu, stat.cpu as f64 / TICKS);
             self.threads.set(stat.threads as f64);
-            if let Some(booted) = booted() {
-                self.started.set(booted + stat.started as f64 / TICKS);
+            if let Some(boot_time) = boot_time() {
+                self.started.set(boot_time + stat.started as f64 / TICKS);
             }
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -105,7 +106,9 @@ impl Process {
             self.open.set(open.count() as f64);
         }
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        field::<f64>(&limits, "Max open files").into_iter().for_each(|most| self.most.set(most));
+        field::<f64>(&limits, "Max open files")
+            .into_iter()
+            .for_each(|max_open| self.max_open.set(max_open));
         self.update_threads();
     }
 
@@ -193,7 +196,7 @@ impl FromStr for Stat {
 }
 
 /// Returns the time of the machine's boot, in seconds of Unix time.
-fn booted() -> Option<f64> {
+fn boot_time() -> Option<f64> {
     field(&fs::read_to_string("/proc/stat").ok()?, "btime")
 }
 
@@ -217,7 +220,7 @@ mod tests {
         let is_it = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
-        let metric = family.get_metric().iter().find(is_it).expect("a metric of that label");
+        let metric = family.get_metric().iter().find(is_it).expect("a metric with that label");
         metric.get_counter().get_value() + metric.get_gauge().get_value()
     }
 

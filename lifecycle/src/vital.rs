@@ -1,6 +1,6 @@
-//! Threads and tasks that a process cannot do without: when one panics, the process aborts, and its
-//! supervisor or the kubelet restarts it. Otherwise it would go on half dead, while its probes
-//! succeed.
+//! Threads and tasks that a process needs to function: when one panics, the process aborts, and its
+//! supervisor or the kubelet restarts it. Otherwise the process would continue without it, while
+//! its probes succeed.
 
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use std::thread::{Builder, JoinHandle};
 pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let thread = name.clone();
     Builder::new().name(name).spawn(move || {
-        or_end(&format!("thread {thread:?}"), run);
+        abort_on_panic(&format!("thread {thread:?}"), run);
     })
 }
 
@@ -24,10 +24,10 @@ pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<Jo
 /// one task.
 pub async fn task<F: Future>(name: &'static str, run: F) -> F::Output {
     let mut run = pin!(run);
-    poll_fn(|cx| or_end(&format_args!("task {name:?}"), || run.as_mut().poll(cx))).await
+    poll_fn(|cx| abort_on_panic(&format_args!("task {name:?}"), || run.as_mut().poll(cx))).await
 }
 
-fn or_end<T>(subject: &dyn Display, run: impl FnOnce() -> T) -> T {
+fn abort_on_panic<T>(subject: &dyn Display, run: impl FnOnce() -> T) -> T {
     // No state that the panic left behind is observed again.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         // The log is not used, because its thread would have no time to write the line.
@@ -47,7 +47,7 @@ mod tests {
 
     /// Runs a test of this module again in a process of its own, and returns that process's
     /// standard error.
-    fn last_words(test: &str) -> String {
+    fn stderr_of(test: &str) -> String {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("vital::tests::{test}"), "--nocapture"])
             .env(CHILD, "1")
@@ -64,7 +64,7 @@ mod tests {
             thread.join().unwrap();
             return;
         }
-        let words = last_words("a_process_ends_with_its_vital_thread");
+        let words = stderr_of("a_process_ends_with_its_vital_thread");
         assert!(words.contains("thread \"heart\" is vital"), "{words}");
     }
 
@@ -76,7 +76,7 @@ mod tests {
             let _ = runtime.block_on(runtime.spawn(task("lung", async { panic!("as intended") })));
             return;
         }
-        let words = last_words("a_process_ends_with_its_vital_task");
+        let words = stderr_of("a_process_ends_with_its_vital_task");
         assert!(words.contains("task \"lung\" is vital"), "{words}");
     }
 

@@ -117,8 +117,8 @@ impl Catalog {
         digest
     }
 
-    /// Does the same for a revision that cannot be resolved now. Nodes that have it serve it on;
-    /// others are told that it is unavailable.
+    /// Makes `revision` serve its Worker although it cannot be resolved now. Nodes that have it
+    /// continue to serve it; others are told that it is unavailable.
     ///
     /// # Arguments
     /// * `revision` - without the values of its secrets.
@@ -176,7 +176,7 @@ impl Catalog {
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
-    /// Marks the catalog as complete, from when on watchers are answered. To be called once
+    /// Marks the catalog as complete; watchers are answered from then on. To be called once
     /// everything deployed has been set.
     pub fn mark_synced(&self) {
         self.shared.progress_tx.send_modify(|progress| progress.synced = true);
@@ -356,7 +356,7 @@ impl Catalog {
     }
 }
 
-/// Returns what routers are told of a Worker.
+/// Returns the entry of a Worker for routers.
 fn entry(
     revision: &Revision,
     digest: RevisionDigest,

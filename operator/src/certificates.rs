@@ -39,7 +39,7 @@ use tokio::time::sleep;
 use crate::metrics::Metrics;
 use issue::IssueError;
 use plan::Terms;
-use secrets::{Place, Secrets};
+use secrets::{SecretScope, Secrets};
 
 /// The field manager of the Secrets.
 const MANAGER: &str = "tenon-operator-certificates";
@@ -100,7 +100,7 @@ impl Certificates {
                 tracing::warn!(%error, "cannot renew certificates; retrying");
                 RETRY
             });
-            let taken = self.take_own(&mut own).await;
+            let taken = self.install_own(&mut own).await;
             match &taken {
                 Ok(true) => ready = None,
                 Ok(false) => {}
@@ -147,7 +147,8 @@ impl Certificates {
         let now = Timestamp::now();
         let plan = plan::plan(&stored.state(now), &self.terms, now);
         if plan.make_authority || plan.steps.iter().any(|step| *step != plan::Step::Keep) {
-            let place = Place { namespace: self.namespace.clone(), owner: self.owner().await? };
+            let place =
+                SecretScope { namespace: self.namespace.clone(), owner: self.owner().await? };
             for secret in stored.carry_out(&plan, &self.terms, &place, now)? {
                 self.write(&secret).await?;
             }
@@ -158,7 +159,7 @@ impl Certificates {
 
     /// Installs the content of the operator's own Secret if it has changed. Returns whether this
     /// process has a certificate.
-    async fn take_own(&self, own: &mut Option<Bundle>) -> Result<bool, CertificateError> {
+    async fn install_own(&self, own: &mut Option<Bundle>) -> Result<bool, CertificateError> {
         let Some(secret) = self.read(secrets::name(Role::Operator)).await? else {
             return Ok(own.is_some());
         };

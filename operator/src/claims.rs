@@ -1,6 +1,6 @@
-//! Decides which Worker holds a route that several Workers claim: one whose claim has been accepted
-//! rather than one that only asks, and of those the oldest, so that a route cannot be taken over.
-//! This module is pure.
+//! Decides which of several Workers holds a route that all of them claim. An accepted claim
+//! precedes a requested one, and an older claim precedes a newer one, so that a route cannot be
+//! taken over. This module is pure.
 //!
 //! A host belongs to one namespace. Otherwise a tenant could add a longer path under another
 //! tenant's host and receive its clients' cookies:
@@ -31,7 +31,7 @@ type Claimed = (String, String);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Accepted,
-    Asked,
+    Requested,
 }
 
 /// A claimant, in order of precedence: standing, creation time, then id. An object without a
@@ -108,20 +108,21 @@ impl Claims {
     ///
     /// # Arguments
     /// * `accepted` - the routes with which it was accepted.
-    /// * `asked` - those of its spec.
+    /// * `requested` - those of its spec.
     pub fn set(
         &mut self,
         worker: &WorkerId,
         since: Option<Timestamp>,
         accepted: Vec<Route>,
-        asked: Vec<Route>,
+        requested: Vec<Route>,
     ) -> BTreeSet<WorkerId> {
         let claims = |routes: Vec<Route>, standing| {
             routes.into_iter().map(move |route| ((route.host, route.path), standing))
         };
         // A route that is in both is accepted.
-        let routes: BTreeMap<Claimed, Standing> =
-            claims(asked, Standing::Asked).chain(claims(accepted, Standing::Accepted)).collect();
+        let routes: BTreeMap<Claimed, Standing> = claims(requested, Standing::Requested)
+            .chain(claims(accepted, Standing::Accepted))
+            .collect();
         let (former_since, former) = self.by_worker.remove(worker).unwrap_or_default();
         let mut affected = BTreeSet::new();
         if (former_since, &former) != (since, &routes) {
@@ -218,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_claim_precedes_an_older_one_that_only_asks() {
+    fn an_accepted_claim_precedes_an_older_requested_one() {
         let mut claims = claims(&[("a/old", "old/"), ("b/new", "shop/"), ("b/wide", "x.org/")]);
         claims.set(&id("b/new"), at(1), vec![route("shop/")], vec![route("shop/")]);
         claims.set(&id("b/wide"), at(2), vec![route("*.org/")], vec![route("*.org/")]);
-        let asked = ["shop/", "below.org/"].map(route).to_vec();
-        assert_eq!(claims.set(&id("a/old"), at(0), Vec::new(), asked).len(), 1);
+        let requested = ["shop/", "below.org/"].map(route).to_vec();
+        assert_eq!(claims.set(&id("a/old"), at(0), Vec::new(), requested).len(), 1);
         for (worker, claimed, expected) in [
             ("a/old", "shop/", Holder::Worker(id("b/new"))),
             ("a/old", "below.org/", Holder::Worker(id("b/wide"))),

@@ -21,7 +21,7 @@
 //!   authors.
 //! - [`error`], [`position`]: compile errors and their positions.
 //!
-//! Tenant code is hostile: see [`code::on_a_stack`].
+//! Tenant code is hostile: see [`code::on_large_stack`].
 
 mod code;
 mod data;

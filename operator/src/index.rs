@@ -59,7 +59,7 @@ pub enum Service {
     /// catalog keeps its previous entry.
     Unresolved,
     /// A Secret that the revision binds does not exist now. Nodes that hold the revision by this
-    /// digest serve it on. The values of its secrets are empty here.
+    /// digest continue to serve it. The values of its secrets are empty here.
     Held(Box<Serving>, RevisionDigest),
     Serving(Box<Serving>),
 }
@@ -169,7 +169,7 @@ impl Index {
             .filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone())))
             .collect();
         let source = match &worker.spec.source.config_map_ref {
-            None => SourceState::Modules(revision::together(
+            None => SourceState::Modules(revision::join_modules(
                 worker.spec.source.modules.iter().flatten(),
                 [],
             )),
@@ -237,8 +237,8 @@ impl Index {
     }
 
     /// Returns the salt of a revision that binds Secrets: a hash of their uids. A uid is 122 random
-    /// bits, which only those can read who can read the Secret, and it is the same for every
-    /// replica.
+    /// bits, which an account can read only with the right to read the Secret, and it is the same
+    /// for every replica.
     fn salt(&self, id: &WorkerId, bound: &[tenon_crds::Secret]) -> Bytes {
         let secrets = bound.iter().filter_map(|bound| self.secret(id, &bound.secret_key_ref));
         let uids: Vec<_> = secrets.filter_map(|secret| secret.metadata.uid.as_deref()).collect();

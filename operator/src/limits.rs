@@ -1,4 +1,4 @@
-//! The limits that a Worker gets: those that it requests, as far as its pool allows.
+//! The limits that a Worker gets: those that it requests, up to the maximum of its pool.
 //! This module is pure.
 //!
 //! ```text

@@ -36,8 +36,8 @@ pub struct Metrics {
     pub reports: IntCounterVec,
 }
 
-/// Observes the duration when [`ended`](Self::ended) is called. A timer that is dropped before was
-/// cancelled, and is not counted.
+/// Observes the duration when [`ended`](Self::ended) is called. A cancelled reconcile drops its
+/// timer before that, and is not counted.
 pub struct ReconcileTimer<'a> {
     metrics: &'a Metrics,
     kind: &'static str,
@@ -88,8 +88,8 @@ impl Metrics {
 }
 
 impl ReconcileTimer<'_> {
-    pub fn ended(self, well: bool) {
-        let result = if well { "ok" } else { "error" };
+    pub fn ended(self, succeeded: bool) {
+        let result = if succeeded { "ok" } else { "error" };
         self.metrics.reconciles.with_label_values(&[self.kind, result]).inc();
         self.metrics
             .duration

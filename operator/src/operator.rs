@@ -120,7 +120,8 @@ impl Operator {
         let election = Election::new(client.clone(), &config.namespace, config.identity);
         let leader = election.fenced(&client);
         let leader_events = events.with(Recorder::new(leader.clone(), reporter));
-        let election = tokio::spawn(stand(election, leading_tx, catalog.clone(), drain.clone()));
+        let election =
+            tokio::spawn(stand_for_election(election, leading_tx, catalog.clone(), drain.clone()));
         tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
 
         let mut components = JoinSet::new();
@@ -159,7 +160,7 @@ impl Operator {
         components.spawn(health.run(reports_rx, health_rx));
         let scheduler = Scheduler::new(
             leader.clone(),
-            // A call in flight outlives the term, and its failure is to be seen.
+            // A call in flight may outlive the term, and the Event of its failure must be written.
             events,
             index.clone(),
             metrics.clone(),
@@ -242,9 +243,11 @@ impl Certificate {
             TlsSource::Directory(directory) => {
                 Self::Given(Tls::open(directory, Role::Operator, registry)?)
             }
-            TlsSource::SelfSigned { terms, deployment } => {
-                Self::SelfSigned { tls: Tls::to_come(Role::Operator, registry)?, terms, deployment }
-            }
+            TlsSource::SelfSigned { terms, deployment } => Self::SelfSigned {
+                tls: Tls::without_certificate(Role::Operator, registry)?,
+                terms,
+                deployment,
+            },
         })
     }
 
@@ -258,7 +261,7 @@ impl Certificate {
 
 /// Stands for election once every kind has been listed. A leader that saw only a part of the
 /// cluster would take what it has not seen for deleted; until then, another replica can lead.
-async fn stand(
+async fn stand_for_election(
     election: Election,
     leading_tx: watch::Sender<bool>,
     catalog: Catalog,

@@ -33,13 +33,13 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Delay between two requests. A router learns of a Worker a moment after its status is written.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Timeout of one request. If a router hangs, the request is repeated on another connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for deleting the Worker, which is also done after the overall timeout.
-const TIDYING: Duration = Duration::from_secs(5);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limit on the response body, in bytes; far larger than the Worker's response.
 const BODY: usize = 16 * 1024;
@@ -87,7 +87,8 @@ pub enum ProbeError {
 /// # Errors
 /// The step that failed, with what was last observed.
 pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
-    let door = Door::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
+    let address =
+        RouterAddress::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
     let client =
         Client::try_default().await.map_err(|error| ProbeError::Cluster(Box::new(error)))?;
     let secret = RandomState::new().build_hasher().finish();
@@ -96,7 +97,7 @@ pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
         workers: Api::namespaced(client, &args.worker_namespace),
         name: format!("tenon-probe-{secret:016x}"),
         body: format!("{secret:016x}"),
-        door,
+        address,
         started: Instant::now(),
         limit,
         args,
@@ -116,7 +117,7 @@ struct Probe {
     name: String,
     /// The Worker's response body.
     body: String,
-    door: Door,
+    address: RouterAddress,
     started: Instant,
     limit: Duration,
 }
@@ -138,7 +139,7 @@ impl Probe {
             },
         )?;
         println!("deployed: Worker {} in {}", self.name, self.args.worker_namespace);
-        let mut last_state = "its status is not known".to_owned();
+        let mut last_state = "its status is unknown".to_owned();
         let ready = timeout_at(self.deadline(), self.await_ready(&mut last_state)).await;
         let host = ready.map_err(|_| not_ready(last_state))?;
         println!("ready: after {:.1} s", self.started.elapsed().as_secs_f64());
@@ -168,8 +169,8 @@ impl Probe {
                     Ok(host) => return host,
                     Err(state) => *last_state = state,
                 },
-                Some(Ok(None)) => "it was deleted".clone_into(last_state),
-                Some(Err(error)) => *last_state = format!("cannot watch it: {error}"),
+                Some(Ok(None)) => "the Worker was deleted".clone_into(last_state),
+                Some(Err(error)) => *last_state = format!("cannot watch the Worker: {error}"),
                 // A watch never ends.
                 None => std::future::pending().await,
             }
@@ -178,19 +179,20 @@ impl Probe {
 
     async fn await_answer(&self, host: &str, last_state: &mut String) {
         loop {
-            *last_state = match timeout(PATIENCE, self.door.ask(host)).await {
+            *last_state = match timeout(REQUEST_TIMEOUT, self.address.ask(host)).await {
                 Ok(Ok((StatusCode::OK, body))) if body == self.body => return,
                 Ok(Ok((status, body))) => format!("the response was {status} with body {body:?}"),
                 Ok(Err(error)) => format!("cannot send a request: {error}"),
-                Err(_) => format!("no response within {} s", PATIENCE.as_secs()),
+                Err(_) => format!("no response within {} s", REQUEST_TIMEOUT.as_secs()),
             };
-            sleep(PAUSE).await;
+            sleep(RETRY_PAUSE).await;
         }
     }
 
     async fn delete(&self) -> Result<(), ProbeError> {
         let deleted =
-            timeout(TIDYING, self.workers.delete(&self.name, &DeleteParams::background())).await;
+            timeout(DELETE_TIMEOUT, self.workers.delete(&self.name, &DeleteParams::background()))
+                .await;
         let last_state = match deleted {
             Ok(Ok(_)) => {
                 println!("deleted: Worker {}", self.name);
@@ -214,7 +216,7 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
         "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "tenon-probe"}},
         "spec": {"source": {"modules": {"worker.js": code}}, "pool": pool},
     });
-    serde_json::from_value(object).expect("it is a Worker")
+    serde_json::from_value(object).expect("the object is a Worker")
 }
 
 /// Returns the host of a ready Worker.
@@ -232,16 +234,16 @@ fn readiness(worker: &Worker) -> Result<String, String> {
                 .and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
             host.ok_or_else(|| format!("no host in its URL {:?}", status.url))
         }
-        Some(ready) => Err(format!("it is not ready: {}: {}", ready.reason, ready.message)),
-        None => {
-            Err("no operator has reconciled it; check that an operator is running and leads"
-                .to_owned())
-        }
+        Some(ready) => Err(format!("the Worker is not ready: {}: {}", ready.reason, ready.message)),
+        None => Err(
+            "no operator has reconciled the Worker; check that an operator is running and leads"
+                .to_owned(),
+        ),
     }
 }
 
 /// The address of the routers' client port.
-struct Door {
+struct RouterAddress {
     host: String,
     port: u16,
 }
@@ -258,7 +260,7 @@ enum AskError {
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Door {
+impl RouterAddress {
     fn of(router: &Uri) -> Option<Self> {
         let is_bare = router.path_and_query().is_none_or(|path| path == "/");
         let host = router.host().filter(|_| is_bare && router.scheme_str() == Some("http"))?;
@@ -292,16 +294,16 @@ mod tests {
 
     use super::*;
 
-    fn door(router: &str) -> Option<(String, u16)> {
-        Door::of(&router.parse().unwrap()).map(|door| (door.host, door.port))
+    fn address(router: &str) -> Option<(String, u16)> {
+        RouterAddress::of(&router.parse().unwrap()).map(|address| (address.host, address.port))
     }
 
     #[test]
     fn the_address_of_a_router_is_a_plain_host_and_an_optional_port() {
-        assert_eq!(door("http://tenon-router"), Some(("tenon-router".to_owned(), 80)));
-        assert_eq!(door("http://[::1]:8080/"), Some(("::1".to_owned(), 8080)));
+        assert_eq!(address("http://tenon-router"), Some(("tenon-router".to_owned(), 80)));
+        assert_eq!(address("http://[::1]:8080/"), Some(("::1".to_owned(), 8080)));
         for bad in ["https://tenon-router", "http://tenon-router/path", "tenon-router:80", "/"] {
-            assert_eq!(door(bad), None, "{bad}");
+            assert_eq!(address(bad), None, "{bad}");
         }
     }
 
@@ -329,7 +331,7 @@ mod tests {
         assert!(none.contains("no operator has reconciled it"), "{none}");
         let conditions = ready("False", "RouteConflict", "it is another's");
         let why = readiness(&with_status(json!({"conditions": conditions}))).unwrap_err();
-        assert_eq!(why, "it is not ready: RouteConflict: it is another's");
+        assert_eq!(why, "the Worker is not ready: RouteConflict: it is another's");
     }
 
     #[test]
@@ -352,7 +354,7 @@ mod tests {
                 .unwrap();
             String::from_utf8(head[..read].to_vec()).unwrap()
         });
-        let answer = Door { host: "127.0.0.1".to_owned(), port }
+        let answer = RouterAddress { host: "127.0.0.1".to_owned(), port }
             .ask("probe.default.example.com")
             .await
             .unwrap();

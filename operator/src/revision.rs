@@ -95,7 +95,7 @@ pub fn snapshot(
         revision_history_limit: _,
     } = &worker.spec;
     let entrypoint = entrypoint(requested.as_deref(), modules)?;
-    let (modules, binary_modules) = apart(modules);
+    let (modules, binary_modules) = split_modules(modules);
     let mut spec = WorkerRevisionSpec {
         worker: worker.name_any(),
         digest: String::new(),
@@ -122,7 +122,7 @@ pub fn with_compiled(
     spec: WorkerRevisionSpec,
     compiled: &BTreeMap<String, Bytes>,
 ) -> WorkerRevisionSpec {
-    let (modules, binary_modules) = apart(compiled);
+    let (modules, binary_modules) = split_modules(compiled);
     // Every field but the modules stays, also one that is new.
     WorkerRevisionSpec { modules, binary_modules, ..spec }
 }
@@ -142,7 +142,7 @@ fn entrypoint(
 }
 
 /// Splits modules into text and binary ones, as Kubernetes objects store them.
-fn apart(
+fn split_modules(
     modules: &BTreeMap<String, Bytes>,
 ) -> (BTreeMap<String, String>, BTreeMap<String, ByteString>) {
     let (mut text, mut binary) = (BTreeMap::new(), BTreeMap::new());
@@ -155,8 +155,8 @@ fn apart(
     (text, binary)
 }
 
-/// Joins text and binary modules, the inverse of `apart`.
-pub fn together<'a>(
+/// Joins text and binary modules, the inverse of `split_modules`.
+pub fn join_modules<'a>(
     text: impl IntoIterator<Item = (&'a String, &'a String)>,
     binary: impl IntoIterator<Item = (&'a String, &'a ByteString)>,
 ) -> BTreeMap<String, Bytes> {
@@ -170,7 +170,7 @@ pub fn together<'a>(
 
 /// Returns the modules in a ConfigMap, named by its keys.
 pub fn of_config_map(config_map: &ConfigMap) -> BTreeMap<String, Bytes> {
-    together(config_map.data.iter().flatten(), config_map.binary_data.iter().flatten())
+    join_modules(config_map.data.iter().flatten(), config_map.binary_data.iter().flatten())
 }
 
 /// Returns the name of a snapshot's WorkerRevision: the Worker's name and the first ten digits of
@@ -231,7 +231,7 @@ pub fn resolve(
         worker: id.clone(),
         name: name.to_owned(),
         entrypoint: entrypoint.clone(),
-        modules: together(modules, binary_modules),
+        modules: join_modules(modules, binary_modules),
         bindings,
         salt: Bytes::new(),
         egress: egress(allowed)?,

@@ -60,7 +60,7 @@ pub struct Reconciler {
 
 /// Maximum number of plans performed concurrently: enough to hide the API server's latency without
 /// overloading it.
-const WRITING: usize = 16;
+const MAX_CONCURRENT_PLANS: usize = 16;
 
 /// The reason why a reconcile failed. It will be retried.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ pub enum ReconcileError {
 impl ReconcileError {
     /// Returns whether the namespace is being deleted, and therefore takes no new objects. A retry
     /// would be pointless.
-    fn is_moot(&self) -> bool {
+    fn is_pointless(&self) -> bool {
         let (Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)) =
             self
         else {
@@ -94,7 +94,7 @@ impl ReconcileError {
     fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)
-                if !self.is_moot() =>
+                if !self.is_pointless() =>
             {
                 Refusal::of(source)
             }
@@ -111,7 +111,7 @@ impl Reconciler {
         compiler: Compiler,
         acknowledgements: Acknowledgements,
     ) -> Self {
-        let writing = Arc::new(Semaphore::new(WRITING));
+        let writing = Arc::new(Semaphore::new(MAX_CONCURRENT_PLANS));
         Self { client, events, metrics, compiler, acknowledgements, writing }
     }
 
@@ -129,7 +129,7 @@ impl Reconciler {
         }
         let timer = self.metrics.reconcile("Worker");
         let mut result = self.make(Arc::new(candidate)).await;
-        if result.as_ref().is_err_and(ReconcileError::is_moot) {
+        if result.as_ref().is_err_and(ReconcileError::is_pointless) {
             result = Ok(());
         }
         timer.ended(result.is_ok());
@@ -181,7 +181,7 @@ impl Reconciler {
             });
             match workers.patch_status(id.name(), &apply, &Patch::Apply(patch)).await {
                 // The Worker was changed or deleted meanwhile, so the plan is outdated. The watch
-                // reports it, and the Worker is planned anew.
+                // reports it, and the Worker is planned again.
                 Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => {
                     return Ok(());
                 }

@@ -57,7 +57,7 @@ async fn a_module_that_compiles_endlessly_is_stopped_and_named() {
 }
 
 #[tokio::test]
-async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
+async fn slow_modules_of_one_tenant_do_not_delay_others() {
     let (compiler, good) = (compiler(), job(&[("worker.js", HANDLER)]));
     let slow: Vec<_> = (0..20)
         .map(|_| {
@@ -71,7 +71,7 @@ async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
     }
     // The tenant that came first with twenty jobs has not finished them yet.
     let ended = slow.iter().filter(|slow| slow.is_finished()).count();
-    assert!(ended < 10, "{ended} of the slow ones came first");
+    assert!(ended < 10, "{ended} slow modules were compiled first");
     // Dropping the futures ends the compiler processes.
     slow.iter().for_each(tokio::task::JoinHandle::abort);
     for slow in slow {

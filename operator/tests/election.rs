@@ -1,4 +1,4 @@
-//! When a replica stands for election, against an API server in the test's own process.
+//! Tests when a replica stands for election, against an API server in the test's own process.
 
 use std::convert::Infallible;
 use std::future::pending;

@@ -1,4 +1,4 @@
-//! An operator in the test's own process.
+//! Tests of an operator in the test's own process.
 
 use clap::Parser;
 use kube::Client;

@@ -80,7 +80,7 @@ pub enum ImportRefused {
     #[error(
         "a module in TypeScript or with JSX cannot be imported with type \"{0}\"; rename it, for example to .txt"
     )]
-    NotKept(&'static str),
+    NotStored(&'static str),
     #[error("a source map cannot be imported; rename it, for example to .json")]
     SourceMap,
     #[error(
@@ -119,8 +119,8 @@ impl ModuleKind {
             (Some("json"), Self::Json) => Ok(Form::Json),
             (Some("json"), _) => Err(ImportRefused::NotJson),
             (Some("text" | "bytes") | None, Self::SourceMap) => Err(ImportRefused::SourceMap),
-            (Some("text"), Self::TypeScript) => Err(ImportRefused::NotKept("text")),
-            (Some("bytes"), Self::TypeScript) => Err(ImportRefused::NotKept("bytes")),
+            (Some("text"), Self::TypeScript) => Err(ImportRefused::NotStored("text")),
+            (Some("bytes"), Self::TypeScript) => Err(ImportRefused::NotStored("bytes")),
             (Some("text"), _) => Ok(Form::Text),
             (Some("bytes"), _) => Ok(Form::Bytes),
             (Some(other), _) => Err(ImportRefused::UnknownType(other.to_owned())),

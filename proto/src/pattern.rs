@@ -1,4 +1,4 @@
-//! The cost of compiling a source's regular expressions, as far as it does not follow from the
+//! The part of the cost of compiling a source's regular expressions that does not depend on the
 //! source's length. This module is pure.
 //!
 //! A Unicode property takes a few characters of source (`\p{RGI_Emoji}`) and stands for a set of

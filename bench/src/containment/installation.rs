@@ -17,7 +17,7 @@ const NODES: &str = "app.kubernetes.io/component=runtime-node";
 const ADMIN_PORT: u16 = 9090;
 
 /// The time limit for all processes to serve again; a process that has ended does so much sooner.
-const BACK_WITHIN: Duration = Duration::from_secs(30);
+const RESTARTED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) struct Installation {
     pub(super) cluster: Cluster,
@@ -60,8 +60,8 @@ impl Installation {
     }
 
     /// Waits until every process of every node serves.
-    pub(super) async fn await_whole(&self) -> anyhow::Result<()> {
-        await_condition("every process to serve", BACK_WITHIN, async || {
+    pub(super) async fn await_all_serving(&self) -> anyhow::Result<()> {
+        await_condition("every process to serve", RESTARTED_WITHIN, async || {
             for (node, metrics) in self.metrics().await? {
                 let up = metrics.by("tenon_node_process_up", "process");
                 ensure!(!up.is_empty() && up.values().all(|up| *up == 1), "{node}: {up:?}");

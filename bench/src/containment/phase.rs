@@ -1,4 +1,4 @@
-//! The phases in which a script is played.
+//! The phases in which a script is run.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The hostile scripts, as Workers.
 
 // The suite's own parser of its files. All of them are well-formed, because the suite is a test.
-#[allow(clippy::unwrap_used, dead_code, reason = "it is a part of the tests of another crate")]
+#[allow(clippy::unwrap_used, dead_code, reason = "the file belongs to the tests of another crate")]
 #[path = "../../../runtime-node/tests/hostile/script.rs"]
 mod suite;
 
@@ -43,7 +43,7 @@ pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worke
         let mut modules: BTreeMap<_, _> = modules.iter().cloned().collect();
         ensure!(
             modules.keys().all(|name| !name.ends_with(".bin")),
-            "it has modules that are not text"
+            "the script has modules that are not text"
         );
         let mut entrypoint = suite::ENTRYPOINT;
         if phase == Phase::Promoted {

@@ -6,7 +6,7 @@ use anyhow::ensure;
 
 use crate::hello::{ANSWER, HOST};
 use crate::isolates::workerd;
-use crate::load::{Answer, get, get_unix};
+use crate::load::{HttpResponse, get, get_unix};
 use crate::peers::Peers;
 use crate::tenon::{NODE, ROUTER, Site};
 
@@ -31,7 +31,7 @@ impl Footprint {
 /// Fails if a process does not start, or an answer is wrong.
 pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
     let resident = |count| -> anyhow::Result<u64> {
-        let mut crowd = workerd::Crowd::start(peers, count)?;
+        let mut crowd = workerd::ManyWorkers::start(peers, count)?;
         for socket in &crowd.sockets {
             ensure_hello(&get_unix(socket, HOST)?)?;
         }
@@ -69,7 +69,7 @@ pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Foo
     Ok(Footprint { workers, with_one, with_all: tenon.node.resident()? })
 }
 
-fn ensure_hello(answer: &Answer) -> anyhow::Result<()> {
+fn ensure_hello(answer: &HttpResponse) -> anyhow::Result<()> {
     ensure!(answer.status == 200 && answer.body.contains(ANSWER), "a Worker answers {answer:?}");
     Ok(())
 }

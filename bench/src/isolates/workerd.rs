@@ -63,13 +63,13 @@ fn serve(
 }
 
 /// A process with many hello Workers.
-pub struct Crowd {
+pub struct ManyWorkers {
     pub process: Process,
     /// One socket per Worker: a Worker that routes requests to the others would itself be one more.
     pub sockets: Vec<PathBuf>,
 }
 
-impl Crowd {
+impl ManyWorkers {
     /// Starts the process, and waits until the last Worker answers.
     ///
     /// # Errors

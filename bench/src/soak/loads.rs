@@ -1,4 +1,4 @@
-//! The loads beside the victims. Each repeats one kind of work for ever; what becomes of it is not
+//! The loads beside the victims. Each repeats one kind of work without end; its outcome is not
 //! judged, because hostile Workers may end the process that serves it.
 
 use std::cell::Cell;

@@ -19,7 +19,9 @@ pub(super) fn listening(addr: SocketAddr, domain: &str) {
 pub(super) fn inspecting(addr: SocketAddr) {
     println!("Debuggers connect to {addr}; the targets are at http://{addr}/json/list");
     if !addr.ip().is_loopback() {
-        println!("  note: whoever reaches that address can run code in the Workers");
+        println!(
+            "  note: any program that can connect to this address can run code in the Workers"
+        );
     }
     println!();
 }

@@ -1,7 +1,7 @@
 //! Decides which requests may reach the inspector. This module is pure.
 //!
-//! A Web page that the developer visits can send requests to ports of the machine. Browsers give
-//! such a request away in one of two ways: it names the page's origin, or, if the page's own name
+//! A Web page that the developer visits can send requests to ports of the machine. Such a request
+//! is recognized in one of two ways: it names the page's origin, or, if the page's own name
 //! resolves to this machine (DNS rebinding), its `Host` is that name. Debuggers name no origin or
 //! that of the browser's DevTools, and connect to an address or to `localhost`.
 

@@ -1,10 +1,10 @@
-//! What clients are told of a Worker's modules: a URL, and a source map with the author's source.
-//! This module is pure.
+//! Describes a Worker's modules to clients: a URL, and a source map with the author's source. This
+//! module is pure.
 //!
 //! A module that was read from a folder has the URL of its file, so an editor opens that file and
-//! sets breakpoints in it. A module of a YAML file has a URL of its own, and clients show the source
-//! that the map contains. A revision's source maps have positions only, so the sources are added
-//! here; a map that the module's author wrote is passed on whole.
+//! sets breakpoints in it. A module of a YAML file has a URL of its own, and clients show the
+//! source that the map contains. A revision's source maps have positions only, so the sources are
+//! added here; a map that the module's author wrote is passed on whole.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) fn base(worker: &WorkerId, folder: Option<PathBuf>) -> Url {
     url.parse().expect("a path that has been encoded, and names of objects, are valid in URLs")
 }
 
-/// Returns what clients are told of each module.
+/// Returns the description of each module for clients.
 ///
 /// # Arguments
 /// * `base` - the URL below which the modules are.
@@ -68,7 +68,7 @@ fn source_map(
     with_sources(compiled.get(&source_map_of(name))?, written)
 }
 
-/// Adds the text of its sources to a map. Returns `None` if it is none.
+/// Adds the text of its sources to a map. Returns `None` if the map is malformed.
 fn with_sources(map: &[u8], written: &BTreeMap<String, Bytes>) -> Option<Bytes> {
     let mut map: Value = serde_json::from_slice(map).ok()?;
     let source = |name: &Value| {

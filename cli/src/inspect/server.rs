@@ -1,6 +1,6 @@
 //! The endpoints by which clients find and open the targets. They are those of Node.js, except that
-//! a target is named by its Worker: a client can be configured to attach to a Worker once and for
-//! all, and does so again when the Worker has a new revision.
+//! a target is named after its Worker: a client that is configured to attach to a Worker does so
+//! again when the Worker has a new revision.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,10 +32,10 @@ const PROTOCOL: &str = "1.3";
 /// The last message to a client whose isolate has ended.
 const DETACHED: &str = r#"{"method":"Inspector.detached","params":{"reason":"target_closed"}}"#;
 
-/// Pause after a failed accept, such as for want of file descriptors.
+/// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-type Answer = Response<Full<Bytes>>;
+type HttpResponse = Response<Full<Bytes>>;
 
 /// Serves clients until the process ends.
 pub(super) async fn serve(listener: TcpListener, inspector: Arc<Inspector>) {
@@ -60,7 +60,7 @@ async fn serve_connection(stream: TcpStream, inspector: Arc<Inspector>) {
     }
 }
 
-fn respond(mut request: Request<Incoming>, inspector: &Inspector) -> Answer {
+fn respond(mut request: Request<Incoming>, inspector: &Inspector) -> HttpResponse {
     if !guard::admits(request.headers()) {
         return refusal(StatusCode::FORBIDDEN);
     }
@@ -82,7 +82,7 @@ fn respond(mut request: Request<Incoming>, inspector: &Inspector) -> Answer {
     }
 }
 
-fn list(host: &str, targets: &[Arc<Target>]) -> Answer {
+fn list(host: &str, targets: &[Arc<Target>]) -> HttpResponse {
     json(&targets.iter().map(|target| described(host, target)).collect())
 }
 
@@ -100,19 +100,19 @@ fn described(host: &str, target: &Target) -> Value {
     })
 }
 
-fn version() -> Answer {
+fn version() -> HttpResponse {
     let browser = concat!("tenon/", env!("CARGO_PKG_VERSION"));
     json(&json!({ "Browser": browser, "Protocol-Version": PROTOCOL }))
 }
 
-fn json(value: &Value) -> Answer {
+fn json(value: &Value) -> HttpResponse {
     let mut answer = Response::new(Full::from(value.to_string()));
     let type_ = HeaderValue::from_static("application/json; charset=UTF-8");
     answer.headers_mut().insert(header::CONTENT_TYPE, type_);
     answer
 }
 
-fn refusal(status: StatusCode) -> Answer {
+fn refusal(status: StatusCode) -> HttpResponse {
     let mut answer = Response::new(Full::from(format!("{status}\n")));
     *answer.status_mut() = status;
     answer
@@ -136,7 +136,7 @@ fn open<T>(
     Ok((key, client))
 }
 
-fn switch(key: &Key) -> Answer {
+fn switch(key: &Key) -> HttpResponse {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let accept = HeaderValue::from_str(&key.accept()).expect("base64 is a header's value");

@@ -19,11 +19,11 @@ const BUILT_IN: &str = "tenon:";
 /// The id of our own calls, the largest that V8 accepts. Clients count from one.
 const OUR_ID: i32 = i32::MAX;
 
-/// The most steps into built-in code in a row. After that, the function is left: it may be called
-/// by nothing of the Worker.
-const MOST_STEPS: u32 = 500;
+/// The maximum number of consecutive steps into built-in code. After that, the debugger steps out
+/// of the function, because the Worker's code may not be its caller.
+const MAX_HIDDEN_STEPS: u32 = 500;
 
-/// What happens to a message of V8.
+/// The treatment of a message of V8.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The client gets it.
@@ -68,7 +68,8 @@ impl Stepping {
             return Verdict::Pass;
         }
         self.hidden += 1;
-        let step = if self.hidden <= MOST_STEPS { "Debugger.stepInto" } else { "Debugger.stepOut" };
+        let step =
+            if self.hidden <= MAX_HIDDEN_STEPS { "Debugger.stepInto" } else { "Debugger.stepOut" };
         Verdict::Answer(json!({ "id": OUR_ID, "method": step }).to_string())
     }
 }
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn too_many_steps_leave_the_function() {
         let mut stepping = stepping();
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_HIDDEN_STEPS {
             assert_eq!(stepping.judge(&paused("1", "other", "")), step("stepInto"));
         }
         assert_eq!(stepping.judge(&paused("1", "step", "")), step("stepOut"));

@@ -65,7 +65,7 @@ fn secrets_are_read_from_the_files_or_else_the_env_file() {
 }
 
 #[test]
-fn a_compile_error_has_a_place_and_the_line() {
+fn a_compile_error_has_a_position_and_the_line() {
     let load = loaded(&worker("a", "  source: {modules: {worker.js: 'export default {'}}"));
     assert!(load.workers.is_empty());
     let message = load.problems[0].to_string();

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use tenon_proto::revision::Revision;
 
 use super::*;
-use crate::manifest::Place;
+use crate::manifest::Location;
 
 fn id(name: &str) -> WorkerId {
     WorkerId::new("default", name)
 }
 
-fn place(file: &str) -> Place {
-    Place { file: file.into(), line: 1 }
+fn place(file: &str) -> Location {
+    Location { file: file.into(), line: 1 }
 }
 
 fn loaded(name: &str, version: &str, file: &str) -> Loaded {

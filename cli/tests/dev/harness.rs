@@ -102,7 +102,7 @@ impl Dev {
         thread::scope(|scope| {
             let child = &mut self.child;
             scope.spawn(move || ended_tx.send(child.wait().unwrap()));
-            ended_rx.recv_timeout(DEADLINE).expect("it ends")
+            ended_rx.recv_timeout(DEADLINE).expect("the process ends")
         })
     }
 }

@@ -48,7 +48,7 @@ impl Inspected {
     }
 }
 
-/// Attaches a debugger that is told of scripts and breaks.
+/// Attaches a debugger and enables its events about scripts and pauses.
 fn debugging(inspected: &Inspected) -> Debugger {
     let mut debugger = inspected.attach();
     debugger.call("Runtime.enable", json!({}));

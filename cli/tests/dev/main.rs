@@ -83,7 +83,7 @@ fn changes_in_a_folder_of_modules_are_served() {
 }
 
 #[test]
-fn a_worker_is_shown_with_its_revision_its_place_and_its_urls() {
+fn a_worker_is_shown_with_its_revision_its_shard_and_its_urls() {
     let dev = Dev::start(EXAMPLE.as_ref());
     let line = dev.await_line("+ default/hello");
     let fields: Vec<_> = line.split("  ").collect();
@@ -127,7 +127,7 @@ fn a_reload_drops_no_request() {
 }
 
 #[test]
-fn a_syntax_error_has_a_place_and_the_last_good_revision_serves_on() {
+fn a_syntax_error_has_a_position_and_the_last_good_revision_continues_to_serve() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("worker.yaml");
     fs::write(&file, answers("good")).unwrap();
@@ -143,7 +143,7 @@ fn a_syntax_error_has_a_place_and_the_last_good_revision_serves_on() {
 
     fs::write(&file, answers("mended")).unwrap();
     dev.await_line("all problems are resolved");
-    await_condition("the mended revision answers", || dev.get("localhost", "/").1 == "mended");
+    await_condition("the corrected revision answers", || dev.get("localhost", "/").1 == "mended");
 }
 
 #[test]

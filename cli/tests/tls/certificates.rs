@@ -60,7 +60,7 @@ pub(crate) fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
 
 /// Returns the TLS configuration of a client that presents a certificate for a role.
 pub(crate) fn show(authority: &CertifiedKey, role: Role) -> Tls {
-    let tls = Tls::to_come(role, &Registry::new()).unwrap();
+    let tls = Tls::without_certificate(role, &Registry::new()).unwrap();
     tls.install(&bundle(authority, role, &[])).unwrap();
     tls
 }

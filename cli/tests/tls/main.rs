@@ -73,7 +73,7 @@ fn each_server_admits_the_roles_that_it_serves() {
             }
             assert!(hangs_up_on_plain_http(address), "{server}");
         }
-        // Of the clients that the catalog accepts, only nodes get code, which includes secrets.
+        // Only nodes, among the clients that the catalog accepts, get code, which includes secrets.
         for role in [Role::Router, Role::RuntimeNode] {
             let connector = Connector::new(Some(show(&authority, role)), Role::Operator, DEADLINE);
             let endpoint = Endpoint::from_shared(format!("https://{}", platform.catalog)).unwrap();

@@ -62,9 +62,9 @@ pub struct Accepted {
     /// Routes of the requests that the revision handles, including the default one.
     #[schemars(length(max = 32))]
     pub routes: Vec<AcceptedRoute>,
-    /// Digest by which nodes know the revision, if it binds Secrets: nodes that hold it serve it on
-    /// if a Secret is deleted. It is salted with the uids of the Secrets, so their values cannot be
-    /// guessed from it.
+    /// Digest by which nodes know the revision, if it binds Secrets: nodes that hold it continue to
+    /// serve it if a Secret is deleted. It is salted with the uids of the Secrets, so their values
+    /// cannot be guessed from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 64, max = 64))]
     pub digest: Option<String>,

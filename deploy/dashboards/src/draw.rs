@@ -11,7 +11,7 @@ mod svg;
 use std::collections::BTreeMap;
 
 use crate::check::Settings;
-use crate::model::{COLUMNS, Dashboard, Panel, PanelKind, Place};
+use crate::model::{COLUMNS, Dashboard, GridPos, Panel, PanelKind};
 use crate::prometheus::{Ask, AskError, Series};
 use crate::variables::{self, Values};
 use svg::{Svg, Weight};
@@ -96,8 +96,8 @@ fn subtitle(dashboard: &Dashboard, values: &Values) -> String {
     chosen.collect::<Vec<_>>().join("   ")
 }
 
-fn area(place: Place) -> Area {
-    let Place { x, y, w, h } = place;
+fn area(place: GridPos) -> Area {
+    let GridPos { x, y, w, h } = place;
     Area {
         x: MARGIN + f64::from(x) * COLUMN + GAP / 2.0,
         y: TITLE + f64::from(y) * ROW + GAP / 2.0,

@@ -11,7 +11,7 @@ pub mod variable;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::panel::{Panel, PanelKind, Place};
+pub use self::panel::{GridPos, Panel, PanelKind};
 pub use self::variable::{Variable, VariableKind};
 
 /// The schema version of Grafana 11, which later versions can read.
@@ -129,22 +129,22 @@ impl Dashboard {
     pub fn row(mut self, title: &str, panels: impl IntoIterator<Item = Panel>) -> Self {
         let mut y =
             self.panels.iter().map(|panel| panel.grid_pos.y + panel.grid_pos.h).max().unwrap_or(0);
-        self.add(Panel::row(title), Place { x: 0, y, w: COLUMNS, h: 1 });
+        self.add(Panel::row(title), GridPos { x: 0, y, w: COLUMNS, h: 1 });
         y += 1;
         let (mut x, mut height) = (0, 0);
         for panel in panels {
-            let Place { w, h, .. } = panel.grid_pos;
+            let GridPos { w, h, .. } = panel.grid_pos;
             if x + w > COLUMNS {
                 (x, y) = (0, y + height);
                 height = 0;
             }
-            self.add(panel, Place { x, y, w, h });
+            self.add(panel, GridPos { x, y, w, h });
             (x, height) = (x + w, height.max(h));
         }
         self
     }
 
-    fn add(&mut self, mut panel: Panel, grid_pos: Place) {
+    fn add(&mut self, mut panel: Panel, grid_pos: GridPos) {
         panel.id = self.panels.len() as u32 + 1;
         panel.grid_pos = grid_pos;
         for target in &mut panel.targets {

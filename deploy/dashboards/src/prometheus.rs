@@ -18,7 +18,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 /// The timeout of one request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A range of time, in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum AskError {
     #[error("Prometheus rejected the query: {0}")]
     Refused(String),
     #[error("the response is not from Prometheus: {0}")]
-    Nonsense(String),
+    InvalidResponse(String),
 }
 
 /// A transport to Prometheus.
@@ -134,7 +134,7 @@ impl Ask for Http {
             let response = self.client.get(url).await.map_err(|error| unreachable(&error))?;
             response.into_body().collect().await.map_err(|error| unreachable(&error))
         };
-        let answer = timeout(PATIENCE, answer)
+        let answer = timeout(REQUEST_TIMEOUT, answer)
             .await
             .map_err(|_| unreachable(&"no response within 30 s"))??;
         Ok(String::from_utf8_lossy(&answer.to_bytes()).into_owned())
@@ -142,7 +142,7 @@ impl Ask for Http {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct ApiResponse<T> {
     status: String,
     error: Option<String>,
     data: Option<T>,
@@ -173,8 +173,8 @@ impl Row {
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(body: &str) -> Result<T, AskError> {
-    let nonsense = || AskError::Nonsense(body.chars().take(200).collect());
-    let answer: Answer<T> = serde_json::from_str(body).map_err(|_| nonsense())?;
+    let nonsense = || AskError::InvalidResponse(body.chars().take(200).collect());
+    let answer: ApiResponse<T> = serde_json::from_str(body).map_err(|_| nonsense())?;
     match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => Ok(data),
         ("error", _) => Err(AskError::Refused(answer.error.unwrap_or_default())),
@@ -231,7 +231,7 @@ mod tests {
             refused.unwrap_err().to_string(),
             "Prometheus rejected the query: unexpected end of input"
         );
-        assert!(matches!(ask("<html>"), Err(AskError::Nonsense(_))));
+        assert!(matches!(ask("<html>"), Err(AskError::InvalidResponse(_))));
     }
 
     #[test]

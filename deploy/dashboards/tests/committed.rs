@@ -22,7 +22,7 @@ fn the_charts_dashboards_are_those_that_the_source_generates() {
         assert!(committed == dashboard.to_json(), "{name} is stale; run `make dashboards`");
         files.remove(std::ffi::OsStr::new(&name));
     }
-    assert!(files.is_empty(), "{files:?} are of no dashboard; remove them");
+    assert!(files.is_empty(), "{files:?} belong to no dashboard; remove them");
     let read: Vec<_> =
         tenon_dashboards::read(&directory).unwrap().iter().map(Dashboard::to_json).collect();
     assert_eq!(read.len(), boards::all().len());
@@ -61,7 +61,7 @@ fn panels_do_not_overlap() {
             for cell in cells {
                 assert!(
                     taken.insert(cell),
-                    "{} / {} stands on another",
+                    "{} / {} overlaps another panel",
                     dashboard.title,
                     panel.title
                 );

@@ -24,12 +24,12 @@ fn is_metric(word: &str) -> bool {
 /// Returns the metrics whose names are whole string literals in the sources of the processes.
 fn registered() -> BTreeSet<String> {
     fn walk(directory: &Path, found: &mut BTreeSet<String>) {
-        for entry in std::fs::read_dir(directory).expect("it is there") {
-            let path = entry.expect("it can be read").path();
+        for entry in std::fs::read_dir(directory).expect("the directory exists") {
+            let path = entry.expect("the entry is readable").path();
             if path.is_dir() {
                 walk(&path, found);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let source = std::fs::read_to_string(&path).expect("it is text");
+                let source = std::fs::read_to_string(&path).expect("the file is text");
                 // Metrics in unit tests are not exported.
                 let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 found.extend(source.split('"').filter(|word| is_metric(word)).map(str::to_owned));
@@ -56,7 +56,7 @@ fn registered() -> BTreeSet<String> {
 fn queried(registered: &BTreeSet<String>) -> BTreeSet<String> {
     let mut texts = vec![
         std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml"))
-            .expect("it is text"),
+            .expect("the file is text"),
     ];
     for dashboard in boards::all() {
         texts.extend(dashboard.templating.list.iter().map(|variable| variable.query.clone()));
@@ -95,5 +95,5 @@ fn every_registered_metric_is_queried() {
         .iter()
         .filter(|it| !queried.contains(*it) && !NOT_SHOWN.contains(&it.as_str()))
         .collect();
-    assert!(unused.is_empty(), "no dashboard and no rule asks for {unused:?}");
+    assert!(unused.is_empty(), "no dashboard and no rule uses {unused:?}");
 }

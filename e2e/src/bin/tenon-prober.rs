@@ -79,12 +79,12 @@ async fn answer(
                 }
                 Ok(plan) => {
                     *current = Some(OpenLoop::start(plan));
-                    return page(StatusCode::OK, "it goes on");
+                    return page(StatusCode::OK, "the load has started");
                 }
                 Err(error) => {
                     return page(
                         StatusCode::BAD_REQUEST,
-                        &format!("the body is to be a plan: {error}"),
+                        &format!("the body is not a plan: {error}"),
                     );
                 }
             }
@@ -97,7 +97,7 @@ async fn answer(
         _ => {
             return page(
                 StatusCode::NOT_FOUND,
-                "there are PUT and DELETE /load, POST /lap and GET /readyz",
+                "unknown request; use PUT /load, DELETE /load, POST /lap or GET /readyz",
             );
         }
     };
@@ -107,7 +107,7 @@ async fn answer(
 fn respond(lap: Option<Lap>) -> anyhow::Result<Response<Full<Bytes>>> {
     match lap {
         Some(lap) => page(StatusCode::OK, &serde_json::to_string(&lap)?),
-        None => page(StatusCode::CONFLICT, "no load goes on; begin with PUT /load"),
+        None => page(StatusCode::CONFLICT, "no load is running; start one with PUT /load"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! HTTP clients that handle connections in different manners, as the clients of a service do.
+//! HTTP clients that use connections in different ways, as the clients of a service do.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -16,14 +16,14 @@ use tokio::net::TcpStream;
 
 type Body = Empty<Bytes>;
 
-/// The use of connections by a client.
+/// A kind of client, by its use of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Manner {
+pub enum ClientKind {
     /// HTTP/1.1 over a reused connection.
     KeptAlive,
     /// HTTP/1.1 over a new connection for each request.
     Fresh,
-    /// HTTP/2 over one connection for all requests of this manner.
+    /// HTTP/2 over one connection for all requests of this kind of client.
     Http2,
 }
 
@@ -45,15 +45,15 @@ impl Clients {
     ///
     /// # Errors
     /// Fails if there is no complete response.
-    pub(super) async fn get(&self, manner: Manner, host: &str) -> anyhow::Result<(u16, String)> {
-        match manner {
-            Manner::Fresh => {
+    pub(super) async fn get(&self, kind: ClientKind, host: &str) -> anyhow::Result<(u16, String)> {
+        match kind {
+            ClientKind::Fresh => {
                 let request = http1_request(host)?;
                 let sent = self.open().await?.try_send_request(request).await;
                 whole(sent.map_err(TrySendError::into_error)?).await
             }
-            Manner::KeptAlive => self.get_by_kept(host).await,
-            Manner::Http2 => self.get_by_shared(host).await,
+            ClientKind::KeptAlive => self.get_by_kept(host).await,
+            ClientKind::Http2 => self.get_by_shared(host).await,
         }
     }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{Ended, Manner};
+use super::{ClientKind, Ended};
 
 /// Maximum number of failures that are recorded individually; the others are only counted.
-const TOLD: usize = 20;
+const MAX_RECORDED: usize = 20;
 
 /// Maximum length of a recorded body, in characters.
 const BODY_CHARS: usize = 300;
@@ -41,7 +41,7 @@ pub struct Failure {
     pub at: String,
     pub latency: Duration,
     pub host: String,
-    pub manner: Manner,
+    pub kind: ClientKind,
     /// The status, if there was a response.
     pub status: Option<u16>,
     /// The beginning of the response's body, or the reason why there was none.
@@ -60,7 +60,7 @@ impl Lap {
         latencies.sort_unstable();
         failures.sort_by(|a, b| a.at.cmp(&b.at));
         let failed = failures.len() as u64;
-        failures.truncate(TOLD);
+        failures.truncate(MAX_RECORDED);
         Self {
             took,
             sent,
@@ -85,7 +85,7 @@ impl Lap {
             max: self.latency.max.max(next.latency.max),
         };
         self.failures.extend(next.failures);
-        self.failures.truncate(TOLD);
+        self.failures.truncate(MAX_RECORDED);
         self
     }
 
@@ -141,8 +141,8 @@ impl fmt::Display for Lap {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, latency, host, manner, status, reason } = self;
-        write!(f, "{at} {host} {manner:?}, after {:.0} ms: ", millis(*latency))?;
+        let Self { at, latency, host, kind, status, reason } = self;
+        write!(f, "{at} {host} {kind:?}, after {:.0} ms: ", millis(*latency))?;
         match status {
             Some(status) => write!(f, "{status} {reason}"),
             None => f.write_str(reason),

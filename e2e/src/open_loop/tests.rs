@@ -77,10 +77,10 @@ async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_clien
     let lap = run(plan(serve().await?, &["wrong.example"]), 40).await?;
     assert_eq!((lap.served, lap.failed), (0, lap.sent));
     assert!((lap.failures.len() as u64) < lap.failed, "all are counted, the first are listed");
-    for manner in MANNERS {
+    for kind in CLIENT_KINDS {
         assert!(
-            lap.failures.iter().any(|failure| failure.manner == manner),
-            "{manner:?} is not among them"
+            lap.failures.iter().any(|failure| failure.kind == kind),
+            "{kind:?} is not among them"
         );
     }
     let error = lap.ensure_all_served(1).unwrap_err().to_string();
@@ -98,11 +98,11 @@ async fn a_slow_response_does_not_delay_others() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn an_absent_server_is_reported_as_the_reason() -> anyhow::Result<()> {
-    let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-    let lap = run(plan(nobody, &["a.example"]), 8).await?;
+    let unused_address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let lap = run(plan(unused_address, &["a.example"]), 8).await?;
     assert_eq!(lap.served, 0);
     assert!(
-        lap.failures[0].to_string().contains(&format!("no connection to {nobody}")),
+        lap.failures[0].to_string().contains(&format!("no connection to {unused_address}")),
         "{}",
         lap.failures[0]
     );

@@ -40,38 +40,39 @@ pub async fn new_certificates_fail_no_request(stage: &Stage) -> anyhow::Result<S
 pub async fn switching_to_user_provided_secrets_fails_no_request(
     stage: &Stage,
 ) -> anyhow::Result<String> {
-    none_fails(stage, there_and_back(stage)).await
+    none_fails(stage, switch_and_restore(stage)).await
 }
 
 /// Switches from the operator's Secrets to user-provided ones of the same authority, and back.
-async fn there_and_back(stage: &Stage) -> anyhow::Result<String> {
+async fn switch_and_restore(stage: &Stage) -> anyhow::Result<String> {
     let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
-    let there = go_there(stage, &secrets).await;
-    // Switch back whatever the outcome: the next steps expect the operator's Secrets.
+    let there = switch_to_copies(stage, &secrets).await;
+    // Switch back regardless of the outcome: the next steps expect the operator's Secrets.
     match there {
         Ok(()) => drop(replacing_every_pod(stage, upgrade(stage, &[])).await?),
         Err(_) => upgrade(stage, &[]).await?,
     }
-    let [operator, router, node] = SECRETS.map(|(name, ..)| own(name));
+    let [operator, router, node] = SECRETS.map(|(name, ..)| copy_of(name));
     stage.kubectl(&["delete", "secret", "--ignore-not-found", &operator, &router, &node]).await?;
     there?;
-    Ok("from what the operator makes to Secrets of one's own, and back; every Pod was replaced twice".to_owned())
+    Ok("switched from the operator's Secrets to copies, and back; every Pod was replaced twice"
+        .to_owned())
 }
 
-async fn go_there(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
+async fn switch_to_copies(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
     let mut values = vec![set("certificates.mode", "existingSecret")];
     for (name, _, value) in SECRETS {
         let copy = json!({
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": own(name)},
+            "metadata": {"name": copy_of(name)},
             "type": "kubernetes.io/tls",
             "data": secrets.get(name).await?.data,
         });
         secrets
-            .patch(&own(name), &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(copy))
+            .patch(&copy_of(name), &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(copy))
             .await?;
-        values.push(set(&format!("certificates.existingSecret.{value}"), &own(name)));
+        values.push(set(&format!("certificates.existingSecret.{value}"), &copy_of(name)));
     }
     replacing_every_pod(stage, upgrade(stage, &values)).await?;
     for (name, component, _) in SECRETS {
@@ -81,10 +82,10 @@ async fn go_there(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
             let mut mounted =
                 volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.as_ref());
             ensure!(
-                mounted.any(|secret| *secret == own(name)),
+                mounted.any(|secret| *secret == copy_of(name)),
                 "{} does not have {}",
                 pod.name_any(),
-                own(name)
+                copy_of(name)
             );
         }
     }
@@ -92,7 +93,7 @@ async fn go_there(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
 }
 
 /// Returns the name of the copy of a Secret.
-fn own(name: &str) -> String {
+fn copy_of(name: &str) -> String {
     format!("own-{name}")
 }
 
@@ -111,13 +112,13 @@ async fn replace(stage: &Stage) -> anyhow::Result<String> {
     }
     await_condition("every process to have its new certificate", READ_WITHIN, async || {
         let now = expiries(stage).await?;
-        ensure!(now.keys().eq(before.keys()), "the Pods are others: {now:?}");
+        ensure!(now.keys().eq(before.keys()), "the Pods have changed: {now:?}");
         let still: Vec<_> = now
             .iter()
             .filter(|(pod, end)| before[*pod] == **end)
             .map(|(pod, _)| pod.as_str())
             .collect();
-        ensure!(still.is_empty(), "{} have the old one", still.join(", "));
+        ensure!(still.is_empty(), "{} still have the old certificate", still.join(", "));
         Ok(())
     })
     .await?;

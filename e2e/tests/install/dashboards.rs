@@ -34,7 +34,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(180);
 
 /// Starts a Prometheus, which scrapes everything that happens from here on.
 pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result<String> {
-    let node = &stage.prober.get().context("the prober is there")?.node;
+    let node = &stage.prober.get().context("the prober is running")?.node;
     stage.namespace.apply_config_map(POD, &[("prometheus.yml", &configuration()?)]).await?;
     let manifest = std::fs::read_to_string(Stage::file("prometheus.yaml"))?;
     let manifest = manifest.replace("NAMESPACE", stage.namespace.name()).replace("NODE", node);
@@ -79,7 +79,7 @@ fn configuration() -> anyhow::Result<String> {
 }
 
 pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow::Result<String> {
-    have_everything_happen(stage).await?;
+    fill_every_panel(stage).await?;
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
     let prometheus = format!("http://{}", forward.address());
     let worker = format!("worker={}", probed(0));
@@ -95,7 +95,7 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
 
 /// Creates what a healthy installation lacks: a Worker with a schedule, and a Worker that cannot
 /// start.
-async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
+async fn fill_every_panel(stage: &Stage) -> anyhow::Result<()> {
     let mut ticking = worker(
         "ticking",
         "export default { scheduled() {}, fetch() { return new Response('tick') } }",
@@ -108,7 +108,7 @@ async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
         .apply(&worker("broken", "throw new Error('broken'); export default { fetch() {} }"))
         .await?;
     let broken = stage.namespace.host("broken");
-    let router = ROUTER.pods(stage).await?.first().context("there is a router")?.name_any();
+    let router = ROUTER.pods(stage).await?.first().context("a router is running")?.name_any();
     let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
     let mut connection = forward.connection();
     await_condition("a crash loop", FAILS_WITHIN, async || {

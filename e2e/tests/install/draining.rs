@@ -14,9 +14,7 @@ use crate::stage::{SYSTEM, Stage};
 
 pub async fn draining_a_kubernetes_node_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
     if schedulable(stage).await?.len() < 2 {
-        return Ok(
-            "left out: the cluster has one Kubernetes node, and draining wants another".to_owned()
-        );
+        return Ok("skipped: draining needs a second Kubernetes node".to_owned());
     }
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.cluster.client(), SYSTEM);
     let budgets = budgets.list(&ListParams::default()).await?.items.len();
@@ -36,7 +34,7 @@ async fn drain(stage: &Stage) -> anyhow::Result<String> {
         Ok(_) => settle(stage).await,
         Err(_) => Ok(()),
     };
-    // Uncordon whatever the outcome: the cluster may have other users.
+    // Uncordon regardless of the outcome: the cluster may have other users.
     stage.kubectl(&["uncordon", &node]).await?;
     drained?;
     settled?;
@@ -57,7 +55,7 @@ async fn settle(stage: &Stage) -> anyhow::Result<()> {
 /// Returns the Kubernetes node with the most Tenon Pods, except the prober's node, and their
 /// number.
 async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
-    let prober = stage.prober.get().context("the prober is there")?;
+    let prober = stage.prober.get().context("the prober is running")?;
     let mut counts = BTreeMap::<String, usize>::new();
     for component in ALL {
         let pods = component.pods(stage).await?;
@@ -72,5 +70,5 @@ async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
     counts
         .into_iter()
         .max_by_key(|(_, count)| *count)
-        .context("every Pod of Tenon is where the prober is")
+        .context("every Pod of Tenon is on the prober's node")
 }

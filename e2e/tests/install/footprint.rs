@@ -48,9 +48,9 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
     }
     ensure!(
         over.is_empty(),
-        "{}; allowed are 40 of an operator, 30 of a router, 60 and its isolates of a node",
+        "{}; the limits are 40 for an operator, 30 for a router, and 60 plus its isolates for a node",
         over.join(", ")
     );
-    lines.first().context("there are no Pods")?;
+    lines.first().context("no Pod reported its memory")?;
     Ok(lines.join("\n"))
 }

@@ -81,7 +81,7 @@ impl Helm {
             .kill_on_drop(true)
             .output()
             .await
-            .context("helm is not there; put it on PATH")?;
+            .context("cannot run helm; add it to the PATH")?;
         let (stdout, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         ensure!(

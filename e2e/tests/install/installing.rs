@@ -17,7 +17,7 @@ use crate::stage::{Build, SYSTEM, Stage};
 
 /// Maximum time from the first `helm install` to the first response, with the images already
 /// present.
-const BAR: Duration = Duration::from_secs(90);
+const TIME_LIMIT: Duration = Duration::from_secs(90);
 
 pub const HTTP_PORT: u16 = 8080;
 
@@ -34,7 +34,7 @@ pub async fn the_cluster_has_no_trace_of_tenon(stage: &Stage) -> anyhow::Result<
         let (name, namespace) = (&release.name, &release.namespace);
         ensure!(
             !is_ours,
-            "Tenon is installed here already, as {name}; first: helm uninstall {name} --namespace {namespace}"
+            "Tenon is already installed as {name}; run: helm uninstall {name} --namespace {namespace}"
         );
     }
     // The chart must comply with the strictest Pod Security Standard.
@@ -59,15 +59,15 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
 
     stage.namespace.apply(&worker("first", &answering("hello"))).await?;
     let host = stage.namespace.host("first");
-    let router = await_condition("a router", BAR, async || {
+    let router = await_condition("a router", TIME_LIMIT, async || {
         let pods = ROUTER.pods(stage).await?;
-        ensure!(!pods.is_empty(), "there are no router Pods");
+        ensure!(!pods.is_empty(), "found no router Pods");
         Ok(pods[0].name_any())
     })
     .await?;
     let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
     let mut connection = forward.connection();
-    await_condition("the first Worker's answer", BAR, async || {
+    await_condition("the first Worker's answer", TIME_LIMIT, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 200 && answer.body == "hello",
@@ -79,7 +79,7 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
     })
     .await?;
     let answered = began.elapsed();
-    ensure!(answered <= BAR, "the first answer took {:.1} s", answered.as_secs_f64());
+    ensure!(answered <= TIME_LIMIT, "the first answer took {:.1} s", answered.as_secs_f64());
     let (answered, installed) = (answered.as_secs_f64(), installed.as_secs_f64());
     Ok(format!("first answer after {answered:.1} s, of which helm took {installed:.1} s"))
 }

@@ -21,10 +21,11 @@ use crate::stage::{SYSTEM, Stage};
 const GONE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Kinds whose objects come and go by themselves, or mirror other objects that are listed.
-const PASSING: [&str; 4] = ["Event", "PodMetrics", "NodeMetrics", "ComponentStatus"];
+const TRANSIENT_KINDS: [&str; 4] = ["Event", "PodMetrics", "NodeMetrics", "ComponentStatus"];
 
 /// Objects that every namespace has.
-const GIVEN: [(&str, &str); 2] = [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
+const DEFAULT_OBJECTS: [(&str, &str); 2] =
+    [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
 
 /// An object of any kind, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +47,7 @@ pub async fn uninstalling_leaves_only_the_crds(stage: &Stage) -> anyhow::Result<
     })
     .await?;
     let workers = stage.namespace.api::<Worker>().list(&ListParams::default()).await?.items.len();
-    ensure!(workers > 0, "the Workers of a tenant are gone");
+    ensure!(workers > 0, "the uninstallation deleted the Workers of tenants");
     Ok(format!("{workers} Workers are still there, and {}", list(&left)))
 }
 
@@ -81,7 +82,7 @@ impl Object {
 /// everything that is cluster-scoped, and objects with its label in other namespaces. Objects of
 /// tenants are not included.
 async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
-    let before = stage.before.get().context("it is known what was there before")?;
+    let before = stage.before.get().context("the objects before the installation were listed")?;
     let mut now = everything(&stage.cluster).await?;
     now.retain(|object| {
         let is_looked_at = match object.namespace.as_deref() {
@@ -99,7 +100,7 @@ pub async fn everything(cluster: &Cluster) -> anyhow::Result<BTreeSet<Object>> {
         Discovery::new(cluster.client()).run().await.context("the API server's kinds")?;
     let listable = discovery.groups().flat_map(|group| group.recommended_resources());
     let listable =
-        listable.filter(|(kind, able)| able.supports_operation(verbs::LIST) && !is_passing(kind));
+        listable.filter(|(kind, able)| able.supports_operation(verbs::LIST) && !is_transient(kind));
     let lists = stream::iter(listable).map(|(kind, _)| objects(cluster, kind)).buffer_unordered(8);
     Ok(lists.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
 }
@@ -122,12 +123,13 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
             .get("app.kubernetes.io/part-of")
             .is_some_and(|whole| whole == "tenon"),
     };
-    let is_given = |object: &Object| GIVEN.contains(&(object.kind.as_str(), object.name.as_str()));
+    let is_given =
+        |object: &Object| DEFAULT_OBJECTS.contains(&(object.kind.as_str(), object.name.as_str()));
     Ok(listed.into_iter().map(object).filter(|object| !is_given(object)).collect())
 }
 
-fn is_passing(kind: &ApiResource) -> bool {
-    PASSING.contains(&kind.kind.as_str())
+fn is_transient(kind: &ApiResource) -> bool {
+    TRANSIENT_KINDS.contains(&kind.kind.as_str())
 }
 
 fn list(objects: &[Object]) -> String {

@@ -1,4 +1,4 @@
-//! Parses Prometheus' text format, as far as the steps need it.
+//! Parses the part of Prometheus' text format that the steps need.
 
 /// Returns the values of all series of a metric whose labels include each of `labels`, such as
 /// `state="warm"`.

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use tenon_e2e::{Answer, PortForward, await_condition};
+use tenon_e2e::{HttpResponse, PortForward, await_condition};
 
 use crate::stage::{SYSTEM, Stage};
 
@@ -55,7 +55,7 @@ impl Component {
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
             ensure!(
                 ready == count && pods.len() == count,
-                "there are {}, and {ready} are ready",
+                "found {}, of which {ready} are ready",
                 pods.len()
             );
             Ok(())
@@ -80,7 +80,7 @@ impl Component {
             let remaining: Vec<_> =
                 pods.iter().filter(|pod| pod.uid().is_some_and(|uid| old.contains(&uid))).collect();
             let names: Vec<_> = remaining.iter().map(|pod| pod.name_any()).collect();
-            ensure!(names.is_empty(), "{} are still there", names.join(", "));
+            ensure!(names.is_empty(), "{} still exist", names.join(", "));
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
             ensure!(ready.to_string() == replicas, "{ready} of {replicas} are ready");
             Ok(())
@@ -96,7 +96,7 @@ pub async fn get(
     port: u16,
     host: &str,
     path: &str,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<HttpResponse> {
     let forward = PortForward::open(&stage.cluster, SYSTEM, pod, port).await?;
     forward.connection().get(host, path).await
 }

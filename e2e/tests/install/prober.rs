@@ -42,18 +42,18 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
         requests: deploy_workers(stage).await?,
     };
     let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
-    ensure!(answer == "it goes on", "{answer}");
+    ensure!(answer == "the load has started", "{answer}");
     // The first request of each Worker starts it.
     sleep(AFTERMATH).await;
     let lap = prober.lap(stage).await?;
     lap.ensure_all_served(RATE)?;
     let remark = format!("{lap}\n{WORKERS} Workers, from {} to {}", prober.node, plan.target);
-    stage.prober.set(prober).ok().context("there is one prober")?;
+    stage.prober.set(prober).ok().context("a prober runs already")?;
     Ok(remark)
 }
 
 pub async fn the_prober_ends(stage: &Stage) -> anyhow::Result<String> {
-    let prober = stage.prober.get().context("the prober is there")?;
+    let prober = stage.prober.get().context("the prober is running")?;
     let lap: Lap =
         serde_json::from_str(&prober.send(stage, Method::DELETE, "/load", String::new()).await?)?;
     stage.namespace.api::<Pod>().delete(POD, &DeleteParams::default()).await?;
@@ -69,7 +69,7 @@ pub async fn none_fails(
     stage: &Stage,
     operation: impl Future<Output = anyhow::Result<String>>,
 ) -> anyhow::Result<String> {
-    let prober = stage.prober.get().context("the prober is there")?;
+    let prober = stage.prober.get().context("the prober is running")?;
     prober.lap(stage).await?.ensure_all_served(RATE).context("before it began")?;
     let outcome = operation.await;
     // The sleep is part of the test, not a wait for a condition.
@@ -131,7 +131,8 @@ impl ProberPod {
 
     async fn lap(&self, stage: &Stage) -> anyhow::Result<Lap> {
         let text = self.send(stage, Method::POST, "/lap", String::new()).await?;
-        serde_json::from_str(&text).with_context(|| format!("the prober says {text:?}"))
+        serde_json::from_str(&text)
+            .with_context(|| format!("unexpected response of the prober: {text:?}"))
     }
 
     async fn send(
@@ -143,7 +144,7 @@ impl ProberPod {
     ) -> anyhow::Result<String> {
         let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
         let answer = forward.connection().send(method, POD, path, Bytes::from(body)).await?;
-        ensure!(answer.status == 200, "the prober says {} {}", answer.status, answer.body);
+        ensure!(answer.status == 200, "the prober responded {} {}", answer.status, answer.body);
         Ok(answer.body)
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use crate::stage::Stage;
 
 /// A step that takes longer is considered hung.
-const PATIENCE: Duration = Duration::from_secs(900);
+const STEP_TIMEOUT: Duration = Duration::from_secs(900);
 
 type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<String>> + 'a>>;
 
@@ -49,8 +49,9 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
     let (mut passed, mut failed) = (0, Vec::new());
     for step in steps.iter().filter(|step| step.is_wanted(&words)) {
         let began = Instant::now();
-        let outcome = timeout(PATIENCE, (step.run)(&stage)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("it hangs: {PATIENCE:?} are over")));
+        let outcome = timeout(STEP_TIMEOUT, (step.run)(&stage)).await;
+        let outcome = outcome
+            .unwrap_or_else(|_| Err(anyhow!("the step did not end within {STEP_TIMEOUT:?}")));
         let took = began.elapsed().as_secs_f64();
         match outcome {
             Ok(remark) => {
@@ -63,12 +64,10 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
                 println!(
                     "FAILED {took:6.1} s  {}\n{error:#}\n{}",
                     step.name,
-                    stage.circumstances().await
+                    stage.diagnostics().await
                 );
                 if step.essential {
-                    println!(
-                        "the steps after it rest on it; the installation is left as it is, to be looked at"
-                    );
+                    println!("later steps depend on it; the installation is kept for inspection");
                     break;
                 }
             }

@@ -69,7 +69,7 @@ impl Stage {
         });
         let namespace = Namespace::create(&cluster, "tenon-e2e")
             .await
-            .context("the cluster does not answer")?;
+            .context("the cluster does not respond")?;
         Ok(Self {
             helm: Helm::of(&cluster),
             cluster,
@@ -98,9 +98,9 @@ impl Stage {
         Path::new(ROOT).join("e2e/tests/install").join(name)
     }
 
-    /// Returns what a reader of a failure needs first: the Pods, the warnings, and the warnings and
-    /// errors in the processes' logs.
-    pub async fn circumstances(&self) -> String {
+    /// Returns the information with which to examine a failure: the Pods, the warning Events, and
+    /// the warnings and errors in the processes' logs.
+    pub async fn diagnostics(&self) -> String {
         let mut text = String::new();
         let pods = ["get", "pods", "--all-namespaces", "--output", "wide"];
         let warnings =
@@ -117,13 +117,10 @@ impl Stage {
             let selector = format!("app.kubernetes.io/component={component}");
             let logs =
                 self.kubectl(&["logs", "--prefix", "--tail", "200", "--selector", &selector]).await;
-            let complaints: Vec<_> = or_error(logs)
-                .lines()
-                .filter(|line| is_complaint(line))
-                .map(str::to_owned)
-                .collect();
+            let complaints: Vec<_> =
+                or_error(logs).lines().filter(|line| is_warning(line)).map(str::to_owned).collect();
             let last = &complaints[complaints.len().saturating_sub(LOG_LINES)..];
-            let _ = writeln!(text, "── complaints of {component}\n{}", last.join("\n"));
+            let _ = writeln!(text, "── warnings of {component}\n{}", last.join("\n"));
         }
         text
     }
@@ -133,6 +130,6 @@ fn or_error(output: anyhow::Result<String>) -> String {
     output.unwrap_or_else(|error| format!("{error:#}"))
 }
 
-fn is_complaint(line: &str) -> bool {
+fn is_warning(line: &str) -> bool {
     ["WARN", "ERROR", "panicked", "error:"].iter().any(|sign| line.contains(sign))
 }

@@ -21,7 +21,7 @@ pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyho
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let mut operator = scenario.operator().await;
-    operator.take().context("there is an operator")?.kill().await?;
+    operator.take().context("an operator is running")?.kill().await?;
     prober.serve(400).await?;
     // Applied while no operator is running.
     scenario.namespace.apply(&worker("steady", &answering("after"))).await?;
@@ -51,7 +51,7 @@ pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
     scenario.await_answer(&host, "told", SOON).await?;
     await_condition("the digest to be recorded", SOON, async || {
         let accepted = namespace.worker(name).await?.status.and_then(|status| status.accepted);
-        accepted.and_then(|accepted| accepted.digest).context("it is not")
+        accepted.and_then(|accepted| accepted.digest).context("the status has no digest")
     })
     .await?;
 
@@ -60,7 +60,7 @@ pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
     let ready = namespace.await_ready(name, ConditionStatus::False).await?;
     ensure!(ready.reason == "SecretMissing", "{ready:?}");
     let mut operator = scenario.operator().await;
-    operator.take().context("there is an operator")?.kill().await?;
+    operator.take().context("an operator is running")?.kill().await?;
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
     *operator = Some(successor);
@@ -84,7 +84,7 @@ pub async fn a_standby_takes_over_from_a_killed_leader(scenario: Scenario) -> an
     scenario.await_answer(&host, "first", SOON).await?;
 
     let mut operator = scenario.operator().await;
-    let leader = operator.take().context("there is an operator")?;
+    let leader = operator.take().context("an operator is running")?;
     let standby = scenario.start_operator().await?;
     scenario.route_catalog(&[&leader, &standby]);
     ensure!(holder(&scenario).await? == leader.identity(), "a standby leaves the leader its Lease");
@@ -132,6 +132,6 @@ pub async fn workers_are_served_without_the_api_server_and_updated_after_it(
 /// Returns the identity of the leader.
 async fn holder(scenario: &Scenario) -> anyhow::Result<String> {
     let leases = scenario.system().api::<Lease>().list(&ListParams::default()).await?;
-    let lease = leases.items.into_iter().next().context("there is no Lease")?;
+    let lease = leases.items.into_iter().next().context("found no Lease")?;
     lease.spec.and_then(|spec| spec.holder_identity).context("no replica leads")
 }

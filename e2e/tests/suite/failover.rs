@@ -65,7 +65,7 @@ pub async fn a_leader_that_was_stopped_writes_nothing_after_another_leads(
 }
 
 /// Number of Workers, and of restarts. `TENON_E2E_WORKERS` and `TENON_E2E_RESTARTS` set others; many
-/// need more `TENON_E2E_PATIENCE`.
+/// need more `TENON_E2E_TEST_TIMEOUT`.
 const WORKERS: usize = 50;
 const RESTARTS: usize = 3;
 

@@ -126,8 +126,8 @@ pub async fn a_missed_time_is_called_once_and_at_once(scenario: Scenario) -> any
     let mut different = times.clone();
     different.sort_unstable();
     different.dedup();
-    ensure!(different.len() == times.len(), "a time came twice: {times:?}");
-    await_condition("the status to say so", SOON, async || {
+    ensure!(different.len() == times.len(), "a time was called for twice: {times:?}");
+    await_condition("the status to show both times", SOON, async || {
         let status = scenario.namespace.worker("clock").await?.status.context("no status")?;
         ensure!(status.schedules[0].last_schedule_time.0 >= minute, "{:?}", status.schedules);
         Ok(())

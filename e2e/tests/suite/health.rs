@@ -36,7 +36,7 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
     let mut connection = scenario.router.connection();
     let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status != 200, "it has started: {}", answer.body);
+        ensure!(answer.status != 200, "the Worker has started: {}", answer.body);
         let condition = healthy(namespace).await?.context("the Worker has no condition Healthy")?;
         ensure!(condition.status == ConditionStatus::False, "{condition:?}");
         Ok(condition)
@@ -57,7 +57,8 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
     };
     await_condition("the Event to be described", SOON, async || {
         let described = kubectl(&["describe", "worker", "looper"]).await?;
-        let (_, events) = described.rsplit_once("Events:").context("nothing about Events")?;
+        let (_, events) =
+            described.rsplit_once("Events:").context("the description has no Events")?;
         ensure!(events.contains("Warning") && events.contains("CrashLoopBackOff"), "{described}");
         Ok(())
     })
@@ -81,7 +82,7 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
 pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyhow::Result<()> {
     const POOL: &str = "remote";
     let operator = scenario.operator().await;
-    let leader = operator.as_ref().context("there is an operator")?;
+    let leader = operator.as_ref().context("an operator is running")?;
     let standby = scenario.start_operator().await?;
     scenario.route_catalog(&[&standby]);
     let node = scenario.start_node(POOL, "a").await?;
@@ -130,7 +131,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let operator = scenario.operator().await;
-    let leader = operator.as_ref().context("there is an operator")?;
+    let leader = operator.as_ref().context("an operator is running")?;
     let standby = scenario.start_operator().await?;
     let namespace = &scenario.namespace;
     namespace.apply(&worker("looper", &answering("hello"))).await?;
@@ -162,7 +163,8 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     });
     let found = found.await.context("the standby does not send it to nodes")??;
     ensure!(found.worker == id && found.times == 2 && found.remaining_ms <= 600_000, "{found:?}");
-    let condition = healthy(namespace).await?.context("it is sent before it is written")?;
+    let condition =
+        healthy(namespace).await?.context("the quarantine was sent before it was written")?;
     ensure!(
         condition.status == ConditionStatus::False && condition.reason == "Quarantined",
         "{condition:?}"

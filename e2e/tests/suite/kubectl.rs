@@ -38,7 +38,8 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
     // Events are recorded after the status.
     await_condition("the Events to be described", SOON, async || {
         let described = kubectl(&["describe", "worker", "hello"]).await?;
-        let (_, events) = described.rsplit_once("Events:").context("nothing about Events")?;
+        let (_, events) =
+            described.rsplit_once("Events:").context("the description has no Events")?;
         ensure!(events.contains("Serving"), "{described}");
         Ok(())
     })
@@ -52,7 +53,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
         "{table}"
     );
     let described = kubectl(&["describe", "worker", "broken"]).await?;
-    ensure!(described.contains("worker.js:"), "the place is named:\n{described}");
+    ensure!(described.contains("worker.js:"), "the position is missing:\n{described}");
 
     kubectl(&["delete", "worker", "hello"]).await?;
     let mut connection = scenario.router.connection();

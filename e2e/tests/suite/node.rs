@@ -37,7 +37,7 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
     let victim = victims
         .into_iter()
         .next()
-        .with_context(|| format!("{serving} is none of this pool's nodes"))?;
+        .with_context(|| format!("{serving} is not a node of this pool"))?;
 
     let reads = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let writes = Prober::start(&scenario.router, Load::post(std::slice::from_ref(&host)));
@@ -56,7 +56,7 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
         writes.failures().all(excused),
         "POSTs failed that had not begun on the node: {writes}"
     );
-    let survivor = others.first().context("one is left")?.name();
+    let survivor = others.first().context("one node is left")?.name();
     let served_by = serving_after(&writes.probes, after_kill);
     ensure!(served_by == BTreeSet::from([survivor]), "{served_by:?} served after the kill");
 
@@ -100,10 +100,12 @@ pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
     neighbours.serve(300).await?;
     let neighbours = neighbours.stop().await?;
     neighbours.ensure_no_failure().context("neighbours of a Worker that ends its process")?;
-    await_condition("the status to say why", SOON, async || {
+    await_condition("the status to name the cause", SOON, async || {
         let killer: Worker = namespace.api().get("killer").await?;
-        let quarantine =
-            killer.status.and_then(|status| status.quarantine).context("it says nothing")?;
+        let quarantine = killer
+            .status
+            .and_then(|status| status.quarantine)
+            .context("the status has no quarantine")?;
         ensure!(nodes.iter().any(|node| node.name() == quarantine.node), "{quarantine:?}");
         Ok(())
     })
@@ -173,7 +175,7 @@ pub async fn a_pool_without_nodes_refuses_with_no_node(scenario: Scenario) -> an
 async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()> {
     let host = scenario.namespace.host(worker);
     let mut connection = scenario.router.connection();
-    await_condition("a refusal that says why", SOON, async || {
+    await_condition("a refusal with its reason", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 503 && answer.body.contains("no_node"),
@@ -195,7 +197,7 @@ async fn await_part(scenario: &Scenario, hosts: &[String], node: &str) -> anyhow
                 return Ok(());
             }
         }
-        bail!("others serve all Workers")
+        bail!("other nodes serve all Workers")
     })
     .await
 }

@@ -47,7 +47,7 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
         ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101),
         "{ports:?}"
     );
-    ensure!(ports.get("lane-0") == Some(&7102), "a lane where the pool does not say: {ports:?}");
+    ensure!(ports.get("lane-0") == Some(&7102), "a pool that sets no lanes has one: {ports:?}");
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
     // The Deployment controller acts on the Deployment.
     await_only::<ReplicaSet>(&scenario, SOON).await?;
@@ -134,7 +134,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     });
     let apply = PatchParams::apply("tenon-e2e");
     pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
-    await_condition("the pool to say what is missing", SOON, async || {
+    await_condition("the status to name what is missing", SOON, async || {
         let status = pools.get(name).await?.status.context("no status yet")?;
         let ready = status
             .conditions
@@ -149,7 +149,10 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
         Ok(())
     })
     .await?;
-    ensure!(of_pool::<Deployment>(&scenario).await?.is_empty(), "nodes that cannot start");
+    ensure!(
+        of_pool::<Deployment>(&scenario).await?.is_empty(),
+        "the operator created nodes that cannot start"
+    );
 
     let config_maps = scenario.system().api::<ConfigMap>();
     let certificates = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"ca.crt": text}});
@@ -174,7 +177,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     }
     config_maps.patch(name, &apply, &Patch::Apply(certificates("two"))).await?;
     await_condition("new nodes for new certificates", SOON, async || {
-        ensure!(template().await?.0 != before, "the template is as it was");
+        ensure!(template().await?.0 != before, "the template has not changed");
         Ok(())
     })
     .await?;
@@ -204,8 +207,8 @@ where
 {
     await_condition(&format!("the pool's {}", K::kind(&())), within, async || {
         let mut found = of_pool::<K>(scenario).await?;
-        ensure!(found.len() == 1, "there are {}", found.len());
-        found.pop().context("there is one")
+        ensure!(found.len() == 1, "found {}", found.len());
+        found.pop().context("one object was found")
     })
     .await
 }
@@ -219,7 +222,7 @@ where
 {
     await_condition(&format!("the pool's {} to be gone", K::kind(&())), COLLECTED, async || {
         let found = of_pool::<K>(scenario).await?;
-        ensure!(found.is_empty(), "there are {}", found.len());
+        ensure!(found.is_empty(), "found {}", found.len());
         Ok(())
     })
     .await

@@ -10,7 +10,7 @@ use tenon_e2e::{Process, Scenario};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(
     scenario: Scenario,
@@ -32,7 +32,7 @@ pub async fn a_probe_without_an_answer_reports_why_and_leaves_nothing(
     let wrong = format!("http://{}", scenario.catalog());
     let output = probe(&scenario, &["--router", &wrong, "--timeout", "10"]).await?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success(), "it succeeded with {wrong}");
+    ensure!(!output.status.success(), "the probe succeeded with {wrong}");
     ensure!(stderr.contains("is ready, but") && stderr.contains(&wrong), "{stderr}");
     ensure_nothing_is_left(&scenario).await?;
 
@@ -57,7 +57,7 @@ async fn probe(scenario: &Scenario, arguments: &[&str]) -> anyhow::Result<Output
         .stdin(Stdio::null())
         .kill_on_drop(true);
     command.args(["probe", "--worker-namespace", scenario.namespace.name()]).args(arguments);
-    Ok(timeout(PATIENCE, command.output()).await??)
+    Ok(timeout(PROBE_TIMEOUT, command.output()).await??)
 }
 
 async fn ensure_nothing_is_left(scenario: &Scenario) -> anyhow::Result<()> {

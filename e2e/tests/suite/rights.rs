@@ -20,12 +20,12 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let log = AuditLog::open()?;
-    have_revisions_deleted(&scenario).await?;
-    have_a_pool_read_what_it_refers_to(&scenario).await?;
+    delete_revisions(&scenario).await?;
+    resolve_references_of_a_pool(&scenario).await?;
     let account = scenario.account().user();
     await_condition("each right to be used", SOON, async || {
         let (used, refused) = uses(log.requests()?, account);
-        ensure!(refused.is_empty(), "it was refused {refused:?}");
+        ensure!(refused.is_empty(), "the operator was refused {refused:?}");
         // Rights on certificates are used by the test that issues some: tls.rs.
         let expected: Vec<_> =
             rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
@@ -37,7 +37,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
 }
 
 /// Has the operator delete revisions over the history limit, and update repeated Events.
-async fn have_revisions_deleted(scenario: &Scenario) -> anyhow::Result<()> {
+async fn delete_revisions(scenario: &Scenario) -> anyhow::Result<()> {
     let revisions = scenario.namespace.api::<WorkerRevision>();
     let mut changing = worker("changing", "");
     changing.spec.revision_history_limit = 1;
@@ -55,13 +55,13 @@ async fn have_revisions_deleted(scenario: &Scenario) -> anyhow::Result<()> {
             .into_iter()
             .map(|it| it.name_any())
             .collect();
-        ensure!(left.len() == 2, "there are {left:?}");
+        ensure!(left.len() == 2, "found {left:?}");
         Ok(())
     })
     .await
 }
 
-async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Result<()> {
+async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()> {
     let name = scenario.namespace.name();
     let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
     let apply = PatchParams::apply("tenon-e2e");
@@ -100,7 +100,7 @@ async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Resu
     await_condition("the pool to be applied again", SOON, async || {
         let pool = pools.get(name).await?;
         let observed = pool.status.context("no status yet")?.observed_generation;
-        ensure!(observed == pool.metadata.generation, "it is of generation {observed:?}");
+        ensure!(observed == pool.metadata.generation, "the status is of generation {observed:?}");
         Ok(())
     })
     .await?;

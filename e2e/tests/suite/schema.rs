@@ -10,10 +10,10 @@
 //! All requests are dry runs; only one WorkerRevision is stored, to be changed.
 
 mod consequence;
+mod field_path;
 mod good;
 mod mutant;
 mod oddities;
-mod place;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -32,10 +32,10 @@ use mutant::{Mutant, SEED};
 /// Maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
 
-const ENOUGH: usize = 1_000;
+const MIN_MUTANTS: usize = 1_000;
 
 /// Maximum length of a text in the report of a wrong verdict, in characters.
-const SHOWN: usize = 400;
+const MAX_SHOWN: usize = 400;
 
 pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
     scenario: Scenario,
@@ -49,8 +49,8 @@ pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
     ];
     for Verdict { taken, refused, .. } in &verdicts {
         ensure!(
-            taken + refused >= ENOUGH && *taken > 0,
-            "too few were tried: {taken} taken, {refused} refused"
+            taken + refused >= MIN_MUTANTS && *taken > 0,
+            "too few mutants were tried: {taken} accepted, {refused} refused"
         );
     }
     for rule in judge.rules.iter().filter(|rule| !rule.is_of_changes) {
@@ -94,7 +94,7 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
     while let Some(answer) = answers.next().await {
         match answer? {
             (mutant, Ok(taken)) => {
-                ensure!(taken["spec"] == stored["spec"], "it was changed: {mutant}")
+                ensure!(taken["spec"] == stored["spec"], "the stored object was changed: {mutant}")
             }
             (_, Err(kube::Error::Api(status))) if status.code < 500 => {
                 let message = "spec: a WorkerRevision is immutable; change the Worker instead";
@@ -103,7 +103,7 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
             (mutant, Err(error)) => return Err(error).context(mutant.to_string()),
         }
     }
-    ensure!(immutable > 0, "no change was refused for being one");
+    ensure!(immutable > 0, "no change was refused because revisions are immutable");
     Ok(())
 }
 
@@ -139,7 +139,7 @@ struct Verdict {
 }
 
 enum Judgement {
-    Taken,
+    Accepted,
     Refused(Vec<String>),
 }
 
@@ -176,14 +176,15 @@ impl Judge {
         let (mut verdict, mut misjudged) = (Verdict::default(), Vec::new());
         while let Some((judgement, mutant)) = judgements.next().await {
             match judgement {
-                Ok(Judgement::Taken) => verdict.taken += 1,
+                Ok(Judgement::Accepted) => verdict.taken += 1,
                 Ok(Judgement::Refused(quoted)) => {
                     verdict.refused += 1;
                     verdict.quoted.extend(quoted);
                 }
                 Err(error) => {
                     let (message, body) = (format!("{error:#}"), mutant.body());
-                    misjudged.push(format!("{mutant}\n  {message:.SHOWN$}\n  {body:.SHOWN$}"));
+                    misjudged
+                        .push(format!("{mutant}\n  {message:.MAX_SHOWN$}\n  {body:.MAX_SHOWN$}"));
                 }
             }
         }
@@ -191,7 +192,7 @@ impl Judge {
         misjudged.truncate(20);
         ensure!(
             count == 0,
-            "{count} are misjudged (seed {SEED:#x}), among them:\n{}",
+            "{count} verdicts are wrong (seed {SEED:#x}), among them:\n{}",
             misjudged.join("\n")
         );
         Ok(verdict)
@@ -211,27 +212,27 @@ impl Judge {
                 Err(error) => return Err(error.into()),
             };
         let object: K = serde_json::from_value(stored.clone())
-            .context("was stored, and does not fit our type")?;
+            .context("the API server stored it, but our type cannot represent it")?;
         let roundtrip = serde_json::to_value(&object)?;
         ensure!(
-            essence(&roundtrip["spec"]) == essence(&stored["spec"]),
+            normalized(&roundtrip["spec"]) == normalized(&stored["spec"]),
             "our type keeps only {}",
             roundtrip["spec"]
         );
         let consequences = object
             .consequences(&self.namespace)
-            .context("was stored, and the operator refuses it")?;
+            .context("the API server stored it, but the operator refuses it")?;
         for (collection, object) in consequences {
             let object = object.to_string();
             if !self.approved.borrow().contains(&object) {
                 let made = create::<Value>(&self.client, &collection, object.clone()).await;
                 made.with_context(|| {
-                    format!("was taken, and what becomes of it is not: {collection}")
+                    format!("the API server accepted it, but not the derived object: {collection}")
                 })?;
                 self.approved.borrow_mut().insert(object);
             }
         }
-        Ok(Judgement::Taken)
+        Ok(Judgement::Accepted)
     }
 }
 
@@ -275,16 +276,16 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
 
 /// Normalizes a value: an absent field, null and an empty value are the same, as are a quantity and
 /// its text.
-fn essence(value: &Value) -> Value {
+fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), essence(value)));
+            let fields = fields.iter().map(|(name, value)| (name.clone(), normalized(value)));
             let there: serde_json::Map<_, _> =
                 fields.filter(|(_, value)| !value.is_null()).collect();
             if there.is_empty() { Value::Null } else { there.into() }
         }
         Value::Array(items) if items.is_empty() => Value::Null,
-        Value::Array(items) => items.iter().map(essence).collect(),
+        Value::Array(items) => items.iter().map(normalized).collect(),
         Value::Number(number) => json!(number.to_string()),
         other => other.clone(),
     }

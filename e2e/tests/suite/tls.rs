@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Deadline for the replacement of all certificates. The first authority is replaced after 30
-/// seconds, and dropped when every process knows of the new one.
+/// seconds, and dropped when every process has read the new one.
 const REPLACED: Duration = Duration::from_secs(90);
 
 /// The content type of a TLS alert record, the only kind sent before the connection is closed.
@@ -27,9 +27,9 @@ pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
 ) -> anyhow::Result<()> {
     // Two leading operators would write the same status.
     let mut shared = scenario.operator().await;
-    shared.take().context("there is an operator")?.terminate().await?;
+    shared.take().context("an operator is running")?.terminate().await?;
     let outcome = make_and_renew(&scenario).await;
-    // Later tests need an operator, whatever the outcome of this one.
+    // Later tests need an operator, regardless of the outcome of this one.
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
     *shared = Some(successor);
@@ -118,9 +118,9 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     prober.serve(100).await?;
     // New processes connect to the ones that were there before.
     let another = start_node("tls-b").await?;
-    await_condition("the router to know of it", SOON, async || {
+    await_condition("the router to know the new node", SOON, async || {
         let nodes = router.nodes().await?;
-        ensure!(nodes == 2, "it knows of {nodes}");
+        ensure!(nodes == 2, "the router knows {nodes} nodes");
         Ok(())
     })
     .await?;

@@ -64,7 +64,7 @@ export default {
 const MENU: &str =
     r#"{ "items": [{ "name": "soup", "price": 4 }, { "name": "bread", "price": 2 }] }"#;
 
-pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_places(
+pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_positions(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
@@ -98,7 +98,7 @@ pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_places
     Ok(())
 }
 
-pub async fn a_syntax_error_in_typescript_names_the_authors_place(
+pub async fn a_syntax_error_in_typescript_names_the_authors_position(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let bad = TOTAL.replace("const why: string = 'an empty menu';", "const why: string = ;");
@@ -119,7 +119,7 @@ pub async fn a_syntax_error_in_typescript_names_the_authors_place(
     Ok(())
 }
 
-pub async fn a_start_error_in_typescript_names_the_authors_place_in_the_status(
+pub async fn a_start_error_in_typescript_names_the_authors_position_in_the_status(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
@@ -129,7 +129,7 @@ pub async fn a_start_error_in_typescript_names_the_authors_place_in_the_status(
     let (host, mut connection) = (namespace.host("menu"), scenario.router.connection());
     let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status != 200, "it has started: {}", answer.body);
+        ensure!(answer.status != 200, "the Worker has started: {}", answer.body);
         let status = namespace.worker("menu").await?.status.context("no status")?;
         let healthy = status.conditions.into_iter().find(|condition| condition.type_ == "Healthy");
         healthy.context("the Worker has no condition Healthy")
@@ -161,7 +161,7 @@ async fn logged(scenario: &Scenario, text: &str) -> anyhow::Result<Value> {
                 return Ok(serde_json::from_str(line).unwrap_or_else(|_| json!({"message": line})));
             }
         }
-        anyhow::bail!("no log has it")
+        anyhow::bail!("no log contains it")
     })
     .await
 }

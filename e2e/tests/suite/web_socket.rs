@@ -96,7 +96,7 @@ pub async fn either_side_can_end_a_web_socket(scenario: Scenario) -> anyhow::Res
         let mut vanishing = open(&scenario, version, &host).await?;
         ensure!(vanishing.ask("still here").await? == "still here");
         drop(vanishing);
-        await_condition("the Worker to hear of both", SOON, async || {
+        await_condition("the Worker to count both", SOON, async || {
             let closed = closed(&scenario, &host).await?;
             ensure!(closed == [i, i], "{closed:?}");
             Ok(())
@@ -166,7 +166,7 @@ pub async fn web_sockets_of_a_killed_node_end_and_open_elsewhere(
     let victim = victims
         .into_iter()
         .next()
-        .with_context(|| format!("{serving} is none of this pool's nodes"))?;
+        .with_context(|| format!("{serving} is not a node of this pool"))?;
 
     let mut sockets = Vec::new();
     for version in VERSIONS {

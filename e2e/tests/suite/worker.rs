@@ -88,7 +88,7 @@ pub async fn a_worker_waits_for_its_config_map_and_secret(
     Ok(())
 }
 
-pub async fn a_bad_update_names_the_place_while_the_last_good_revision_serves_on(
+pub async fn a_bad_update_names_the_position_while_the_last_good_revision_serves(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("careful", &answering("good"))).await?;
@@ -123,7 +123,7 @@ pub async fn a_bad_update_names_the_place_while_the_last_good_revision_serves_on
     Ok(())
 }
 
-pub async fn a_pool_that_does_not_exist_is_named_while_what_was_accepted_serves_on(
+pub async fn a_missing_pool_is_named_while_the_accepted_revision_serves(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("placed", &answering("good"))).await?;

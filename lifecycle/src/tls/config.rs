@@ -26,7 +26,7 @@ use super::role::Role;
 const ALPN: &[u8] = b"h2";
 
 /// Number of servers whose sessions a client remembers. A forgotten one costs a full handshake.
-const REMEMBERED: usize = 1024;
+const REMEMBERED_SERVERS: usize = 1024;
 
 /// Returns the configuration for clients of a process of this role.
 pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {
@@ -40,7 +40,7 @@ pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, Id
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?
-        .with_client_cert_verifier(Arc::new(Callers { verifier, role }))
+        .with_client_cert_verifier(Arc::new(ClientVerifier { verifier, role }))
         .with_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Clients keep the sessions that they may resume.
@@ -59,12 +59,15 @@ pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, Id
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Called { verifier, name: peer.server_name() }))
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier {
+            verifier,
+            name: peer.server_name(),
+        }))
         .with_client_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // The server's name serves only as the key of remembered sessions.
     config.enable_sni = false;
-    config.resumption = Resumption::in_memory_sessions(REMEMBERED);
+    config.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
     Ok(config)
 }
 
@@ -80,13 +83,13 @@ fn resolver(identity: &Identity) -> SingleCertAndKey {
 
 /// Verifies clients, and admits those of the right role.
 #[derive(Debug)]
-struct Callers {
+struct ClientVerifier {
     verifier: Arc<dyn ClientCertVerifier>,
     /// Role of the server.
     role: Role,
 }
 
-impl ClientCertVerifier for Callers {
+impl ClientCertVerifier for ClientVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.verifier.root_hint_subjects()
     }
@@ -130,15 +133,15 @@ impl ClientCertVerifier for Callers {
     }
 }
 
-/// Verifies a server by its role, whatever its address.
+/// Verifies a server by its role, regardless of its address.
 #[derive(Debug)]
-struct Called {
+struct ServerVerifier {
     verifier: Arc<WebPkiServerVerifier>,
     /// The name that the server's certificate must contain.
     name: ServerName<'static>,
 }
 
-impl ServerCertVerifier for Called {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -30,11 +30,11 @@ impl Connector {
     /// # Arguments
     /// * `tls` - if `None`, connections are plain.
     /// * `peer` - the role of the server.
-    /// * `patience` - the timeout of the TCP connect, divided among the addresses of a name.
-    pub fn new(tls: Option<Tls>, peer: Role, patience: Duration) -> Self {
+    /// * `connect_timeout` - the timeout of the TCP connect, divided among the addresses of a name.
+    pub fn new(tls: Option<Tls>, peer: Role, connect_timeout: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(patience));
+        tcp.set_connect_timeout(Some(connect_timeout));
         // Allow both `http` and `https`.
         tcp.enforce_http(false);
         Self { tcp, tls, peer }

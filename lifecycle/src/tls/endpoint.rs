@@ -23,7 +23,7 @@ use super::role::Role;
 use super::stream::Stream;
 
 /// A connection that has not completed its handshake by then is closed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of handshakes in progress on all threads of a process. Each takes some ten
 /// kilobytes.
@@ -52,7 +52,7 @@ impl Tls {
     ///
     /// # Errors
     /// Fails if the registry already has the metrics of TLS.
-    pub fn to_come(role: Role, registry: &Registry) -> Result<Self, TlsError> {
+    pub fn without_certificate(role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let metrics = Metrics::register(registry)?;
         let limiter = HandshakeLimiter::new(HANDSHAKES);
         Ok(Self(Arc::new(Shared { role, current: ArcSwapOption::empty(), metrics, limiter })))
@@ -118,13 +118,13 @@ impl Shared {
         let shaken = tokio::select! {
             // A handshake that has just completed takes precedence over its displacement.
             biased;
-            shaken = timeout(PATIENCE, current.acceptor.accept(stream)) => shaken,
+            shaken = timeout(HANDSHAKE_TIMEOUT, current.acceptor.accept(stream)) => shaken,
             () = slot.displaced() => return Err(failed(Reason::Crowded, None)),
         };
         let stream = shaken
             .map_err(|_| failed(Reason::Timeout, None))?
             .map_err(|error| failed(Reason::of(&error), Some(error)))?;
-        self.metrics.shook_hands(stream.get_ref().1.handshake_kind());
+        self.metrics.handshake_completed(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 
@@ -142,11 +142,11 @@ impl Shared {
         let name = ServerName::try_from(address).unwrap_or_else(|_| peer.server_name());
         let shaken = async {
             let mut stream = current.connectors[peer as usize].connect(name, stream).await?;
-            admit(&mut stream).await?;
+            await_admission(&mut stream).await?;
             Ok(stream)
         };
         let stream = shaken.await.map_err(|error| failed(Reason::of(&error), Some(error)))?;
-        self.metrics.shook_hands(stream.get_ref().1.handshake_kind());
+        self.metrics.handshake_completed(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 }
@@ -154,7 +154,7 @@ impl Shared {
 /// Waits for the server's first message. In TLS 1.3 a client completes the handshake before the
 /// server has verified its certificate (RFC 8446, section 2). A request sent at once would reach a
 /// server that may still close the connection, and would be counted as lost.
-async fn admit(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
+async fn await_admission(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let (tcp, session) = stream.get_mut();
     loop {
         let state = session

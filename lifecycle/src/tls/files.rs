@@ -69,7 +69,7 @@ impl Tls {
         registry: &Registry,
     ) -> Result<(Self, Files), TlsError> {
         let bundle = read(&directory)?;
-        let tls = Self::to_come(role, registry)?;
+        let tls = Self::without_certificate(role, registry)?;
         tls.install(&bundle)
             .map_err(|source| TlsError::Identity { directory: directory.clone(), source })?;
         Ok((tls, Files::new(directory, bundle)))

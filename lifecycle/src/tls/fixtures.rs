@@ -53,7 +53,7 @@ impl Authority {
 }
 
 pub(super) fn process(role: Role, bundle: &Bundle) -> Tls {
-    let tls = Tls::to_come(role, &Registry::new()).unwrap();
+    let tls = Tls::without_certificate(role, &Registry::new()).unwrap();
     tls.install(bundle).unwrap();
     tls
 }

@@ -30,7 +30,7 @@ struct Warnings {
     epoch: Instant,
     /// Earliest time of the next line, in milliseconds after `epoch`.
     next: AtomicU64,
-    held_back: AtomicU64,
+    suppressed: AtomicU64,
 }
 
 impl Metrics {
@@ -69,12 +69,12 @@ impl Metrics {
             warnings: Warnings {
                 epoch: Instant::now(),
                 next: AtomicU64::new(0),
-                held_back: AtomicU64::new(0),
+                suppressed: AtomicU64::new(0),
             },
         })
     }
 
-    pub(super) fn shook_hands(&self, kind: Option<HandshakeKind>) {
+    pub(super) fn handshake_completed(&self, kind: Option<HandshakeKind>) {
         if kind == Some(HandshakeKind::Resumed) { &self.resumed } else { &self.full }.inc();
     }
 
@@ -129,9 +129,9 @@ impl Warnings {
                 .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_time {
-            Some(self.held_back.swap(0, Ordering::Relaxed))
+            Some(self.suppressed.swap(0, Ordering::Relaxed))
         } else {
-            self.held_back.fetch_add(1, Ordering::Relaxed);
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
             None
         }
     }
@@ -162,6 +162,6 @@ mod tests {
         let metrics = Metrics::register(&Registry::new()).unwrap();
         assert_eq!(metrics.warnings.next(), Some(0));
         assert_eq!(metrics.warnings.next(), None);
-        assert_eq!(metrics.warnings.held_back.load(Ordering::Relaxed), 1);
+        assert_eq!(metrics.warnings.suppressed.load(Ordering::Relaxed), 1);
     }
 }

@@ -166,7 +166,7 @@ async fn a_silent_client_is_disconnected() {
 async fn a_process_without_a_certificate_yet_admits_no_client() {
     let authority = Authority::new("one");
     let router = process(Role::Router, &authority.bundle(Role::Router));
-    let operator = Tls::to_come(Role::Operator, &Registry::new()).unwrap();
+    let operator = Tls::without_certificate(Role::Operator, &Registry::new()).unwrap();
     let (connected, accepted) = outcome(&router, &operator, Role::Operator).await;
     assert_eq!((connected, accepted), (Some(Reason::Closed), Some(Reason::NoIdentity)));
     operator.install(&authority.bundle(Role::Operator)).unwrap();
@@ -212,7 +212,7 @@ async fn a_session_of_a_distrusted_authority_cannot_be_resumed() {
 #[test]
 fn the_expiry_of_a_certificate_is_in_the_metrics() {
     let registry = Registry::new();
-    let tls = Tls::to_come(Role::Router, &registry).unwrap();
+    let tls = Tls::without_certificate(Role::Router, &registry).unwrap();
     let bundle = Authority::new("one")
         .issue(Role::Router, |params| params.not_after = rcgen::date_time_ymd(3000, 1, 1));
     tls.install(&bundle).unwrap();

@@ -6,8 +6,8 @@
 //!  Workers' statuses: reports of other replicas ─┴─► Quarantine ─► every node of the Worker's pool
 //! ```
 //!
-//! An entry ends only when its time is over. Serving another revision meanwhile, and then this one
-//! again, does not end it.
+//! An entry ends only when its time has elapsed. Serving another revision meanwhile, and then this
+//! one again, does not end it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,11 +17,11 @@ use tenon_proto::catalog::QuarantinedRevision;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
 /// Maximum number of entries in one message.
-const LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 /// Maximum number of stored entries, several times as many as one message lists. Beyond it, the
 /// entry that ends first is dropped.
-const KEPT: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// An entry is not extended by less than this: nodes report one revision within moments of each
 /// other, and statuses have a resolution of one second.
@@ -83,9 +83,9 @@ impl Quarantine {
             .filter(|entry| entry.until > now && choose(&entry.worker))
             .cloned()
             .collect();
-        if list.len() > LISTED {
+        if list.len() > MAX_LISTED {
             list.sort_by_key(|entry| (Reverse(entry.until), entry.digest));
-            list.truncate(LISTED);
+            list.truncate(MAX_LISTED);
         }
         list.sort_by_key(|entry| entry.digest);
         list
@@ -101,7 +101,7 @@ impl Quarantine {
     }
 
     fn make_room(&mut self) {
-        if self.entries.len() < KEPT {
+        if self.entries.len() < MAX_ENTRIES {
             return;
         }
         let first = self
@@ -170,13 +170,13 @@ mod tests {
     fn the_longest_entries_are_listed_and_kept() {
         let (mut quarantine, now) = (Quarantine::default(), Instant::now());
         let until = |number: u16| now + seconds(10 + u64::from(number));
-        for number in 0..KEPT as u16 + 100 {
+        for number in 0..MAX_ENTRIES as u16 + 100 {
             quarantine.add(entry(number, until(number), 1), now);
         }
-        assert_eq!(quarantine.len(now), KEPT);
+        assert_eq!(quarantine.len(now), MAX_ENTRIES);
         let listed = quarantine.list(now, |_| true);
-        assert_eq!(listed.len(), LISTED);
+        assert_eq!(listed.len(), MAX_LISTED);
         let shortest = listed.iter().map(|entry| entry.until).min();
-        assert_eq!(shortest, Some(until((KEPT + 100 - LISTED) as u16)));
+        assert_eq!(shortest, Some(until((MAX_ENTRIES + 100 - MAX_LISTED) as u16)));
     }
 }

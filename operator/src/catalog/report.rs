@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_file_name_gives_no_place() {
+    fn text_that_is_not_a_file_name_gives_no_position() {
         let long = "x".repeat(MAX_FILE_NAME + 1);
         for file in ["", "call this number", "a\nb", "a\u{a0}b", "\u{1b}[2J", &long] {
             assert_eq!(

@@ -60,11 +60,11 @@ pub async fn serve(
         .serve_with_incoming_shutdown(incoming(listener, tls), drain.signaled());
     tokio::select! {
         ended = server => ended,
-        never = keep_expiring(catalog) => match never {},
+        never = expire_periodically(catalog) => match never {},
     }
 }
 
-async fn keep_expiring(catalog: Catalog) -> Infallible {
+async fn expire_periodically(catalog: Catalog) -> Infallible {
     let mut interval = tokio::time::interval(EXPIRY_INTERVAL);
     loop {
         interval.tick().await;
@@ -178,7 +178,7 @@ fn not_synced() -> Status {
     Status::unavailable("the catalog of this operator is not complete yet; retry later")
 }
 
-fn about_to_end() -> Status {
+fn draining_status() -> Status {
     Status::unavailable("this operator is draining; watch another")
 }
 
@@ -206,7 +206,7 @@ impl Watcher {
     async fn next(&mut self) -> Result<WatchResponse, Status> {
         loop {
             if self.drain.is_signaled() {
-                return Err(about_to_end());
+                return Err(draining_status());
             }
             // Marked as seen before the catalog is read, so that a change in between wakes the
             // watcher again.
@@ -257,7 +257,7 @@ impl QuarantineWatcher {
     async fn next(&mut self) -> Result<WatchQuarantineResponse, Status> {
         loop {
             if self.drain.is_signaled() {
-                return Err(about_to_end());
+                return Err(draining_status());
             }
             self.changes_rx.mark_unchanged();
             let now = Instant::now();

@@ -298,7 +298,7 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
     // A later watcher receives the list at once, with the remaining duration.
     let listed = next(&mut served.watch_quarantine("a").await.unwrap()).await;
     assert_eq!(listed.len(), 1);
-    // The node of the other pool only hears of that pool's revisions.
+    // The node of the other pool is told only of that pool's revisions.
     let menu = served.catalog.set_worker(revision("menu", "1"), "other", vec![route()]);
     served.client.report(quarantine("c", "menu", menu, 3_600_000, 1)).await.unwrap();
     let workers: Vec<_> = next(&mut of_other).await.into_iter().map(|entry| entry.worker).collect();
@@ -315,7 +315,7 @@ async fn a_quarantine_of_a_replaced_revision_spares_its_successor() {
     served.client.report(quarantine("a", "menu", old, 3_600_000, 1)).await.unwrap();
     assert!(
         next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty(),
-        "it was never that Worker's"
+        "the digest was never that Worker's"
     );
     served.client.report(quarantine("a", "cart", old, 3_600_000, 1)).await.unwrap();
     let listed = next(&mut served.watch_quarantine("b").await.unwrap()).await;

@@ -11,8 +11,8 @@ use tenon_proto::catalog::node::State;
 
 use super::{Catalog, Progress};
 
-/// Bucket boundaries in seconds, from a change that is delivered at once to one among a great many
-/// others.
+/// Bucket boundaries in seconds. An isolated change is delivered in less than a millisecond, and
+/// one among thousands of changes in seconds.
 const BUCKETS: [f64; 10] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 /// All watchers of a catalog.
@@ -37,7 +37,7 @@ impl Watchers {
         let help = "Time from a change of the catalog until it is sent to a watcher, including back-pressure.";
         let delivery = HistogramOpts::new("tenon_operator_catalog_delivery_duration_seconds", help);
         let delivery =
-            Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is one");
+            Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is valid");
         Self { positions: Arc::default(), delivery }
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
         let families = registry.gather();
         let family =
-            families.iter().find(|found| found.name() == family).expect("one of its families");
+            families.iter().find(|found| found.name() == family).expect("the family is registered");
         let is_it = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };

@@ -9,7 +9,7 @@ use tenon_lifecycle::tls::Role;
 
 /// Margin before the time of signing from which a certificate is valid, because clocks of machines
 /// differ.
-const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_hours(1);
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ fn params(name: &str, now: Timestamp, lifetime: SignedDuration) -> CertificatePa
         date_time_ymd(1970, 1, 1) + since_1970
     };
     // The margin must not be a large part of a short lifetime.
-    let early = CLOCKS_DIFFER.min(lifetime / 10);
+    let early = CLOCK_SKEW.min(lifetime / 10);
     params.not_before = second(now.saturating_sub(early).unwrap_or(now));
     params.not_after = second(now.saturating_add(lifetime).unwrap_or(Timestamp::MAX));
     params

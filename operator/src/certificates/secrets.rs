@@ -50,7 +50,7 @@ pub struct Secrets {
 
 /// Namespace and owner of the Secrets.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SecretScope {
     pub namespace: String,
     pub owner: Option<OwnerReference>,
 }
@@ -91,7 +91,7 @@ impl Secrets {
         &self,
         plan: &Plan,
         terms: &Terms,
-        place: &Place,
+        place: &SecretScope,
         now: Timestamp,
     ) -> Result<Vec<Secret>, IssueError> {
         let kept = self
@@ -192,7 +192,7 @@ fn secret(
     name: &str,
     data: BTreeMap<String, ByteString>,
     stored: Option<&Secret>,
-    place: &Place,
+    place: &SecretScope,
     written: Option<Timestamp>,
 ) -> Secret {
     let labels =

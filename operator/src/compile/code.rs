@@ -51,11 +51,11 @@ pub(super) fn compile<'a>(
             "the module is not valid UTF-8; save it as UTF-8",
         )]
     })?;
-    on_a_stack(file, source, || compile_here(file, source, jsx))
+    on_large_stack(file, source, || compile_here(file, source, jsx))
 }
 
 /// Runs `compile` on a stack that the module cannot overflow.
-fn on_a_stack<T: Send>(
+fn on_large_stack<T: Send>(
     file: &str,
     source: &str,
     compile: impl FnOnce() -> Result<T, Vec<CompileError>> + Send,

@@ -21,7 +21,7 @@ const COMMENT: &str = "//# sourceMappingURL=";
 /// Maximum total size of the modules and their source maps, in bytes. etcd limits an object to 1.5
 /// MiB, in which some characters take two bytes. Maps that do not fit are left out; stack traces
 /// then show lines of the JavaScript.
-const ROOM: usize = 1_300_000;
+const MAX_TOTAL_BYTES: usize = 1_300_000;
 
 /// Returns the code to run and the source map, if any, of a module that its author compiled.
 ///
@@ -68,18 +68,18 @@ fn comment(source: &str) -> Option<(&str, &str)> {
 
 fn read(json: &[u8]) -> Option<Bytes> {
     let map = SourceMap::from_json_string(std::str::from_utf8(json).ok()?).ok()?;
-    Some(lean(map))
+    Some(positions_only(map))
 }
 
 /// Returns a map reduced to positions, with source names relative to the Worker's root.
-pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
+pub(super) fn positions_only(map: SourceMap<'_>) -> Bytes {
     let root = map
         .get_source_root()
         .map(|root| root.trim_end_matches('/'))
         .filter(|root| !root.is_empty());
     let sources = map.get_sources().map(|source| match root {
         Some(root) => Cow::Owned(format!("{root}/{source}")),
-        None => Cow::Owned(inside(source).to_owned()),
+        None => Cow::Owned(without_leading_dots(source).to_owned()),
     });
     let sources = sources.collect();
     let places = map.get_tokens().map(|token| {
@@ -100,14 +100,14 @@ pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
 }
 
 /// Removes leading `./` and `../` segments. Bundlers name a source relative to the bundle.
-fn inside(mut path: &str) -> &str {
+fn without_leading_dots(mut path: &str) -> &str {
     while let Some(rest) = path.strip_prefix("../").or_else(|| path.strip_prefix("./")) {
         path = rest;
     }
     path
 }
 
-/// Adds maps beside their modules, smallest first, as far as there is room.
+/// Adds maps beside their modules, smallest first, up to `MAX_TOTAL_BYTES`.
 ///
 /// # Arguments
 /// * `maps` - by the name of the module.
@@ -116,7 +116,7 @@ pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, 
         maps.into_iter().filter(|(_, map)| map.len() <= MAX_MODULE_BYTES).collect();
     by_size.sort_by_key(|(_, map)| map.len());
     let taken: usize = modules.iter().map(|(name, content)| name.len() + content.len()).sum();
-    let mut room = ROOM.saturating_sub(taken);
+    let mut room = MAX_TOTAL_BYTES.saturating_sub(taken);
     for (module, map) in by_size {
         let name = source_map_of(&module);
         let size = name.len() + map.len();
@@ -204,7 +204,11 @@ mod tests {
 
     #[test]
     fn source_maps_that_exceed_the_limit_are_left_out() {
-        let mut all = modules(&[("a.js", "a"), ("b.js", "b"), ("c.js", &"c".repeat(ROOM - 1_000))]);
+        let mut all = modules(&[
+            ("a.js", "a"),
+            ("b.js", "b"),
+            ("c.js", &"c".repeat(MAX_TOTAL_BYTES - 1_000)),
+        ]);
         let map = |len: usize| Bytes::from(vec![b'm'; len]);
         let maps = [
             ("a.js".to_owned(), map(600)),

@@ -77,7 +77,7 @@ fn cyclic_imports_are_allowed() {
 }
 
 #[test]
-fn a_syntax_error_has_a_place() {
+fn a_syntax_error_has_a_position() {
     let source = "export default {\n  fetch() {\n    const é = ;\n  }\n}";
     let found = compile(&modules(&[("worker.js", source)]), "worker.js").unwrap_err();
     assert_eq!(found[0].to_string(), "worker.js:3:15: Unexpected token");
@@ -133,7 +133,7 @@ fn a_worker_without_a_handler_has_an_error() {
 }
 
 #[test]
-fn invalid_utf_8_is_reported_with_its_place() {
+fn invalid_utf_8_is_reported_with_its_position() {
     let source = Bytes::from_static(b"let a;\nlet \xff");
     let found = compile(&[("worker.js".to_owned(), source)].into(), "worker.js").unwrap_err();
     assert_eq!(

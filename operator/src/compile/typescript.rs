@@ -78,5 +78,5 @@ pub(super) fn print(file: &str, program: &Program<'_>) -> (Bytes, Option<Bytes>)
         ..CodegenOptions::default()
     };
     let printed = Codegen::new().with_options(options).build(program);
-    (printed.code.into(), printed.map.map(maps::lean))
+    (printed.code.into(), printed.map.map(maps::positions_only))
 }

@@ -149,7 +149,7 @@ fn a_worker_without_its_secret_is_held_by_the_digest_that_was_recorded() {
     restarted.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     restarted.apply(Change::Worker(applied(cart)));
     let Service::Held(held, recorded) = restarted.serving(&id("cart")) else {
-        panic!("it is held")
+        panic!("the revision is not held")
     };
     assert_eq!((recorded, &held.routes), (digest, &serving.routes));
     restarted.apply(Change::Secret(applied(secret("value"))));
@@ -229,7 +229,7 @@ fn the_route_of_a_deleted_worker_passes_to_the_next() {
 }
 
 #[test]
-fn what_was_accepted_serves_whatever_the_spec_asks_for() {
+fn the_accepted_revision_serves_whatever_the_spec_requests() {
     let mut index = Index::new("localhost");
     let spec = json!({
         "source": {"modules": {"worker.js": "broken("}},

@@ -10,7 +10,8 @@ fn modules(names: &[&str]) -> BTreeMap<String, Bytes> {
 }
 
 fn worker(names: &[&str]) -> Worker {
-    let mut worker = Worker::new("cart", WorkerSpec::with_modules(apart(&modules(names)).0));
+    let mut worker =
+        Worker::new("cart", WorkerSpec::with_modules(split_modules(&modules(names)).0));
     worker.metadata.namespace = Some("shop".to_owned());
     worker
 }

@@ -9,9 +9,9 @@ use tenon_crds::Schedule;
 
 /// A parsed schedule.
 ///
-/// Changes to and from daylight saving time are treated as cron always has. A job for certain hours
-/// runs at once if the clocks skip its time, and once if they show its time twice; a job for every
-/// hour is not affected.
+/// Changes to and from daylight saving time are treated as by Vixie cron. A job for certain hours
+/// runs immediately if the clocks skip its time, and once if they show its time twice; a job for
+/// every hour is not affected.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     cron: Cron,

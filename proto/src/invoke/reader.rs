@@ -1,4 +1,4 @@
-//! Reads the messages of a stream, whatever its DATA frames.
+//! Reads the messages of a stream, regardless of its DATA frames.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,8 +10,7 @@ use prost::Message;
 
 use crate::frame::{Decoder, FrameError};
 
-/// A stream of messages. What follows the last message, and whether that is an error, the caller
-/// decides.
+/// A stream of messages. The caller decides what may follow the last message.
 pub struct Reader<B> {
     decoder: Decoder,
     stream: B,
@@ -96,9 +95,9 @@ mod tests {
     use crate::frame::encode;
 
     /// A stream of which everything has arrived.
-    struct Arrived(VecDeque<Result<Frame<Bytes>, &'static str>>);
+    struct Buffered(VecDeque<Result<Frame<Bytes>, &'static str>>);
 
-    impl Body for Arrived {
+    impl Body for Buffered {
         type Data = Bytes;
         type Error = &'static str;
 
@@ -114,7 +113,7 @@ mod tests {
         }
     }
 
-    fn next(reader: &mut Reader<Arrived>) -> Result<Next<Route>, ReadError<&'static str>> {
+    fn next(reader: &mut Reader<Buffered>) -> Result<Next<Route>, ReadError<&'static str>> {
         let Poll::Ready(next) = reader.poll_next(&mut Context::from_waker(Waker::noop())) else {
             unreachable!("everything has arrived");
         };
@@ -123,8 +122,8 @@ mod tests {
 
     fn reader(
         frames: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>,
-    ) -> Reader<Arrived> {
-        Reader::new(Arrived(frames.into_iter().collect()))
+    ) -> Reader<Buffered> {
+        Reader::new(Buffered(frames.into_iter().collect()))
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn the_form_of_an_import_depends_on_the_kind_and_the_attribute() {
         ("a.txt", Some("json"), Err(ImportRefused::NotJson)),
         ("a.js", Some("json"), Err(ImportRefused::NotJson)),
         ("a.js", Some("text"), Ok(Form::Text)),
-        ("a.ts", Some("text"), Err(ImportRefused::NotKept("text"))),
+        ("a.ts", Some("text"), Err(ImportRefused::NotStored("text"))),
         ("a.bin", None, Ok(Form::Buffer)),
         ("a.bin", Some("bytes"), Ok(Form::Bytes)),
         ("a.wasm", None, Ok(Form::WebAssembly)),

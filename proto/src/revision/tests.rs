@@ -14,7 +14,7 @@ fn revision() -> Revision {
 }
 
 /// Returns a revision in which every optional field is set.
-fn choosy() -> Revision {
+fn with_every_option() -> Revision {
     let mut bindings = revision().bindings;
     bindings.insert("KEY".to_owned(), Binding::Secret("k".to_owned()));
     bindings.insert("AUTH".to_owned(), service("auth"));
@@ -62,7 +62,7 @@ fn assemble(
 #[test]
 fn a_revision_survives_being_split_into_messages() {
     assert_eq!(assemble(messages(&revision())), Ok(revision()));
-    assert_eq!(assemble(messages(&choosy())), Ok(choosy()));
+    assert_eq!(assemble(messages(&with_every_option())), Ok(with_every_option()));
     let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
     assert_eq!(assemble(messages(&closed)), Ok(closed), "an empty list of hosts permits none");
 }
@@ -218,7 +218,7 @@ fn digests_do_not_change_from_version_to_version() {
     let salted = Revision { salt: Bytes::from_static(b"uid"), ..mixed.clone() };
     for (revision, digest) in [
         (revision(), "26098021518e676e8d020f75f9b48c1c08b7a953755205b805dd06296409aeaa"),
-        (choosy(), "90e0d20568623df1b764159c2dfbb3f5b43e5f636725ef329be3e3b27f359167"),
+        (with_every_option(), "90e0d20568623df1b764159c2dfbb3f5b43e5f636725ef329be3e3b27f359167"),
         (mixed.clone(), "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
         (salted, "20448134b432d6c4d684b60902e36ee027dbfdadf67e16292a144ab466b70fe1"),
     ] {

@@ -28,7 +28,7 @@ use crate::usage;
 /// The interval at which the coordinator checks the progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A warm-up takes at most this many times as long as it would on an otherwise idle machine.
-const PATIENCE: u32 = 4;
+const MAX_STRETCH: u32 = 4;
 /// A client whose requests are answered immediately yields to the others on its thread after this
 /// time.
 const SLICE: Duration = Duration::from_micros(50);
@@ -167,7 +167,7 @@ impl Load {
             thread::available_parallelism().map_or(1, usize::from).min(self.shape.threads) as u32;
         let (began, cpu) = (Instant::now(), usage::cpu()?);
         while usage::cpu()? - cpu < self.shape.warm_up * cores
-            && began.elapsed() < self.shape.warm_up * PATIENCE
+            && began.elapsed() < self.shape.warm_up * MAX_STRETCH
         {
             thread::sleep(POLL_INTERVAL);
         }

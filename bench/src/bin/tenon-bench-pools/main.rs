@@ -168,7 +168,7 @@ fn name(value: impl ValueEnum) -> String {
 
 impl Measure {
     fn run(self) -> anyhow::Result<()> {
-        end_with_a_panic();
+        abort_on_panic();
         let measure = match self.architecture {
             Architecture::Legacy => legacy::measure,
             Architecture::SharedHeld => shared::measure_held,
@@ -197,7 +197,7 @@ fn print(measurement: &Measurement) -> anyhow::Result<()> {
 
 /// Ends the process on a panic: the threads of a measurement wait for each other, and would wait
 /// forever for one that has panicked.
-fn end_with_a_panic() {
+fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);

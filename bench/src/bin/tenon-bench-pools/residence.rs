@@ -36,9 +36,9 @@ impl Inside {
 }
 
 /// An isolate of one thread, which is inside it only during turns.
-pub struct Owned(RefCell<Rooms>);
+pub struct Owned(RefCell<OwnedState>);
 
-struct Rooms {
+struct OwnedState {
     inside: Inside,
     isolate: Exited,
 }
@@ -49,13 +49,13 @@ impl Owned {
         let inside = Inside::new(sandbox, &mut isolate);
         // SAFETY: making the isolate entered it, on this thread.
         unsafe { isolate.exit() };
-        Self(RefCell::new(Rooms { inside, isolate: Exited(isolate) }))
+        Self(RefCell::new(OwnedState { inside, isolate: Exited(isolate) }))
     }
 }
 
 impl Isolate for Owned {
     fn turn(&self, input: Input) -> Step {
-        let Rooms { inside, isolate: Exited(isolate) } = &mut *self.0.borrow_mut();
+        let OwnedState { inside, isolate: Exited(isolate) } = &mut *self.0.borrow_mut();
         // SAFETY: `self` is neither `Send` nor `Sync`, so this is the isolate's thread; `exit`
         // follows, unless the turn panics, which ends the process.
         unsafe { isolate.enter() };
@@ -93,7 +93,7 @@ impl Shared {
         let shared = unsafe { isolate.try_into_shared() };
         Self {
             inside: Mutex::new(inside),
-            isolate: shared.expect("it has no weak handles and is the one entered"),
+            isolate: shared.expect("the isolate has no weak handles and is the entered one"),
         }
     }
 }

@@ -38,20 +38,20 @@ impl<T> Pool<T> {
 }
 
 /// An isolate's place in the pool.
-struct Place {
+struct Entry {
     idle: Option<Box<Shared>>,
     waiting: VecDeque<oneshot::Sender<Box<Shared>>>,
 }
 
 struct Held {
-    pool: Arc<Pool<Place>>,
+    pool: Arc<Pool<Entry>>,
     workers: Vec<WorkerId>,
     host: Host,
 }
 
 pub fn measure_held(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     let workers = load.shape().workers.all();
-    let place = || Place { idle: Some(Box::new(Shared::new(sandbox))), waiting: VecDeque::new() };
+    let place = || Entry { idle: Some(Box::new(Shared::new(sandbox))), waiting: VecDeque::new() };
     let pool = Arc::new(Pool::new(&workers, place));
     load.run(async |_| Held {
         pool: Arc::clone(&pool),
@@ -68,7 +68,7 @@ impl Server for Held {
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
         let isolate = self.take(worker).await;
         let response = invoke(&*isolate, &self.host, request).await;
-        self.give_back(worker, isolate);
+        self.release(worker, isolate);
         response
     }
 }
@@ -89,7 +89,7 @@ impl Held {
         }
     }
 
-    fn give_back(&self, worker: &WorkerId, isolate: Box<Shared>) {
+    fn release(&self, worker: &WorkerId, isolate: Box<Shared>) {
         self.pool.with(worker, |place| match place.waiting.pop_front() {
             Some(next) => next
                 .send(isolate)

@@ -29,7 +29,7 @@ fn a_breakpoint_in_typescript_pauses_a_request_with_its_locals() {
     let url = script["url"].as_str().unwrap();
     assert!(url.starts_with("file:///"), "{url}");
 
-    // The way of every client: the place in the source, by the source map, in the running code.
+    // Like every client, maps the position in the source to one in the running code.
     let map = source_map(&script);
     let source = map.get_source_content(0).unwrap().to_owned();
     let marked = source.lines().position(|line| line.contains("the kitchen is closed")).unwrap();

@@ -8,7 +8,7 @@ use crate::model::Panel;
 use crate::prometheus::Window;
 
 /// The maximum number of series drawn per panel, the largest first. More could not be told apart.
-const MOST: usize = 12;
+const MAX_SERIES: usize = 12;
 
 /// The distance between two lines of a legend, and the approximate width of a letter, in pixels.
 const LEGEND: f64 = 14.0;
@@ -113,7 +113,7 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
 fn largest(mut lines: Vec<Line>) -> Vec<Line> {
     let sum = |line: &Line| finite(line).iter().map(|(_, value)| *value).sum::<f64>();
     lines.sort_by(|one, other| sum(other).total_cmp(&sum(one)));
-    lines.truncate(MOST);
+    lines.truncate(MAX_SERIES);
     lines.sort_by(|one, other| one.legend.cmp(&other.legend));
     lines
 }
@@ -164,7 +164,7 @@ fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
             rows.push(Vec::new());
             x = 0.0;
         }
-        rows.last_mut().expect("there is one from the start").push((x, at, text));
+        rows.last_mut().expect("the first row exists from the start").push((x, at, text));
         x += wide;
     }
     // The plot matters more than a complete legend.
@@ -216,6 +216,6 @@ mod tests {
         let lines =
             (0..40).map(|n| Line { legend: format!("{n:02}"), points: vec![(0.0, f64::from(n))] });
         let drawn = largest(lines.collect());
-        assert_eq!((drawn.len(), drawn[0].legend.as_str()), (MOST, "28"));
+        assert_eq!((drawn.len(), drawn[0].legend.as_str()), (MAX_SERIES, "28"));
     }
 }

@@ -15,7 +15,7 @@ pub struct Panel {
     pub title: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    pub grid_pos: Place,
+    pub grid_pos: GridPos,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     datasource: Option<Datasource>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +44,7 @@ pub enum PanelKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct GridPos {
     pub x: u32,
     pub y: u32,
     pub w: u32,
@@ -101,7 +101,7 @@ impl Panel {
             kind,
             title: title.to_owned(),
             description: String::new(),
-            grid_pos: Place { x: 0, y: 0, w: 8, h: 8 },
+            grid_pos: GridPos { x: 0, y: 0, w: 8, h: 8 },
             datasource: None,
             targets: Vec::new(),
             field_config: None,
@@ -196,7 +196,7 @@ impl Panel {
             "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": false},
         });
         let panel = Self::queries(PanelKind::Stat, title, unit, description, &[query]);
-        Self { options: Some(options), grid_pos: Place { w: 4, h: 4, ..panel.grid_pos }, ..panel }
+        Self { options: Some(options), grid_pos: GridPos { w: 4, h: 4, ..panel.grid_pos }, ..panel }
     }
 
     /// Returns a panel with the latest values, as bars.

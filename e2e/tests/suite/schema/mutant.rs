@@ -11,8 +11,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
+use super::field_path::{FieldPath, places};
 use super::oddities::{oddities, siblings, slip};
-use super::place::{Place, places};
 
 /// Seed of the random mutants, so that every run has the same ones.
 pub const SEED: u64 = 0x7e40;
@@ -32,16 +32,16 @@ pub struct Mutant {
 /// One mistake in an object.
 #[derive(Clone)]
 enum Edit {
-    Set(Place, Arc<Value>),
+    Set(FieldPath, Arc<Value>),
     /// Adds a field.
-    Add(Place, Value),
-    Remove(Place),
+    Add(FieldPath, Value),
+    Remove(FieldPath),
     /// Renames the field.
-    Rename(Place, String),
+    Rename(FieldPath, String),
     /// Repeats the item in its list.
-    Idempotency(Place),
+    Again(FieldPath),
     /// Writes the field twice.
-    Repeat(Place),
+    Repeat(FieldPath),
 }
 
 /// Placeholder for the name of a repeated field until the object is serialized.
@@ -77,7 +77,7 @@ impl Mutant {
 
     /// Returns the places that differ from the good object. A refusal must name one of these, or
     /// something below it.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    pub fn places(&self) -> impl Iterator<Item = FieldPath> {
         self.edits.iter().flat_map(Edit::places)
     }
 
@@ -107,7 +107,7 @@ impl fmt::Display for Mutant {
                 Edit::Add(at, value) => write!(f, ", with {at} = {value}")?,
                 Edit::Remove(at) => write!(f, ", without {at}")?,
                 Edit::Rename(at, name) => write!(f, ", {at} as {name:.60?}")?,
-                Edit::Idempotency(at) => write!(f, ", {at} again")?,
+                Edit::Again(at) => write!(f, ", {at} again")?,
                 Edit::Repeat(at) => write!(f, ", {at} repeated")?,
             }
         }
@@ -134,7 +134,7 @@ impl Edit {
                 let value = fields.remove(at.name()?)?;
                 fields.insert(name.clone(), value);
             }
-            Self::Idempotency(at) => {
+            Self::Again(at) => {
                 let item = at.find(object)?.clone();
                 at.parent().find(object)?.as_array_mut()?.push(item);
             }
@@ -147,19 +147,19 @@ impl Edit {
         None
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<FieldPath> {
         match self {
             Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::Repeat(at) => {
                 vec![at.clone()]
             }
             // A rule on a map's keys names the map.
             Self::Rename(at, name) => vec![at.clone(), at.parent().field(name), at.parent()],
-            Self::Idempotency(at) => vec![at.parent()],
+            Self::Again(at) => vec![at.parent()],
         }
     }
 }
 
-fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
+fn edits(good: &Value, places: &[FieldPath], rng: &mut Rng) -> Vec<Edit> {
     let mut edits = Vec::new();
     for at in places {
         let value = at.get(good);
@@ -174,7 +174,7 @@ fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
             edits.extend(added.map(|(name, sibling)| Edit::Add(at.field(name), sibling)));
         }
         let Some(name) = at.name() else {
-            edits.push(Edit::Idempotency(at.clone()));
+            edits.push(Edit::Again(at.clone()));
             continue;
         };
         edits.extend([Edit::Remove(at.clone()), Edit::Repeat(at.clone())]);

@@ -4,7 +4,7 @@ use super::*;
 use crate::tls::fixtures::{Authority, BOTH};
 
 fn refused(bundle: &Bundle, role: Role) -> String {
-    let error = Identity::of(bundle, role, UnixTime::now()).expect_err("it is wrong");
+    let error = Identity::of(bundle, role, UnixTime::now()).expect_err("the bundle is invalid");
     error.to_string()
 }
 

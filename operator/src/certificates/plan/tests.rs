@@ -10,7 +10,7 @@ use tenon_lifecycle::tls::identity::UnixTime;
 use tenon_lifecycle::tls::{Bundle, Identity};
 
 use super::*;
-use crate::certificates::secrets::{self, Place, Secrets};
+use crate::certificates::secrets::{self, SecretScope, Secrets};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -59,7 +59,7 @@ impl Installation {
     /// its next run.
     fn reconcile(&mut self, ends_after: usize) -> Timestamp {
         let plan = self.plan();
-        let place = Place { namespace: "tenon-system".to_owned(), owner: None };
+        let place = SecretScope { namespace: "tenon-system".to_owned(), owner: None };
         let written = self.stored.carry_out(&plan, &TERMS, &place, self.now).unwrap();
         assert!(plan.make_authority || !written.is_empty() || plan.steps == [Step::Keep; 3]);
         for secret in written.into_iter().take(ends_after) {
@@ -88,7 +88,7 @@ impl Installation {
 
     /// Asserts that all processes trust one another, whichever content of their Secrets they have
     /// read.
-    fn ensure_that_all_believe_one_another(&mut self) {
+    fn assert_mutual_trust(&mut self) {
         let propagated_at = self.now - TERMS.propagation;
         for read in &mut self.read {
             read.retain(|(_, until)| until.is_none_or(|until| until > propagated_at));
@@ -127,7 +127,7 @@ impl Installation {
         turns.sort_unstable();
         for turn in turns {
             self.now = turn;
-            self.ensure_that_all_believe_one_another();
+            self.assert_mutual_trust();
         }
     }
 }
@@ -136,7 +136,7 @@ impl Installation {
 fn a_new_installation_gets_all_certificates_at_once() {
     let mut installation = Installation::new();
     installation.reconcile(usize::MAX);
-    installation.ensure_that_all_believe_one_another();
+    installation.assert_mutual_trust();
     assert!(installation.read.iter().all(|read| read.len() == 1));
     // After the propagation delay nothing is due until the first renewal.
     installation.now += TERMS.propagation;
@@ -151,7 +151,7 @@ fn processes_trust_each_other_for_thirty_years() {
     let mut installation = Installation::new();
     while installation.now.duration_since(start()) < YEAR * 30 {
         let again = installation.reconcile(usize::MAX);
-        installation.ensure_that_all_believe_one_another();
+        installation.assert_mutual_trust();
         assert!(again > installation.now);
         installation.pass(again);
     }
@@ -200,7 +200,7 @@ fn a_lost_secret_is_issued_again_at_once() {
     installation.stored.roles[Role::Router as usize] = None;
     assert_eq!(installation.plan().steps, [Step::Keep, Step::Issue, Step::Keep]);
     installation.reconcile(usize::MAX);
-    installation.ensure_that_all_believe_one_another();
+    installation.assert_mutual_trust();
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn a_secret_without_a_valid_write_time_is_updated() {
     }
 }
 
-/// Returns mishaps of an operator: the number of Secrets after which it ends, and its delay in
-/// minutes, up to a week.
-fn mishaps() -> impl Strategy<Value = Vec<(usize, i32)>> {
+/// Returns interruptions of an operator: the number of Secrets after which it ends, and its delay
+/// in minutes, up to a week.
+fn interruptions() -> impl Strategy<Value = Vec<(usize, i32)>> {
     let ends = (0_usize..4, 0_i32..20);
     let late = (Just(usize::MAX), prop_oneof![Just(0), 0_i32..20, 0_i32..7 * 24 * 60]);
     prop::collection::vec(prop_oneof![ends, late], 60..100)
@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn processes_trust_each_other_despite_absent_operators(mishaps in mishaps()) {
+    fn processes_trust_each_other_despite_absent_operators(interruptions in interruptions()) {
         let mut installation = Installation::new();
         installation.reconcile(usize::MAX);
         // Just before the authority's renewal.
@@ -265,9 +265,9 @@ proptest! {
         installation.stored.roles = Default::default();
         installation.read = Installation::new().read;
         installation.reconcile(usize::MAX);
-        for (ends_after, late) in mishaps {
+        for (ends_after, late) in interruptions {
             let again = installation.reconcile(ends_after);
-            installation.ensure_that_all_believe_one_another();
+            installation.assert_mutual_trust();
             // The successor of an operator that ended runs within a minute.
             let next = if ends_after == usize::MAX { again } else { again.min(installation.now + MINUTE) };
             installation.pass(next + MINUTE * late);

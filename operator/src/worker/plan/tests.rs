@@ -30,7 +30,7 @@ fn candidate(code: &str) -> Candidate {
     let route = Route { host: "cart.shop.localhost".to_owned(), path: "/".to_owned() };
     Candidate {
         id: WorkerId::new("shop", "cart"),
-        source: SourceState::Modules(revision::together(
+        source: SourceState::Modules(revision::join_modules(
             worker.spec.source.modules.as_ref().unwrap(),
             [],
         )),

@@ -40,7 +40,7 @@ impl Authority {
     }
 
     pub(crate) fn tls(&self, role: Role) -> Tls {
-        let tls = Tls::to_come(role, &Registry::new()).unwrap();
+        let tls = Tls::without_certificate(role, &Registry::new()).unwrap();
         tls.install(&self.bundle(role, &[])).unwrap();
         tls
     }

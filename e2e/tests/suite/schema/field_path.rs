@@ -1,4 +1,4 @@
-//! Places: the paths of the values in an object.
+//! The paths of the values in an object.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The path of a value in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(Vec<Step>);
+pub struct FieldPath(Vec<Step>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
@@ -14,7 +14,7 @@ enum Step {
     Item(usize),
 }
 
-impl Place {
+impl FieldPath {
     fn then(&self, step: Step) -> Self {
         Self(self.0.iter().cloned().chain([step]).collect())
     }
@@ -51,7 +51,7 @@ impl Place {
 }
 
 /// Formats the path as Kubernetes does.
-impl fmt::Display for Place {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, step) in self.0.iter().enumerate() {
             match step {
@@ -65,8 +65,8 @@ impl fmt::Display for Place {
 }
 
 /// Returns the places of the object's name and spec, and everything below them.
-pub fn places(good: &Value) -> Vec<Place> {
-    fn below(at: Place, value: &Value, into: &mut Vec<Place>) {
+pub fn places(good: &Value) -> Vec<FieldPath> {
+    fn below(at: FieldPath, value: &Value, into: &mut Vec<FieldPath>) {
         match value {
             Value::Object(fields) => {
                 fields.iter().for_each(|(name, value)| below(at.field(name), value, into))
@@ -81,7 +81,7 @@ pub fn places(good: &Value) -> Vec<Place> {
         }
         into.push(at);
     }
-    let root = Place(Vec::new());
+    let root = FieldPath(Vec::new());
     let mut all = vec![root.field("metadata").field("name")];
     below(root.field("spec"), &good["spec"], &mut all);
     all

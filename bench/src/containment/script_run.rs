@@ -1,4 +1,4 @@
-//! Plays one script on the cluster: applies it, sends its requests, deletes it, and measures the
+//! Runs one script on the cluster: applies it, sends its requests, deletes it, and measures the
 //! effect on everything else.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use http::Method;
 use kube::ResourceExt;
 use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::open_loop::{Lap, OpenLoop};
-use tenon_e2e::{Answer, Connection, Namespace, await_condition};
+use tenon_e2e::{Connection, HttpResponse, Namespace, await_condition};
 use tokio::time::sleep;
 
 use super::installation::{Installation, Lost};
@@ -25,7 +25,7 @@ use crate::unit::human;
 const TIMES: usize = 4;
 
 /// The time limit for the operator to decide whether a Worker can serve.
-const STANDS_WITHIN: Duration = Duration::from_secs(30);
+const DECIDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The time limit for a light Worker to move to its shard, which usually takes much less.
 const MOVES_WITHIN: Duration = Duration::from_secs(10);
@@ -36,9 +36,9 @@ const AFTERMATH: Duration = Duration::from_millis(300);
 /// The wait if a process was lost, within which the victims' requests that wait for it end.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
 
-/// The measurements of one play.
+/// The measurements of one run.
 #[derive(Debug)]
-pub(super) struct Play {
+pub(super) struct ScriptRun {
     name: String,
     pub(super) phase: Phase,
     revisions: u64,
@@ -48,16 +48,16 @@ pub(super) struct Play {
     pub(super) victims: Lap,
 }
 
-/// Plays a script once.
+/// Runs a script once.
 ///
 /// # Errors
 /// Fails if the script cannot be applied, or if a call to the cluster fails.
-pub(super) async fn play(
+pub(super) async fn run_script(
     installation: &Installation,
     script: &Script,
     phase: Phase,
     load: &mut OpenLoop,
-) -> anyhow::Result<Play> {
+) -> anyhow::Result<ScriptRun> {
     let workers = script::workers(script, phase)?;
     let namespace = Namespace::create(&installation.cluster, "hostile").await?;
     let before = installation.exits().await?;
@@ -68,11 +68,18 @@ pub(super) async fn play(
     let mut lost = installation.exits().await?.since(&before);
     if lost != Lost::default() {
         sleep(AFTERMATH_OF_A_LOSS).await;
-        installation.await_whole().await?;
+        installation.await_all_serving().await?;
         lost = installation.exits().await?.since(&before);
     }
     let revisions = workers.len() as u64;
-    Ok(Play { name: script.name.clone(), phase, revisions, ends: ends?, lost, victims: load.lap() })
+    Ok(ScriptRun {
+        name: script.name.clone(),
+        phase,
+        revisions,
+        ends: ends?,
+        lost,
+        victims: load.lap(),
+    })
 }
 
 /// Applies the Workers and sends requests to them in turn.
@@ -110,7 +117,7 @@ async fn ends(
 
 /// Returns the reason why a Worker is not served, or `None` if it is.
 async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<String>> {
-    await_condition(&format!("a verdict on {name}"), STANDS_WITHIN, async || {
+    await_condition(&format!("a verdict on {name}"), DECIDED_WITHIN, async || {
         let status = namespace.worker(name).await?.status.context("no status yet")?;
         let ready = status.conditions.into_iter().find(|condition| condition.type_ == "Ready");
         let ready = ready.context("no Ready condition yet")?;
@@ -139,22 +146,22 @@ async fn ask(installation: &Installation, script: &Script, host: &str) -> String
     answer.map_or_else(|error| format!("{error:#}"), |answer| end(&answer))
 }
 
-fn end(answer: &Answer) -> String {
+fn end(answer: &HttpResponse) -> String {
     match answer.status {
         200 => "200".to_owned(),
         status => format!("{status} {:.60}", code(&answer.body)),
     }
 }
 
-impl Play {
-    /// Returns whether the play ended more processes per revision than two lanes, or a shard and a
+impl ScriptRun {
+    /// Returns whether the run ended more processes per revision than two lanes, or a shard and a
     /// lane.
     pub(super) fn is_too_costly(&self) -> bool {
         let Lost { shards, lanes } = self.lost;
         shards > self.revisions || shards + lanes > 2 * self.revisions
     }
 
-    /// Returns whether the play gets a line of its own in the report.
+    /// Returns whether the run gets a line of its own in the report.
     pub(super) fn is_remarkable(&self) -> bool {
         self.victims.failed > 0
             || self.lost != Lost::default()
@@ -162,7 +169,7 @@ impl Play {
     }
 }
 
-impl fmt::Display for Play {
+impl fmt::Display for ScriptRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, phase, ends, lost, victims, .. } = self;
         write!(f, "{name}, {phase}: {}; ", ends.join(", "))?;
