@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_worker_that_is_not_ready_has_a_reason() {
         let none = readiness(&with_status(json!(null))).unwrap_err();
-        assert!(none.contains("no operator has reconciled it"), "{none}");
+        assert!(none.contains("no operator has reconciled the Worker"), "{none}");
         let conditions = ready("False", "RouteConflict", "it is another's");
         let why = readiness(&with_status(json!({"conditions": conditions}))).unwrap_err();
         assert_eq!(why, "the Worker is not ready: RouteConflict: it is another's");
