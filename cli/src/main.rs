@@ -16,6 +16,7 @@ mod deploy;
 mod dev;
 mod env_file;
 mod folder;
+mod import;
 mod inspect;
 mod load;
 mod manifest;
@@ -44,6 +45,8 @@ enum Command {
     Check(check::Args),
     /// Apply the Workers in files to a cluster, and wait until they serve.
     Deploy(deploy::Args),
+    /// Write a Worker's manifest from a wrangler project.
+    Import(import::Args),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check::run(&args),
         Command::Deploy(args) => deploy::run(&args),
+        Command::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -1,0 +1,122 @@
+//! What to do about the keys of wrangler's configuration that no field of a Worker corresponds to.
+
+/// Returns what to do about a key. Returns `None` for a key that is not known.
+pub(super) fn about(key: &str) -> Option<&'static str> {
+    let found = ADVICE.iter().find(|(keys, _)| keys.contains(&key));
+    found.map(|(_, advice)| *advice)
+}
+
+/// Returns whether environments inherit a key from the top level.
+pub(super) fn is_inherited(key: &str) -> bool {
+    !NOT_INHERITED.contains(&key)
+}
+
+const NOT_INHERITED: &[&str] = &[
+    "ai",
+    "analytics_engine_datasets",
+    "browser",
+    "d1_databases",
+    "define",
+    "dispatch_namespaces",
+    "durable_objects",
+    "hyperdrive",
+    "images",
+    "kv_namespaces",
+    "mtls_certificates",
+    "pipelines",
+    "queues",
+    "r2_buckets",
+    "secrets_store_secrets",
+    "send_email",
+    "services",
+    "tail_consumers",
+    "vars",
+    "vectorize",
+    "workflows",
+];
+
+const BUNDLER: &str = "an option of the bundler; pass it to the command that bundles the code";
+const NO_EFFECT: &str = "has no counterpart and needs none";
+const STORE: &str = "there is no such storage; use a service with an HTTP interface through fetch, \
+                     such as one in the cluster that the pool's egress allows";
+
+const ADVICE: &[(&[&str], &str)] = &[
+    (&["$schema", "account_id", "keep_vars", "legacy_env", "send_metrics", "zone_id"], NO_EFFECT),
+    (&["compatibility_date"], "there are no dated changes of behaviour"),
+    (
+        &[
+            "alias",
+            "base_dir",
+            "define",
+            "find_additional_modules",
+            "jsx_factory",
+            "jsx_fragment",
+            "keep_names",
+            "minify",
+            "no_bundle",
+            "preserve_file_names",
+            "rules",
+            "tsconfig",
+        ],
+        BUNDLER,
+    ),
+    (
+        &["upload_source_maps"],
+        "put the source map beside the module, in the same folder: errors then name the author's lines",
+    ),
+    (&["dev"], "pass --listen to tenon dev"),
+    (
+        &["workers_dev", "preview_urls"],
+        "a Worker without routes answers at <name>.<namespace>.<domain>",
+    ),
+    (&["d1_databases", "hyperdrive", "kv_namespaces", "r2_buckets", "vectorize"], STORE),
+    (
+        &["durable_objects", "migrations"],
+        "there are no Durable Objects; keep state in a service of the cluster",
+    ),
+    (
+        &["pipelines", "queues", "workflows"],
+        "there are no queues or workflows; call a service of the cluster, or use spec.schedules",
+    ),
+    (
+        &["assets", "site"],
+        "there are no static assets; serve them by another server, or import text and data modules",
+    ),
+    (&["secrets_store_secrets"], "create a Kubernetes Secret, and bind its key in spec.secrets"),
+    (
+        &["logpush", "observability", "tail_consumers"],
+        "nodes write each line of a Worker's log as JSON with its name; collect it with the cluster's log agent",
+    ),
+    (
+        &["mtls_certificates"],
+        "outgoing requests have no client certificates; send them through a service that adds one",
+    ),
+    (
+        &["ai", "analytics_engine_datasets", "browser", "containers", "images", "send_email"],
+        "there is no such binding; call a service with an HTTP interface through fetch",
+    ),
+    (
+        &["dispatch_namespaces"],
+        "route each tenant's hosts to a Worker of its own, in its own namespace",
+    ),
+    (&["placement"], "spec.pool chooses the nodes that run the Worker"),
+    (&["version_metadata"], "the name of the revision is in the Worker's status"),
+    (
+        &["unsafe", "wasm_modules", "text_blobs", "data_blobs"],
+        "import the file as a module instead",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_piece_of_advice() {
+        let mut keys: Vec<_> = ADVICE.iter().flat_map(|(keys, _)| keys.iter()).collect();
+        let all = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+}

@@ -1,0 +1,388 @@
+//! Translates wrangler's configuration into a Worker. Every key is taken over, or a note says what
+//! to do about it. This module is pure.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::advice;
+use super::routes::{Routes, routes};
+
+/// The module that the bundler writes.
+const ENTRYPOINT: &str = "index.js";
+
+/// The longest name of a Worker, which is part of a host name.
+const MAX_NAME: usize = 63;
+
+/// A Worker, and the notes and steps for its author.
+#[derive(Debug)]
+pub(super) struct Translation {
+    pub(super) worker: Value,
+    pub(super) notes: Vec<Note>,
+    /// The next steps, in order.
+    pub(super) steps: Vec<String>,
+}
+
+/// The treatment of a key that was not taken over as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    key: String,
+    text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.text)
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(super) enum TranslateError {
+    #[error("the configuration is not a table of keys")]
+    NoTable,
+    #[error("the configuration has no environment {0}; it has: {1}")]
+    NoEnvironment(String, String),
+}
+
+/// Translates a configuration.
+///
+/// # Arguments
+/// * `environment` - the environment to translate, or the top level if `None`.
+/// * `fallback` - the name of the Worker if the configuration has none.
+///
+/// # Errors
+/// Fails if the configuration is no table, or has no such environment.
+pub(super) fn translate(
+    config: &Value,
+    environment: Option<&str>,
+    fallback: &str,
+) -> Result<Translation, TranslateError> {
+    let config = effective(config.as_object().ok_or(TranslateError::NoTable)?, environment)?;
+    let name = config.get("name").and_then(Value::as_str).unwrap_or(fallback);
+    let mut translator = Translator::new(name);
+    for (key, value) in &config {
+        translator.take(key, value);
+    }
+    Ok(translator.finish())
+}
+
+/// Returns the keys that apply to an environment.
+fn effective(
+    config: &Map<String, Value>,
+    environment: Option<&str>,
+) -> Result<Map<String, Value>, TranslateError> {
+    let mut config = config.clone();
+    let environments = config.remove("env");
+    let Some(wanted) = environment else { return Ok(config) };
+    let environments = environments.as_ref().and_then(Value::as_object);
+    let found = environments.and_then(|all| all.get(wanted)).and_then(Value::as_object);
+    let Some(found) = found else {
+        let known = environments.into_iter().flat_map(Map::keys).cloned().collect::<Vec<_>>();
+        return Err(TranslateError::NoEnvironment(wanted.to_owned(), known.join(", ")));
+    };
+    config.retain(|key, _| advice::is_inherited(key));
+    if let Some(Value::String(name)) = config.get_mut("name") {
+        *name = format!("{name}-{wanted}");
+    }
+    config.extend(found.clone());
+    Ok(config)
+}
+
+struct Translator {
+    name: String,
+    spec: Map<String, Value>,
+    notes: Vec<Note>,
+    main: Option<String>,
+    build: Option<String>,
+}
+
+impl Translator {
+    fn new(wanted: &str) -> Self {
+        let name = dns_label(wanted);
+        let mut translator =
+            Self { name, spec: Map::new(), notes: Vec::new(), main: None, build: None };
+        if translator.name != wanted {
+            let text = format!("becomes {}, because it is part of a host name", translator.name);
+            translator.note("name", text);
+        }
+        translator
+    }
+
+    fn note(&mut self, key: &str, text: impl Into<String>) {
+        self.notes.push(Note { key: key.to_owned(), text: text.into() });
+    }
+
+    fn take(&mut self, key: &str, value: &Value) {
+        let is_taken = match key {
+            "name" => true,
+            "main" => self.main(value),
+            "build" => self.build(value),
+            "vars" => self.vars(value),
+            "route" => self.routes(key, std::slice::from_ref(value)),
+            "routes" => value.as_array().is_some_and(|all| self.routes(key, all)),
+            "services" => value.as_array().is_some_and(|all| self.services(all)),
+            "triggers" => self.triggers(value),
+            "limits" => self.limits(value),
+            "compatibility_flags" => self.flags(value),
+            _ => {
+                let unknown = "is not known to tenon import; see whether the Worker needs it";
+                self.note(key, advice::about(key).unwrap_or(unknown));
+                true
+            }
+        };
+        if !is_taken {
+            self.note(key, "does not have the form that wrangler documents; it is left out");
+        }
+    }
+
+    fn main(&mut self, value: &Value) -> bool {
+        self.main = value.as_str().map(str::to_owned);
+        self.main.is_some()
+    }
+
+    fn build(&mut self, value: &Value) -> bool {
+        self.build = value.get("command").and_then(Value::as_str).map(str::to_owned);
+        value.is_object()
+    }
+
+    fn vars(&mut self, value: &Value) -> bool {
+        let Some(vars) = value.as_object() else { return false };
+        let mut texts = Map::new();
+        for (name, value) in vars {
+            if !value.is_string() {
+                self.note(
+                    &format!("vars.{name}"),
+                    "is text in env, and not a value; parse it with JSON.parse",
+                );
+            }
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            texts.insert(name.clone(), text.into());
+        }
+        self.spec.insert("vars".to_owned(), texts.into());
+        true
+    }
+
+    fn routes(&mut self, key: &str, all: &[Value]) -> bool {
+        let mut taken = Vec::new();
+        for route in all {
+            let Some(pattern) = route.as_str().or_else(|| route.get("pattern")?.as_str()) else {
+                return false;
+            };
+            match routes(pattern) {
+                Some(Routes { routes, difference }) => {
+                    taken.extend(routes);
+                    if let Some(difference) = difference {
+                        self.note(key, format!("{pattern} {difference}"));
+                    }
+                }
+                None => self.note(
+                    key,
+                    format!("{pattern} has a wildcard that routes lack; match it in the code"),
+                ),
+            }
+        }
+        taken.dedup();
+        self.spec.insert("routes".to_owned(), taken.into());
+        true
+    }
+
+    fn services(&mut self, all: &[Value]) -> bool {
+        let text = |service: &Value, key: &str| {
+            service.get(key).and_then(Value::as_str).map(str::to_owned)
+        };
+        let mut taken = Vec::new();
+        for service in all {
+            let (Some(binding), Some(worker)) =
+                (text(service, "binding"), text(service, "service"))
+            else {
+                return false;
+            };
+            if service.get("entrypoint").is_some() || service.get("props").is_some() {
+                self.note(
+                    &format!("services.{binding}"),
+                    "calls the default export; named entrypoints and props do not exist",
+                );
+            }
+            taken.push(json!({ "name": binding, "worker": dns_label(&worker) }));
+        }
+        self.spec.insert("services".to_owned(), taken.into());
+        true
+    }
+
+    fn triggers(&mut self, value: &Value) -> bool {
+        let Some(crons) = value.get("crons").and_then(Value::as_array) else { return false };
+        let schedules = crons.iter().map(|cron| json!({ "cron": cron })).collect();
+        self.spec.insert("schedules".to_owned(), Value::Array(schedules));
+        crons.iter().all(Value::is_string)
+    }
+
+    fn limits(&mut self, value: &Value) -> bool {
+        let Some(limits) = value.as_object() else { return false };
+        for (key, value) in limits {
+            match key.as_str() {
+                "cpu_ms" => drop(self.spec.insert("limits".to_owned(), json!({ "cpuMs": value }))),
+                other => self.note(&format!("limits.{other}"), "has no counterpart"),
+            }
+        }
+        true
+    }
+
+    fn flags(&mut self, value: &Value) -> bool {
+        let Some(flags) = value.as_array() else { return false };
+        for flag in flags.iter().filter_map(Value::as_str) {
+            match flag {
+                "nodejs_compat" | "nodejs_compat_v2" | "nodejs_als" => {
+                    self.spec.insert("compatibilityFlags".to_owned(), json!(["nodejs_compat"]));
+                }
+                other => {
+                    self.note("compatibility_flags", format!("there is no flag {other}"));
+                }
+            }
+        }
+        true
+    }
+
+    fn finish(self) -> Translation {
+        let Self { name, mut spec, notes, main, build } = self;
+        spec.insert("entrypoint".to_owned(), ENTRYPOINT.into());
+        spec.insert("source".to_owned(), json!({ "configMapRef": { "name": name } }));
+        let mut steps: Vec<_> = build.into_iter().collect();
+        match &main {
+            Some(main) => steps.push(bundle(main, &name)),
+            None => steps.push(format!(
+                "put the module whose default export handles requests into {name}/{ENTRYPOINT}"
+            )),
+        }
+        steps.push("tenon dev worker.yaml, or tenon deploy worker.yaml".to_owned());
+        let worker = json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "Worker",
+            "metadata": { "name": name },
+            "spec": spec,
+        });
+        Translation { worker, notes, steps }
+    }
+}
+
+/// Returns the command that bundles a module with its dependencies, as wrangler does.
+fn bundle(main: &str, name: &str) -> String {
+    format!(
+        "npx esbuild {main} --bundle --format=esm --target=es2024 --conditions=workerd,worker,browser \
+         --external:node:* --outfile={name}/{ENTRYPOINT}"
+    )
+}
+
+/// Returns a name as a DNS label.
+fn dns_label(name: &str) -> String {
+    let label = name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let label = &label[..label.len().min(MAX_NAME)];
+    let label = label.trim_matches('-');
+    if label.is_empty() { "worker".to_owned() } else { label.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_crds::Worker;
+
+    use super::*;
+
+    fn translated(config: Value) -> (Value, Vec<String>) {
+        let translation = translate(&config, None, "folder").unwrap();
+        // The manifest has the form of a Worker.
+        serde_json::from_value::<Worker>(translation.worker.clone()).unwrap();
+        (translation.worker, translation.notes.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn keys_with_a_counterpart_are_taken_over_without_a_note() {
+        let (worker, notes) = translated(json!({
+            "name": "shop",
+            "main": "src/index.ts",
+            "routes": ["shop.example.com/*", { "pattern": "api.example.com", "custom_domain": true }],
+            "vars": { "GREETING": "hello" },
+            "services": [{ "binding": "AUTH", "service": "auth" }],
+            "triggers": { "crons": ["*/5 * * * *"] },
+            "limits": { "cpu_ms": 50 },
+            "compatibility_flags": ["nodejs_compat"],
+        }));
+        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(worker["metadata"]["name"], "shop");
+        assert_eq!(
+            worker["spec"],
+            json!({
+                "entrypoint": "index.js",
+                "source": { "configMapRef": { "name": "shop" } },
+                "routes": [
+                    { "host": "shop.example.com", "path": "/" },
+                    { "host": "api.example.com", "path": "/" },
+                ],
+                "vars": { "GREETING": "hello" },
+                "services": [{ "name": "AUTH", "worker": "auth" }],
+                "schedules": [{ "cron": "*/5 * * * *" }],
+                "limits": { "cpuMs": 50 },
+                "compatibilityFlags": ["nodejs_compat"],
+            })
+        );
+    }
+
+    #[test]
+    fn no_key_is_dropped_in_silence() {
+        let keys = ["kv_namespaces", "compatibility_date", "assets", "workers_dev", "frobnicate"];
+        for key in keys {
+            let (_, notes) = translated(json!({ "name": "shop", key: [] }));
+            assert_eq!(notes.len(), 1, "{key}: {notes:?}");
+            assert!(notes[0].starts_with(key), "{notes:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_form_is_left_out_with_a_note() {
+        for (key, value) in [
+            ("main", json!(1)),
+            ("vars", json!([])),
+            ("routes", json!([{}])),
+            ("services", json!([{ "binding": "A" }])),
+            ("triggers", json!({})),
+        ] {
+            let (_, notes) = translated(json!({ "name": "shop", key: value }));
+            assert!(notes[0].contains("form"), "{key}: {notes:?}");
+        }
+    }
+
+    #[test]
+    fn names_and_variables_that_change_are_noted() {
+        let (worker, notes) =
+            translated(json!({ "name": "My_Shop", "vars": { "LIMIT": 3, "ON": { "a": true } } }));
+        assert_eq!(worker["metadata"]["name"], "my-shop");
+        assert_eq!(worker["spec"]["vars"], json!({ "LIMIT": "3", "ON": "{\"a\":true}" }));
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        assert_eq!(translated(json!({})).0["metadata"]["name"], "folder");
+    }
+
+    #[test]
+    fn an_environment_overrides_what_is_inherited_and_replaces_the_rest() {
+        let config = json!({
+            "name": "shop",
+            "main": "a.js",
+            "vars": { "TOP": "level" },
+            "route": "example.com/*",
+            "env": { "staging": { "vars": { "STAGE": "yes" } } },
+        });
+        let translation = translate(&config, Some("staging"), "").unwrap();
+        assert_eq!(translation.worker["metadata"]["name"], "shop-staging");
+        assert_eq!(translation.worker["spec"]["vars"], json!({ "STAGE": "yes" }));
+        assert_eq!(translation.worker["spec"]["routes"][0]["host"], "example.com");
+        let error = translate(&config, Some("prod"), "").unwrap_err();
+        assert_eq!(error, TranslateError::NoEnvironment("prod".into(), "staging".into()));
+    }
+
+    #[test]
+    fn the_steps_build_bundle_and_deploy() {
+        let config =
+            json!({ "name": "a", "main": "src/i.ts", "build": { "command": "npm run build" } });
+        let steps = translate(&config, None, "").unwrap().steps;
+        assert_eq!(steps.len(), 3);
+        assert_eq!(steps[0], "npm run build");
+        assert!(steps[1].contains("src/i.ts") && steps[1].ends_with("--outfile=a/index.js"));
+    }
+}
