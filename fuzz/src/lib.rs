@@ -15,8 +15,8 @@
 //!
 //! - a client: the router's head of a request, and the node's events and WebSockets (`request`,
 //!   `event`, `socket`);
-//! - another process: messages, revisions, the catalog, names and failures (`frame`, `revision`,
-//!   `table`, `names`);
+//! - another process: frames, messages, revisions, the catalog, names and failures (`hop`, `frame`,
+//!   `revision`, `table`, `names`);
 //! - an origin: content codings, redirects, cached responses and event streams (`codings`,
 //!   `redirect`, `cache`, `events`);
 //! - a proxy: its responses (`proxy`);
