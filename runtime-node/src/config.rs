@@ -138,7 +138,9 @@ impl Default for PoolConfig {
 
 impl Default for AdmissionConfig {
     fn default() -> Self {
-        Self { max_inflight: 1024, max_waiting: 100 }
+        // As many wait as are in flight, so that a burst of clients for one Worker is served: most
+        // invocations take less than a millisecond.
+        Self { max_inflight: 1024, max_waiting: 1024 }
     }
 }
 

@@ -12,6 +12,7 @@ trials! {
     many_requests_for_a_cold_worker_wait_for_one_start,
     requests_waiting_for_a_start_are_served_by_earliest_deadline,
     the_number_of_requests_waiting_for_a_start_is_bounded,
+    a_burst_of_clients_of_a_cold_worker_is_served,
     an_unknown_digest_is_unavailable,
     known_workers_are_served_without_the_catalog,
     a_start_waits_for_the_catalog_to_return,
@@ -85,6 +86,18 @@ async fn the_number_of_requests_waiting_for_a_start_is_bounded(name: &'static st
         wait.await.unwrap().unwrap();
     }
     stand.await_metric("tenon_shard_waiting", &[], 0).await;
+}
+
+async fn a_burst_of_clients_of_a_cold_worker_is_served(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.worker("busy", COUNTER, |_| {});
+    let answers = (0..500).map(|_| {
+        let (client, worker) = (stand.client().clone(), worker.clone());
+        tokio::spawn(async move { client.get(&worker).await })
+    });
+    for answer in answers.collect::<Vec<_>>() {
+        answer.await.unwrap().unwrap();
+    }
 }
 
 async fn an_unknown_digest_is_unavailable(name: &'static str) {
