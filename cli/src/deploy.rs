@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::api::{Patch, PatchParams};
@@ -135,16 +135,19 @@ struct Cluster {
 
 impl Cluster {
     async fn connect(args: &Args) -> anyhow::Result<Self> {
-        const HINT: &str = "cannot find a cluster; set KUBECONFIG, or choose a --context";
+        let options = KubeConfigOptions { context: args.context.clone(), ..Default::default() };
         let config = match &args.context {
-            None => Config::infer().await.context(HINT)?,
-            Some(context) => {
-                let options =
-                    KubeConfigOptions { context: Some(context.clone()), ..Default::default() };
-                let kubeconfig = Kubeconfig::read().context(HINT)?;
-                Config::from_custom_kubeconfig(kubeconfig, &options).await.context(HINT)?
+            None => Config::infer().await.map_err(|error| error.to_string()),
+            Some(_) => match Kubeconfig::read() {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+                Err(error) => Err(error),
             }
+            .map_err(|error| error.to_string()),
         };
+        // These errors contain their causes.
+        let config = config.map_err(|error| {
+            anyhow!("cannot find a cluster; set KUBECONFIG, or choose a --context: {error}")
+        })?;
         let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self { client: Client::try_from(config)?, namespace })
     }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
-//! with files in place of the Kubernetes API. `manifest` parses the files into objects, and
-//! `inspect` serves debuggers.
+//! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
+//! serves debuggers, and `import` writes a manifest from a wrangler project.
 
 mod check;
 mod deploy;
@@ -25,9 +25,10 @@ mod site;
 mod source;
 mod watch;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// JavaScript Workers on Kubernetes, and on your machine.
 #[derive(Parser)]
@@ -47,6 +48,8 @@ enum Command {
     Deploy(deploy::Args),
     /// Write a Worker's manifest from a wrangler project.
     Import(import::Args),
+    /// Print the completions of a shell, to be sourced by it.
+    Completions { shell: clap_complete::Shell },
 }
 
 fn main() -> ExitCode {
@@ -58,9 +61,18 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Deploy(args) => deploy::run(&args),
         Command::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Completions { shell } => complete(shell).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Prints a shell's completions.
+fn complete(shell: clap_complete::Shell) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "tenon", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(())
 }

@@ -43,7 +43,7 @@ impl SourceArgs {
     }
 }
 
-/// Checks that the paths exist and that none is a module in place of a manifest.
+/// Checks that the paths exist and that none is a file of another kind, such as a module.
 ///
 /// # Errors
 /// Fails with what to pass instead.
@@ -52,8 +52,8 @@ pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
         let metadata =
             fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         ensure!(
-            metadata.is_dir() || !is_module(path),
-            "{} is a module, not a manifest; pass a YAML file with a Worker that has the module in \
+            metadata.is_dir() || may_be_manifest(path),
+            "{} is not a manifest; pass a YAML file with a Worker that has the module in \
              spec.source.modules, or in the folder of spec.source.configMapRef",
             path.display()
         );
@@ -61,10 +61,12 @@ pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file contains code by its extension.
-fn is_module(path: &Path) -> bool {
-    const CODE: [&str; 9] = ["cjs", "cts", "js", "jsx", "mjs", "mts", "ts", "tsx", "wasm"];
-    path.extension().and_then(|extension| extension.to_str()).is_some_and(|e| CODE.contains(&e))
+/// Returns whether a file may contain YAML. Files without an extension may: the shell's
+/// `<(command)` is one.
+fn may_be_manifest(path: &Path) -> bool {
+    path.extension().is_none_or(|extension| {
+        ["json", "yaml", "yml"].iter().any(|allowed| extension.eq_ignore_ascii_case(allowed))
+    })
 }
 
 #[cfg(test)]
@@ -72,9 +74,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_in_place_of_a_manifest_is_refused_with_what_to_pass() {
+    fn a_file_of_another_kind_is_refused_with_what_to_pass() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, is_refused) in [("worker.js", true), ("worker.ts", true), ("w.yaml", false)] {
+        for (name, is_refused) in [
+            ("worker.js", true),
+            ("main.rs", true),
+            ("w.YAML", false),
+            ("w.json", false),
+            ("63", false),
+        ] {
             let path = folder.path().join(name);
             fs::write(&path, "").unwrap();
             let outcome = ensure_manifests(&[path]).map_err(|error| error.to_string());
