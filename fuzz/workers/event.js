@@ -8,7 +8,10 @@ export default {
       // A client can send a body with a method that has none. A program cannot construct such a
       // request.
       const copy = attempt(() => new Request(request.clone())) ?? request.clone();
-      same(new URL(request.url).href, request.url, "url");
+      // Routers parse URLs by another implementation, which takes some internationalized hosts that
+      // this one refuses.
+      const url = attempt(() => new URL(request.url));
+      if (url !== undefined) same(url.href, request.url, "url");
       same(copy.method, request.method, "method");
       same(JSON.stringify([...copy.headers]), JSON.stringify([...request.headers]), "headers");
       for (const [name, value] of request.headers) {
