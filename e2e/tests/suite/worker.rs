@@ -168,15 +168,23 @@ pub async fn a_worker_deleted_in_the_foreground_leaves_no_revision(
     let namespace = &scenario.namespace;
     namespace.apply(&worker("owner", &answering("hello"))).await?;
     namespace.await_ready("owner", ConditionStatus::True).await?;
+    let revisions = namespace.api::<WorkerRevision>();
+    let owned = revisions.list(&ListParams::default()).await?.items;
+    let blocks = owned.iter().all(|revision| {
+        let owners = revision.metadata.owner_references.iter().flatten();
+        owners.clone().count() == 1
+            && owners.clone().all(|owner| owner.block_owner_deletion == Some(true))
+    });
+    ensure!(!owned.is_empty() && blocks, "the Worker can be deleted before {owned:?}");
     namespace.api::<Worker>().delete("owner", &DeleteParams::foreground()).await?;
-    await_condition("the Worker to be deleted", COLLECTED, async || {
+    // The garbage collector learns of a new kind of object late, and then deletes the Worker first.
+    await_condition("the Worker and its revisions to be deleted", COLLECTED, async || {
         ensure!(namespace.api::<Worker>().get_opt("owner").await?.is_none(), "it exists");
+        let left = revisions.list(&ListParams::default()).await?.items;
+        ensure!(left.is_empty(), "{} revisions are left", left.len());
         Ok(())
     })
-    .await?;
-    let left = namespace.api::<WorkerRevision>().list(&ListParams::default()).await?.items;
-    ensure!(left.is_empty(), "the Worker was deleted before {left:?}");
-    Ok(())
+    .await
 }
 
 pub async fn the_older_of_two_workers_keeps_a_shared_route(
