@@ -9,9 +9,9 @@ use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
 use tenon_crds::{PoolLimits, Schedule, SecretKeyRef, Worker};
 use tenon_engine::inspector::Script;
+use tenon_operator::revision;
 use tenon_operator::revision::ResolveError;
 use tenon_operator::schedule::timetable::Timetable;
-use tenon_operator::{compile, revision};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
@@ -129,10 +129,12 @@ fn revision_of(
     // The name is derived from the modules as written, before compilation.
     revision.modules = match served.filter(|served| served.name == name) {
         Some(served) => served.modules.clone(),
-        None => compile::compile(&written, &revision.entrypoint, &revision.compatibility_flags)
-            .map_err(|errors| {
+        None => {
+            tenon_compiler::compile(&written, &revision.entrypoint, &revision.compatibility_flags)
+                .map_err(|errors| {
                 errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>()
-            })?,
+            })?
+        }
     };
     let Some(directory) = &settings.debugged_in else { return Ok((revision, BTreeMap::new())) };
     revision.limits.wall_ms = DEBUGGED_WALL_MS;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use tenon_operator::compile::compile;
+use tenon_compiler::compile;
 use tenon_proto::module::{ModuleKind, source_map_of};
 
 const NAMES: [&str; 8] = [

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
-//!   [`limits`], [`refusal`], [`kstatus`], [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`],
+//!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`rollouts`],
 //!   [`certificates::plan`]: decisions, pure.
-//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
+//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
 //!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the
 //!   edges that perform them.
 //! - [`Operator`]: builds, spawns and joins all of them.
@@ -21,8 +21,6 @@ pub mod acknowledgement;
 pub mod catalog;
 pub mod certificates;
 pub mod claims;
-pub mod compile;
-pub mod compiler;
 pub mod config;
 pub mod endpoints;
 pub mod events;

@@ -4,13 +4,13 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use kube::Client;
 use prometheus::Registry;
+use tenon_compiler::process as compiler;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_operator::Operator;
-use tenon_operator::compiler;
 use tenon_operator::config::OperatorArgs;
 use tenon_operator::probe::{self, ProbeArgs};
 

@@ -6,7 +6,7 @@
 //!
 //! A WorkerRevision holds references to Secrets, never their values. Its digest covers the code as
 //! its author wrote it, and the configuration. Its modules are the output of
-//! [`compile`](crate::compile), stored once, so that every replica, of whatever version, serves the
+//! [`compile`](tenon_compiler::compile), stored once, so that every replica, of whatever version, serves the
 //! same bytes. The [`Revision`]'s digest also covers the values: a changed Secret gives another
 //! digest of the same WorkerRevision.
 

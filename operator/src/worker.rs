@@ -20,13 +20,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
+use tenon_compiler::process::{Compiler, CompilerError};
 use tenon_crds::{Worker, WorkerRevision};
 use tenon_proto::id::WorkerId;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::acknowledgement::Acknowledgements;
-use crate::compiler::{Compiler, CompilerError};
 use crate::events::Events;
 use crate::index::{Candidate, Published, key};
 use crate::metrics::Metrics;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use tenon_operator::compile::Outcome;
-use tenon_operator::compiler::{Compiler, CompilerError, Job};
+use tenon_compiler::Outcome;
+use tenon_compiler::process::{Compiler, CompilerError, Job};
 
 const HANDLER: &str = "export default { fetch() { return new Response() } }";
 
@@ -43,7 +43,7 @@ async fn a_compiler_process_gives_the_same_result_as_in_process() {
     ]);
     let bad = job(&[("worker.ts", "let é: string = ;")]);
     for Job { modules, entrypoint, flags } in [good, bad] {
-        let here = tenon_operator::compile::compile(&modules, &entrypoint, &flags);
+        let here = tenon_compiler::compile(&modules, &entrypoint, &flags);
         assert_eq!(outcome(&compiler(), "shop", &Job { modules, entrypoint, flags }).await, here);
     }
 }

@@ -14,7 +14,6 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
 use tenon_engine::inspector::Script;
-use tenon_operator::compile;
 use tenon_proto::id::WorkerId;
 use tenon_proto::module::{ModuleKind, source_map_of};
 use url::Url;
@@ -63,7 +62,7 @@ fn source_map(
     compiled: &BTreeMap<String, Bytes>,
 ) -> Option<Bytes> {
     if ModuleKind::of(name) == ModuleKind::JavaScript {
-        return compile::source_map_as_written(written, name);
+        return tenon_compiler::source_map_as_written(written, name);
     }
     with_sources(compiled.get(&source_map_of(name))?, written)
 }

@@ -21,13 +21,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
+use tenon_compiler::Outcome;
+use tenon_compiler::process::{CompilerError, Job};
 use tenon_crds::{
     Accepted, Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec,
     WorkerStatus, condition,
 };
 
-use crate::compile::{self, Outcome};
-use crate::compiler::{CompilerError, Job};
 use crate::index::{Candidate, SourceState, secret_value};
 use crate::kstatus::{RECONCILING, STALLED, progress};
 use crate::owner;
@@ -91,9 +91,9 @@ impl Draft {
     /// Compiles in the calling thread, for trusted code.
     #[must_use]
     pub fn compiled_here(self) -> Self {
-        let outcome = self
-            .job()
-            .map(|Job { modules, entrypoint, flags }| compile::compile(modules, entrypoint, flags));
+        let outcome = self.job().map(|Job { modules, entrypoint, flags }| {
+            tenon_compiler::compile(modules, entrypoint, flags)
+        });
         match outcome {
             Some(outcome) => self.compiled(outcome),
             None => self,

@@ -29,7 +29,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-use crate::compile::{self, CompileError, Outcome};
+use crate::{CompileError, Outcome, compile_with_progress};
 
 /// The argument with which the operator's program compiles one job and exits.
 pub const ARGUMENT: &str = "compile";
@@ -172,7 +172,7 @@ fn compile_within_limits(job: Job) -> Outcome {
             let mut current = current_file_of_thread.lock().unwrap_or_else(PoisonError::into_inner);
             file.clone_into(&mut current);
         };
-        let _ = ended_tx.send(compile::compile_with_progress(
+        let _ = ended_tx.send(compile_with_progress(
             &job.modules,
             &job.entrypoint,
             &job.flags,

@@ -1,5 +1,5 @@
 //! Compiles a Worker's modules as written into those that a node runs, or reports what is wrong
-//! with them. This module is pure.
+//! with them. The crate is pure, except for [`process`].
 //!
 //! ```text
 //!  bounds ─► each module: code ─ syntax, early errors ─► JavaScript and source map of TypeScript
@@ -20,6 +20,7 @@
 //! - [`links`]: imports and exports between modules; [`maps`]: generated source maps and those of
 //!   authors.
 //! - [`error`], [`position`]: compile errors and their positions.
+//! - [`process`]: compiles in separate processes, which can be killed.
 //!
 //! Tenant code is hostile: see [`code::on_large_stack`].
 
@@ -29,6 +30,7 @@ mod error;
 mod links;
 mod maps;
 mod position;
+pub mod process;
 mod typescript;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +49,7 @@ use typescript::Jsx;
 /// Maximum nesting of brackets, far above what people or bundlers write. If the parser cannot tell
 /// what a bracket begins (an arrow function, or type arguments), it tries one and then the other.
 /// Its time then grows with the square of the nesting, and far faster in some places of types, so
-/// untrusted code is compiled in a process that can be killed ([`crate::compiler`]).
+/// untrusted code is compiled in a process that can be killed ([`process`]).
 const MAX_NESTING: usize = 1_000;
 
 /// Maximum number of reported errors. Later ones mostly follow from the first.
