@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !problems.is_empty() {
         bail!("nothing was deployed; correct the problems above");
     }
-    if load.workers.is_empty() {
+    if load.workers.is_empty() && load.of_artifacts.is_empty() {
         bail!("the files contain no Worker; add one, such as examples/hello/worker.yaml");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -100,11 +100,12 @@ async fn deploy(
         if object.kind == Kind::ConfigMap && stored.has_other_modules() {
             changed.insert((stored.now.metadata.namespace.clone(), object.name.clone()));
         }
-        if let Some(loaded) = object.worker.as_ref().and_then(|id| loaded.get(id)) {
+        if let Some(id) = &object.worker {
             let has_new_modules = object.config_map.as_ref().is_some_and(|name| {
                 changed.contains(&(stored.now.metadata.namespace.clone(), name.clone()))
             });
-            workers.push(stored.applied(&loaded.revision.name, has_new_modules));
+            let revision = loaded.get(id).map_or("", |loaded| &loaded.revision.name);
+            workers.push(stored.applied(revision, has_new_modules));
         }
     }
     if args.dry_run {

@@ -1,7 +1,7 @@
 //! Turns objects into revisions, as the operator does, or into a list of problems.
 //! This module is pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ pub(crate) struct Loaded {
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) workers: BTreeMap<WorkerId, Loaded>,
+    /// Workers whose code is in OCI artifacts. They are neither checked nor served here.
+    pub(crate) of_artifacts: BTreeSet<WorkerId>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) notes: Vec<String>,
 }
@@ -66,6 +68,13 @@ pub(crate) fn load(
 ) -> Load {
     let mut load = Load::default();
     for (id, (place, worker)) in &manifests.workers {
+        if worker.spec.source.oci.is_some() {
+            load.of_artifacts.insert(id.clone());
+            load.notes.push(format!(
+                "{id}: its code is in an OCI artifact, which only an operator pulls; it is neither checked nor served here"
+            ));
+            continue;
+        }
         match revision_of(&manifests, settings, id, (place, worker), served(id)) {
             Ok((revision, scripts)) => {
                 let (digest, routes) =
@@ -148,7 +157,7 @@ fn unresolved(error: ResolveError) -> String {
         ResolveError::Secret(missing) => {
             format!("{missing}, or set --env-file to a file with {}=VALUE", missing.name)
         }
-        ResolveError::Egress(_) => error.to_string(),
+        ResolveError::Egress(_) | ResolveError::Artifact(_) => error.to_string(),
     }
 }
 

@@ -29,11 +29,12 @@ pub use pool::{
     CaCertificates, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolLimits, PoolProxy,
     ProxyResolver, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
 };
-pub use revision::{WorkerRevision, WorkerRevisionSpec};
+pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
     Accepted, AcceptedRoute, Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop,
-    Egress, Limits, Quarantine, QuarantineCause, Route, Schedule, ScheduleStatus, Secret,
-    SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
+    Egress, Limits, OciSource, PullSecretRef, Quarantine, QuarantineCause, Route, Schedule,
+    ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec,
+    WorkerStatus,
 };
 
 /// The API group.

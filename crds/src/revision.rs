@@ -7,7 +7,9 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::{SERVICE_NAMES_ARE_UNIQUE, schema};
-use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePolicy, name};
+use crate::{
+    CompatibilityFlag, Egress, Limits, PullSecretRef, Secret, ServiceBinding, StatePolicy, name,
+};
 
 /// An immutable snapshot of a Worker's code and configuration, created by the operator and owned by
 /// its Worker.
@@ -30,7 +32,9 @@ use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePoli
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self.entrypoint in self.modules")
+    validation = Rule::new("has(self.artifact) != has(self.modules)")
+        .message("spec: needs the code; set either modules or artifact"),
+    validation = Rule::new("!has(self.modules) || self.entrypoint in self.modules")
         .message("spec.entrypoint: not in spec.modules; set it to the name of one of them"),
     validation = Rule::new("!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))")
         .message("spec.secrets: a name is also in spec.vars; use each binding name once"),
@@ -47,8 +51,12 @@ pub struct WorkerRevisionSpec {
     /// Name of the module whose default export handles events.
     #[schemars(length(min = 1, max = 253))]
     pub entrypoint: String,
+    /// OCI artifact with the modules. Operators pull and compile it when a node needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<Artifact>,
     /// Modules as a node runs them: TypeScript is compiled to JavaScript under the same name, with
     /// a source map beside it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::modules")]
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
         .message("spec.modules: invalid name; use 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
@@ -95,4 +103,19 @@ pub struct WorkerRevisionSpec {
     /// Absent for `Persist`, the default, so that older snapshots keep their digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StatePolicy>,
+}
+
+/// An OCI artifact at the time at which a Worker was accepted.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// Reference of the artifact as the Worker names it.
+    #[schemars(length(min = 1, max = 512))]
+    pub image: String,
+    /// Digest of its manifest, to which the reference was resolved.
+    #[schemars(length(min = 71, max = 71), regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub digest: String,
+    /// Secret with the credentials of the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret_ref: Option<PullSecretRef>,
 }

@@ -140,8 +140,8 @@ pub struct WorkerSpec {
 /// Source of the code. Exactly one of the fields must be set.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.modules) != has(self.configMapRef)")
-    .message("spec.source: needs exactly one source; set either modules or configMapRef"))]
+#[x_kube(validation = Rule::new("[has(self.modules), has(self.configMapRef), has(self.oci)].exists_one(is, is)")
+    .message("spec.source: needs exactly one source; set modules, configMapRef or oci"))]
 pub struct Source {
     /// Source text by module name, a relative path such as `worker.js` or `lib/greet.ts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +156,35 @@ pub struct Source {
     /// modules in its `binaryData`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<ConfigMapRef>,
+
+    /// OCI artifact in a registry, as `tenon deploy --registry` pushes it. It may be far larger
+    /// than an object of the API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<OciSource>,
+}
+
+/// An OCI artifact with the modules of a Worker.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OciSource {
+    /// Reference of the artifact, with a tag or a digest: `ghcr.io/acme/shop:v1` or
+    /// `ghcr.io/acme/shop@sha256:…`. A tag is resolved once, and again when the reference changes.
+    #[schemars(length(min = 1, max = 512))]
+    #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::IMAGE))
+        .message("spec.source.oci.image: invalid reference; use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST"))]
+    pub image: String,
+
+    /// Secret of type `kubernetes.io/dockerconfigjson` in the same namespace, with the credentials
+    /// of the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret_ref: Option<PullSecretRef>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PullSecretRef {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253), regex(pattern = name::DNS_SUBDOMAIN))]
+    pub name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -359,7 +388,11 @@ impl WorkerSpec {
     /// Returns the spec of a Worker with these modules and defaults for everything else.
     pub fn with_modules(modules: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
-            source: Source { modules: Some(modules.into_iter().collect()), config_map_ref: None },
+            source: Source {
+                modules: Some(modules.into_iter().collect()),
+                config_map_ref: None,
+                oci: None,
+            },
             entrypoint: None,
             pool: default_pool(),
             routes: Vec::new(),

@@ -12,6 +12,7 @@
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then exit.
 //! - [`tls`]: processes of the platform authenticate one another by certificates.
+//! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
 //! - [`vital`]: threads whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
 //!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads.
@@ -20,6 +21,8 @@
 //! initialised first.
 
 pub mod admin;
+pub mod cache;
+pub mod disk_cache;
 pub mod drain;
 pub mod event_loop;
 pub mod log;

@@ -32,11 +32,13 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use tenon_proto::catalog::{Cursor, Node, Route, WatchResponse, Worker};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
+use crate::artifacts::Modules;
 use quarantine::{Entry, Quarantine};
 use report::Part;
 pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
@@ -61,8 +63,14 @@ struct Shared {
     /// Wakes the watchers of the quarantine.
     quarantine_tx: watch::Sender<()>,
     sink: OnceLock<ReportSink>,
+    code: OnceLock<CodeSource>,
     watchers: Watchers,
 }
+
+/// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they cannot be
+/// had now; the log then says why.
+pub type CodeSource =
+    Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
 
 struct Deployed {
     state: State,
@@ -96,8 +104,16 @@ impl Catalog {
         let deployed = Deployed { state: State::new(new_epoch()), revisions, quarantine };
         let ((progress_tx, _), (quarantine_tx, _)) =
             (watch::channel(Progress::default()), watch::channel(()));
-        let (deployed, sink, watchers) = (RwLock::new(deployed), OnceLock::new(), Watchers::new());
-        Self { shared: Arc::new(Shared { deployed, progress_tx, quarantine_tx, sink, watchers }) }
+        Self {
+            shared: Arc::new(Shared {
+                deployed: RwLock::new(deployed),
+                progress_tx,
+                quarantine_tx,
+                sink: OnceLock::new(),
+                code: OnceLock::new(),
+                watchers: Watchers::new(),
+            }),
+        }
     }
 
     /// Makes `revision` serve its Worker on the nodes of `pool`, reachable by `routes`, and returns
@@ -225,6 +241,33 @@ impl Catalog {
     /// calls have no effect.
     pub fn set_report_sink(&self, sink: ReportSink) {
         let _ = self.shared.sink.set(sink);
+    }
+
+    /// Gets the modules of revisions whose code is in artifacts from `source`. Later calls have no
+    /// effect.
+    pub fn set_code_source(&self, source: CodeSource) {
+        let _ = self.shared.code.set(source);
+    }
+
+    /// Gets the modules of a revision that nodes will soon ask for, if they are in an artifact.
+    pub fn prepare(&self, revision: &Arc<Revision>) {
+        if revision.artifact.is_some()
+            && let Some(source) = self.shared.code.get()
+        {
+            tokio::spawn(source(Arc::clone(revision)));
+        }
+    }
+
+    /// Returns the revision with its modules, or `None` if they cannot be had now.
+    async fn with_modules(&self, revision: Arc<Revision>) -> Option<Arc<Revision>> {
+        if revision.artifact.is_none() {
+            return Some(revision);
+        }
+        // In a task of its own, because it is worth while even if the caller leaves: it will ask
+        // again.
+        let source = self.shared.code.get()?(Arc::clone(&revision));
+        let modules = tokio::spawn(source).await.ok().flatten()?;
+        Some(Arc::new(Revision { modules: (*modules).clone(), ..(*revision).clone() }))
     }
 
     /// Processes a node's report.

@@ -1,5 +1,7 @@
 //! The arguments of an operator, and their validation.
 
+mod artifacts;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,6 +14,7 @@ use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
 use crate::certificates::plan::Terms;
 use crate::certificates::secrets;
 use crate::pool::plan::Settings;
+pub use artifacts::{ArtifactArgs, ArtifactArgsError, ArtifactConfig};
 
 /// The command line and environment. The cluster comes from a kubeconfig, or from the Pod's
 /// ServiceAccount.
@@ -61,6 +64,8 @@ pub struct OperatorArgs {
     pub tls: TlsArgs,
     #[command(flatten)]
     pub certificates: CertificateArgs,
+    #[command(flatten)]
+    pub artifacts: ArtifactArgs,
 }
 
 /// Arguments for certificates that the operator issues.
@@ -92,6 +97,8 @@ pub struct CertificateArgs {
 pub enum ConfigError {
     #[error("{flag} {source}")]
     Scheme { flag: &'static str, source: WrongScheme },
+    #[error(transparent)]
+    Artifacts(#[from] ArtifactArgsError),
     #[error("--node-tls-secret needs TLS; set --tls-dir or --self-signed, or remove it")]
     NoTls,
     #[error(
@@ -119,6 +126,7 @@ pub struct Config {
     pub router: Uri,
     /// Settings that all pools share.
     pub nodes: Settings,
+    pub artifacts: ArtifactConfig,
     /// The operator's executable, which compiles Workers in processes of its own.
     pub compiler: PathBuf,
 }
@@ -197,6 +205,7 @@ impl OperatorArgs {
             tls,
             router,
             nodes,
+            artifacts: self.artifacts.check()?,
             // The running program, even if its file has been replaced since.
             compiler: "/proc/self/exe".into(),
         })

@@ -28,12 +28,14 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use sha2::{Digest as _, Sha256};
 use tenon_crds::{
-    PoolLimits, Quarantine, RuntimePool, SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
+    PoolLimits, PullSecretRef, Quarantine, RuntimePool, SecretKeyRef, Worker, WorkerRevision,
+    WorkerStatus,
 };
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
+use crate::artifacts::Source;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::revision;
@@ -168,12 +170,16 @@ impl Index {
         let secrets = names
             .filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone())))
             .collect();
-        let source = match &worker.spec.source.config_map_ref {
-            None => SourceState::Modules(revision::join_modules(
-                worker.spec.source.modules.iter().flatten(),
-                [],
-            )),
-            Some(reference) => match self.config_maps.get(&in_namespace(&reference.name)) {
+        let written = &worker.spec.source;
+        let source = match (&written.config_map_ref, &written.oci) {
+            (None, Some(oci)) => SourceState::Artifact {
+                pull_secret: self.pull_secret(id, oci.pull_secret_ref.as_ref()),
+                oci: oci.clone(),
+            },
+            (None, None) => {
+                SourceState::Modules(revision::join_modules(written.modules.iter().flatten(), []))
+            }
+            (Some(reference), _) => match self.config_maps.get(&in_namespace(&reference.name)) {
                 Some(config_map) => SourceState::Modules(revision::of_config_map(config_map)),
                 None => SourceState::MissingConfigMap(reference.name.clone()),
             },
@@ -232,6 +238,23 @@ impl Index {
         }
     }
 
+    /// Returns the artifact of an accepted revision, if its code is in one.
+    pub fn artifact(&self, revision: &Revision) -> Option<Source> {
+        let (id, by_name) = (&revision.worker, self.revisions.get(&revision.worker)?);
+        let artifact = by_name.get(&revision.name)?.spec.artifact.as_ref()?;
+        Some(Source {
+            namespace: id.namespace().to_owned(),
+            image: artifact.image.clone(),
+            digest: revision.artifact,
+            pull_secret: self.pull_secret(id, artifact.pull_secret_ref.as_ref()),
+            flags: revision.compatibility_flags.clone(),
+        })
+    }
+
+    fn pull_secret(&self, id: &WorkerId, named: Option<&PullSecretRef>) -> Option<Arc<Secret>> {
+        self.secrets.get(&(id.namespace().to_owned(), named?.name.clone())).cloned()
+    }
+
     fn secret(&self, id: &WorkerId, reference: &SecretKeyRef) -> Option<&Arc<Secret>> {
         self.secrets.get(&(id.namespace().to_owned(), reference.name.clone()))
     }
@@ -254,6 +277,8 @@ impl Index {
             worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
         self.config_map_users.set(&id, names.collect());
         let names = worker.spec.secrets.iter().map(|secret| secret.secret_key_ref.name.clone());
+        let of_source = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);
+        let names = names.chain(of_source.map(|reference| reference.name.clone()));
         let serving = self.revisions.get(&id).into_iter().flat_map(BTreeMap::values);
         let served = serving
             .flat_map(|revision| &revision.spec.secrets)

@@ -14,9 +14,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus::Registry;
+use tenon_artifact::RegistryConfig;
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -27,10 +29,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::acknowledgement::{Acknowledgement, Acknowledgements};
-use crate::catalog::{self, Catalog, ReportSink};
+use crate::artifacts::{ArtifactError, Artifacts, Store};
+use crate::catalog::{self, Catalog, CodeSource, ReportSink};
 use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
-use crate::config::{Config, TlsSource};
+use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
 use crate::health::Health;
 use crate::index::{Candidate, Index, Published, SharedIndex};
@@ -63,6 +66,10 @@ pub enum SpawnError {
     Listen(SocketAddr, #[source] io::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error("cannot use --code-cache-dir: {0}")]
+    CodeCache(#[source] io::Error),
+    #[error(transparent)]
+    Registry(#[from] tenon_artifact::RegistryError),
     #[error("an operator's metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -102,6 +109,8 @@ impl Operator {
             Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
         let events = Events::new(Recorder::new(client.clone(), reporter.clone()));
 
+        let compiler = Compiler::new(config.compiler);
+        let artifacts = open_artifacts(config.artifacts, compiler.clone())?;
         let catalog = Catalog::new();
         registry.register(Box::new(catalog.metrics()?))?;
         let (reports_tx, reports_rx) = mpsc::channel(REPORTS);
@@ -140,6 +149,7 @@ impl Operator {
             components.spawn(certificates.run(readiness.hold("certificate")));
         }
         let index = SharedIndex::new(Index::new(config.domain));
+        catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
         let acknowledgements = Acknowledgements::new(router, of_process, touched_tx.clone());
         let (health_tx, health_rx) = mpsc::unbounded_channel();
@@ -168,12 +178,12 @@ impl Operator {
             drain,
         );
         components.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
-        let compiler = Compiler::new(config.compiler);
         let reconciler = Reconciler::new(
             leader.clone(),
             leader_events,
             metrics.clone(),
             compiler,
+            artifacts,
             acknowledgements.clone(),
         );
         components.spawn(reconcile(
@@ -221,6 +231,36 @@ impl Operator {
         elected.map_err(RunError::Failed)?;
         Ok(self.serving.await.map_err(RunError::Failed)??)
     }
+}
+
+fn open_artifacts(config: ArtifactConfig, compiler: Compiler) -> Result<Artifacts, SpawnError> {
+    let ArtifactConfig { allowed, plain_http, authorities, cache } = config;
+    let registry =
+        tenon_artifact::Registry::new(RegistryConfig { extra_roots: authorities, plain_http })?;
+    let store = match cache {
+        Some((directory, capacity)) => {
+            Store::open(directory, capacity).map_err(SpawnError::CodeCache)?
+        }
+        None => Store::default(),
+    };
+    Ok(Artifacts::new(registry, allowed, compiler, store))
+}
+
+/// Returns the source of the modules of revisions whose code is in artifacts.
+fn code_source(artifacts: Artifacts, index: SharedIndex) -> CodeSource {
+    Arc::new(move |revision| {
+        let (artifacts, index) = (artifacts.clone(), index.clone());
+        async move {
+            let source = index.with(|index| index.artifact(&revision));
+            let (source, digest) = source.zip(revision.artifact)?;
+            let modules = artifacts.modules(&source, digest, &revision.entrypoint).await;
+            let failed = |error: &Arc<ArtifactError>| {
+                tracing::warn!(revision = revision.name, %error, "cannot get the code of a revision");
+            };
+            modules.inspect_err(failed).ok()
+        }
+        .boxed()
+    })
 }
 
 /// The certificate of this process.

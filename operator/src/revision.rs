@@ -6,9 +6,11 @@
 //!
 //! A WorkerRevision holds references to Secrets, never their values. Its digest covers the code as
 //! its author wrote it, and the configuration. Its modules are the output of
-//! [`compile`](tenon_compiler::compile), stored once, so that every replica, of whatever version, serves the
-//! same bytes. The [`Revision`]'s digest also covers the values: a changed Secret gives another
-//! digest of the same WorkerRevision.
+//! [`compile`](tenon_compiler::compile), stored once, so that every replica, of whatever version,
+//! serves the same bytes. If the code is in an OCI artifact, the WorkerRevision holds the
+//! artifact's digest in their place, and every replica compiles it again for the nodes that ask.
+//! The [`Revision`]'s digest also covers the values: a changed Secret gives another digest of the
+//! same WorkerRevision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +20,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tenon_crds::{
-    Accepted, PoolLimits, Secret, SecretKeyRef, ServiceBinding, Worker, WorkerRevisionSpec,
-    WorkerSpec,
+    Accepted, Artifact, PoolLimits, Secret, SecretKeyRef, ServiceBinding, Worker,
+    WorkerRevisionSpec, WorkerSpec,
 };
 use tenon_proto::catalog::Route;
 use tenon_proto::egress::{Egress, InvalidHostPattern};
-use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::id::{InvalidDigest, RevisionDigest, WorkerId};
 use tenon_proto::revision::{Binding, CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
@@ -62,7 +64,14 @@ pub enum ResolveError {
     // The schema refuses such patterns.
     #[error("spec.egress.allow: {0}")]
     Egress(String),
+    // The schema refuses such digests.
+    #[error("spec.artifact.digest: {0}")]
+    Artifact(#[from] InvalidDigest),
 }
+
+/// Maximum total size of the modules in a WorkerRevision and their source maps, in bytes. etcd
+/// limits an object to 1.5 MiB, in which some characters take two bytes.
+const MAX_OBJECT_BYTES: usize = 1_300_000;
 
 /// Returns the Worker's id. An object without a namespace, as in a file, belongs to `default`.
 pub fn worker_id(worker: &Worker) -> WorkerId {
@@ -77,11 +86,35 @@ pub fn snapshot(
     worker: &Worker,
     modules: &BTreeMap<String, Bytes>,
 ) -> Result<WorkerRevisionSpec, SnapshotError> {
+    let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), modules)?;
+    let (modules, binary_modules) = split_modules(modules);
+    Ok(snapshot_with(worker, entrypoint, None, modules, binary_modules))
+}
+
+/// Returns the snapshot of `worker` with the code in an artifact.
+///
+/// # Arguments
+/// * `entrypoint` - the one among the artifact's modules.
+pub fn snapshot_of_artifact(
+    worker: &Worker,
+    artifact: Artifact,
+    entrypoint: String,
+) -> WorkerRevisionSpec {
+    snapshot_with(worker, entrypoint, Some(artifact), BTreeMap::new(), BTreeMap::new())
+}
+
+fn snapshot_with(
+    worker: &Worker,
+    entrypoint: String,
+    artifact: Option<Artifact>,
+    modules: BTreeMap<String, String>,
+    binary_modules: BTreeMap<String, ByteString>,
+) -> WorkerRevisionSpec {
     // Without `..`, so that a new field is either copied or named as one that is no part of a
     // revision.
     let WorkerSpec {
         source: _,
-        entrypoint: requested,
+        entrypoint: _,
         pool: _,
         routes: _,
         vars,
@@ -94,12 +127,11 @@ pub fn snapshot(
         state,
         revision_history_limit: _,
     } = &worker.spec;
-    let entrypoint = entrypoint(requested.as_deref(), modules)?;
-    let (modules, binary_modules) = split_modules(modules);
     let mut spec = WorkerRevisionSpec {
         worker: worker.name_any(),
         digest: String::new(),
         entrypoint,
+        artifact,
         modules,
         binary_modules,
         vars: vars.clone(),
@@ -113,21 +145,27 @@ pub fn snapshot(
     // All maps are ordered, so equal snapshots have equal bytes.
     let bytes = serde_json::to_vec(&spec).expect("a snapshot has string keys only");
     spec.digest = RevisionDigest::new(Sha256::digest(bytes).into()).to_string();
-    Ok(spec)
+    spec
 }
 
-/// Replaces the modules of a snapshot with the compiled ones.
+/// Replaces the modules of a snapshot with the compiled ones. The largest source maps are left out
+/// if an object cannot hold all.
 #[must_use]
 pub fn with_compiled(
     spec: WorkerRevisionSpec,
-    compiled: &BTreeMap<String, Bytes>,
+    compiled: BTreeMap<String, Bytes>,
 ) -> WorkerRevisionSpec {
-    let (modules, binary_modules) = split_modules(compiled);
+    let stored = tenon_compiler::without_maps_beyond(MAX_OBJECT_BYTES, compiled);
+    let (modules, binary_modules) = split_modules(&stored);
     // Every field but the modules stays, also one that is new.
     WorkerRevisionSpec { modules, binary_modules, ..spec }
 }
 
-fn entrypoint(
+/// Returns the name of the module whose default export handles events.
+///
+/// # Errors
+/// Fails if it cannot be determined, or is not among the modules.
+pub fn entrypoint(
     requested: Option<&str>,
     modules: &BTreeMap<String, Bytes>,
 ) -> Result<String, SnapshotError> {
@@ -206,6 +244,7 @@ pub fn resolve(
         worker: _,
         digest: _,
         entrypoint,
+        artifact,
         modules,
         binary_modules,
         vars,
@@ -232,6 +271,7 @@ pub fn resolve(
         name: name.to_owned(),
         entrypoint: entrypoint.clone(),
         modules: join_modules(modules, binary_modules),
+        artifact: artifact.as_ref().map(|artifact| artifact.digest.parse()).transpose()?,
         bindings,
         salt: Bytes::new(),
         egress: egress(allowed)?,

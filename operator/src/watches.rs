@@ -164,6 +164,10 @@ impl Watches {
                     // A held revision can now be fetched.
                     let is_held = self.catalog.serving(&id).is_none();
                     if is_held || before.is_none_or(|before| before.entry != now) {
+                        // After a restart, code is pulled when a node needs it.
+                        if self.catalog.is_synced() {
+                            self.catalog.prepare(&serving.revision);
+                        }
                         self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
                         redeployed = before.is_some_and(|before| before.entry.0 != now.0);
                         let earlier = before.and_then(|before| before.redeployed_at);

@@ -27,6 +27,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::acknowledgement::Acknowledgements;
+use crate::artifacts::{ArtifactError, Artifacts};
 use crate::events::Events;
 use crate::index::{Candidate, Published, key};
 use crate::metrics::Metrics;
@@ -54,6 +55,7 @@ pub struct Reconciler {
     events: Events,
     metrics: Arc<Metrics>,
     compiler: Compiler,
+    artifacts: Artifacts,
     acknowledgements: Acknowledgements,
     writing: Arc<Semaphore>,
 }
@@ -73,6 +75,8 @@ pub enum ReconcileError {
     Status(kube::Error),
     #[error("cannot compile the modules: {0}")]
     Compile(#[from] CompilerError),
+    #[error(transparent)]
+    Artifact(Arc<ArtifactError>),
     #[error("cannot plan: {0}")]
     Plan(#[from] JoinError),
 }
@@ -109,10 +113,11 @@ impl Reconciler {
         events: Events,
         metrics: Arc<Metrics>,
         compiler: Compiler,
+        artifacts: Artifacts,
         acknowledgements: Acknowledgements,
     ) -> Self {
         let writing = Arc::new(Semaphore::new(MAX_CONCURRENT_PLANS));
-        Self { client, events, metrics, compiler, acknowledgements, writing }
+        Self { client, events, metrics, compiler, artifacts, acknowledgements, writing }
     }
 
     /// Brings a Worker's revisions and status to the desired state.
@@ -141,9 +146,25 @@ impl Reconciler {
         // also serves the catalog.
         let drafted = candidate.clone();
         let draft = spawn_blocking(move || plan::draft(&drafted)).await?;
+        let (draft, pulled) = self.pull(&candidate.worker, draft).await;
         let (draft, compiled) = self.compile(candidate.id.namespace(), draft).await;
         self.write(&candidate, &Arc::new(draft)).await?;
+        pulled?;
         Ok(compiled?)
+    }
+
+    /// Pulls and compiles the artifact of a draft that has one. If that fails, the draft says so,
+    /// and the error is returned if it is worth a retry.
+    async fn pull(&self, worker: &Worker, draft: Draft) -> (Draft, Result<(), ReconcileError>) {
+        let Some(source) = draft.artifact() else { return (draft, Ok(())) };
+        let pulled = self.artifacts.compile(source, worker.spec.entrypoint.as_deref()).await;
+        let retry = match &pulled {
+            Err(error) if error.is_transient() || error.is_of_registry() => {
+                Err(ReconcileError::Artifact(Arc::clone(error)))
+            }
+            _ => Ok(()),
+        };
+        (draft.pulled(worker, pulled.as_ref().cloned().map_err(|error| &**error)), retry)
     }
 
     /// Compiles a draft that has a job. If that fails, the draft says so.

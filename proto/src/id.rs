@@ -67,8 +67,8 @@ impl fmt::Debug for WorkerId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RevisionDigest([u8; 32]);
 
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a revision digest has 32 bytes, not {0}")]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a digest has 32 bytes, not {0}")]
 pub struct InvalidDigest(usize);
 
 impl RevisionDigest {
@@ -106,17 +106,7 @@ impl FromStr for RevisionDigest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let value = |digit: u8| match digit {
-            b'0'..=b'9' => Some(digit - b'0'),
-            b'a'..=b'f' => Some(digit - b'a' + 10),
-            _ => None,
-        };
-        let byte = |pair: &[u8]| match pair {
-            [high, low] => Some(value(*high)? << 4 | value(*low)?),
-            _ => None,
-        };
-        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
-        Self::try_from(bytes.unwrap_or_default().as_slice())
+        Self::try_from(from_hex(text).as_slice())
     }
 }
 
@@ -124,6 +114,64 @@ impl fmt::Debug for RevisionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.short())
     }
+}
+
+/// The digest of an OCI artifact's manifest, displayed as in an image reference: `sha256:` and
+/// lower-case hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ArtifactDigest([u8; 32]);
+
+impl ArtifactDigest {
+    /// The only algorithm in use.
+    const ALGORITHM: &str = "sha256:";
+
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl TryFrom<&[u8]> for ArtifactDigest {
+    type Error = InvalidDigest;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
+    }
+}
+
+impl fmt::Display for ArtifactDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALGORITHM)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Parses the form that `Display` writes.
+impl FromStr for ArtifactDigest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let hex = text.strip_prefix(Self::ALGORITHM).unwrap_or_default();
+        Self::try_from(from_hex(hex).as_slice())
+    }
+}
+
+/// Returns the bytes of lower-case hexadecimal, or none if the text is anything else.
+fn from_hex(text: &str) -> Vec<u8> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(value(*high)? << 4 | value(*low)?),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+    bytes.unwrap_or_default()
 }
 
 /// The id of a shard of a node, or of one of its lanes, which are the shards that the kernel

@@ -13,22 +13,19 @@ use bytes::Bytes;
 
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
 use crate::egress::Egress;
-use crate::id::{RevisionDigest, WorkerId};
+use crate::id::{ArtifactDigest, RevisionDigest, WorkerId};
 
 pub use assembler::{Assembler, MalformedRevision, TooLarge};
 pub use binding::{Binding, ByKind};
+pub use digest::modules_digest;
 
 /// The maximum number of modules of a Worker.
 pub const MAX_MODULES: usize = 1_000;
 
-/// The largest module, in bytes. A ConfigMap cannot hold more, and an inline module is limited to
-/// less.
-pub const MAX_MODULE_BYTES: usize = 1024 * 1024;
-
 /// The maximum total size of a Worker's modules and their names, in bytes. Kubernetes objects are
-/// limited to far less; this limit applies to revisions from other sources, because a node keeps
-/// the modules of every Worker that it runs in memory.
-pub const MAX_SOURCE_BYTES: usize = 16 * 1024 * 1024;
+/// limited to far less; this limit applies to OCI artifacts, because a node keeps the modules of
+/// every Worker that it runs in memory.
+pub const MAX_SOURCE_BYTES: usize = 25 * 1024 * 1024;
 
 /// The maximum number of variables, secrets, services, compatibility flags and host patterns of a
 /// Worker, taken together. A Kubernetes object cannot hold this many.
@@ -48,6 +45,9 @@ pub struct Revision {
     pub entrypoint: String,
     /// Source text by module name.
     pub modules: BTreeMap<String, Bytes>,
+    /// The OCI artifact that the modules were compiled from. The digest covers it instead of the
+    /// modules, so that it can be computed without them. `None` for other sources.
+    pub artifact: Option<ArtifactDigest>,
     /// Bindings by name, which is that of a property of `env`.
     pub bindings: BTreeMap<String, Binding>,
     pub limits: Limits,
@@ -157,6 +157,7 @@ impl Revision {
             worker,
             entrypoint: "worker.js".to_owned(),
             modules: modules.into_iter().collect(),
+            artifact: None,
             bindings: BTreeMap::new(),
             limits: Limits::default(),
             state: StatePolicy::default(),
@@ -195,6 +196,7 @@ impl Revision {
             name,
             entrypoint,
             modules,
+            artifact,
             bindings,
             limits,
             state,
@@ -203,6 +205,7 @@ impl Revision {
             salt,
         } = self;
         let ByKind { vars, secrets, services } = ByKind::of(bindings);
+        let modules_digest = artifact.map(|_| modules_digest(modules));
         let head = catalog::RevisionHead {
             digest: digest.as_bytes().to_vec(),
             worker: worker.to_string(),
@@ -217,6 +220,8 @@ impl Revision {
             services: to_services(&services),
             compatibility_flags: compatibility_flags.iter().map(ToString::to_string).collect(),
             salt: salt.to_vec(),
+            artifact: artifact.map(|digest| digest.as_bytes().to_vec()).unwrap_or_default(),
+            modules_digest: modules_digest.map(Vec::from).unwrap_or_default(),
         };
         let chunks = modules.clone().into_iter().flat_map(|(name, mut rest)| {
             let mut name = Some(name);

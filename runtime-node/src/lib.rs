@@ -21,7 +21,6 @@
 //!   the operator.
 
 pub mod admission;
-mod cache;
 pub mod child;
 pub mod config;
 pub mod memory;

@@ -14,8 +14,6 @@
 //! thread. Cached revisions are still served when the catalog is gone, and fetches wait for an
 //! operator that is being replaced.
 
-mod disk;
-
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -26,6 +24,8 @@ use bytes::{Bytes, BytesMut};
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt, TryStreamExt as _};
+use tenon_lifecycle::cache::Cache;
+use tenon_lifecycle::disk_cache::DiskCache;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
 use tenon_proto::catalog::GetRevisionRequest;
@@ -40,9 +40,7 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::cache::Cache;
 use crate::child::Supervisor;
-use disk::Disk;
 
 /// Time limit of one attempt at the catalog, for revisions of many megabytes too.
 const ATTEMPT: Duration = Duration::from_secs(5);
@@ -63,6 +61,10 @@ const REVISIONS: usize = 64 << 20;
 
 /// Capacity of the bytecode cache in memory, in bytes: about as much as for source.
 const BYTECODE: usize = 64 << 20;
+
+/// Capacity of the bytecode cache on disk, in bytes. V8 rejects bytecode that is damaged or from
+/// another version; it is then written anew after the start.
+const DISK: usize = 1 << 30;
 
 /// A revision, with the bytecode of its modules if there is any.
 #[derive(Clone)]
@@ -118,7 +120,7 @@ impl Source {
     /// # Errors
     /// Fails if the thread cannot be started or the directory cannot be used.
     pub fn spawn(catalog: Endpoint, tls: Option<Tls>, disk: Option<PathBuf>) -> io::Result<Self> {
-        let disk = disk.map(Disk::open).transpose()?;
+        let disk = disk.map(|directory| DiskCache::open(directory, DISK)).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         vital::spawn("source".to_owned(), move || {
@@ -187,12 +189,12 @@ pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
 /// Runs until every handle is dropped.
 async fn serve(
     catalog: Channel,
-    mut disk: Option<Disk>,
+    mut disk: Option<DiskCache<RevisionDigest>>,
     mut orders_rx: mpsc::UnboundedReceiver<Order>,
 ) {
     let client = CatalogClient::new(catalog);
-    let mut revisions: Cache<Arc<Revision>> = Cache::new(REVISIONS);
-    let mut bytecodes: Cache<Bytes> = Cache::new(BYTECODE);
+    let mut revisions: Cache<RevisionDigest, Arc<Revision>> = Cache::new(REVISIONS);
+    let mut bytecodes: Cache<RevisionDigest, Bytes> = Cache::new(BYTECODE);
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<SourceResult>>> = HashMap::new();
     let mut fetches = FuturesUnordered::new();
     loop {

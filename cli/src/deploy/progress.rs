@@ -17,7 +17,7 @@ pub(super) enum Progress {
 pub(super) struct Applied {
     /// The Worker's `metadata.generation`. An older status says nothing of it.
     pub(super) generation: i64,
-    /// The name of its revision, as this program computes it.
+    /// The name of its revision, as this program computes it; empty if its code is in an artifact.
     pub(super) revision: String,
     /// The revision that served before, if the modules in the ConfigMap are others now. The
     /// generation of the Worker does not count them.

@@ -35,7 +35,7 @@ fn load(
             .map(|loaded| (loaded.revision.worker.clone(), loaded))
             .collect(),
         problems: problems.into_iter().collect(),
-        notes: Vec::new(),
+        ..Load::default()
     }
 }
 

@@ -122,7 +122,7 @@ fn setting(name: &str, default: usize) -> anyhow::Result<usize> {
 fn bound(name: &str) -> Worker {
     let mut worker = worker(name, "");
     let code = ConfigMapRef { name: "code".to_owned() };
-    worker.spec.source = Source { modules: None, config_map_ref: Some(code) };
+    worker.spec.source = Source { config_map_ref: Some(code), ..Source::default() };
     let reference = SecretKeyRef { name: "credentials".to_owned(), key: "token".to_owned() };
     worker.spec.secrets = vec![Secret { name: "TOKEN".to_owned(), secret_key_ref: reference }];
     worker

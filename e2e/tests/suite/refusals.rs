@@ -106,8 +106,10 @@ pub async fn a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor
     let large = format!("{}\nconst text = '{}';\n", answering("large"), "<".repeat(900_000));
     namespace.apply_config_map("code", &[("worker.js", &answering("small"))]).await?;
     let mut bundle = worker("bundle", "");
-    bundle.spec.source =
-        Source { modules: None, config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }) };
+    bundle.spec.source = Source {
+        config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }),
+        ..Source::default()
+    };
     namespace.apply(&bundle).await?;
     scenario.await_answer(&namespace.host("bundle"), "small", SOON).await?;
     namespace.apply_config_map("code", &[("worker.js", &large)]).await?;

@@ -75,8 +75,10 @@ pub async fn a_worker_waits_for_its_config_map_and_secret(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let mut early = telling_secret("early");
-    early.spec.source =
-        Source { modules: None, config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }) };
+    early.spec.source = Source {
+        config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }),
+        ..Source::default()
+    };
     scenario.namespace.apply(&early).await?;
     let ready = scenario.namespace.await_ready("early", ConditionStatus::False).await?;
     ensure!(ready.message.contains("\"code\""), "the message names what is missing: {ready:?}");
@@ -245,8 +247,8 @@ fn telling_secret(name: &str) -> Worker {
 fn from_config_map(name: &str, config_map: &str) -> Worker {
     let mut worker = worker(name, "");
     worker.spec.source = Source {
-        modules: None,
         config_map_ref: Some(ConfigMapRef { name: config_map.to_owned() }),
+        ..Source::default()
     };
     worker
 }

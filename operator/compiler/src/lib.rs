@@ -39,11 +39,12 @@ use bytes::Bytes;
 use tenon_proto::module::{ModuleKind, resolve};
 use tenon_proto::pattern::{MAX_PROPERTIES, properties};
 use tenon_proto::revision::CompatibilityFlag;
-use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES};
+use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 
 use code::Code;
 pub use error::CompileError;
 use links::Links;
+pub use maps::without_maps_beyond;
 use typescript::Jsx;
 
 /// Maximum nesting of brackets, far above what people or bundlers write. If the parser cannot tell
@@ -57,6 +58,12 @@ const MAX_ERRORS: usize = 20;
 
 /// The compiled modules by name, or a non-empty list of all errors, sorted by module name and line.
 pub type Outcome = Result<BTreeMap<String, Bytes>, Vec<CompileError>>;
+
+/// Formats all errors for a person, each with its line of the source.
+pub fn report(errors: &[CompileError]) -> String {
+    let lines: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
+    lines.join("\n")
+}
 
 /// Compiles the modules of a Worker, by name, as they would be loaded from `entrypoint`.
 ///
@@ -122,9 +129,7 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
         ));
     }
     let broken = modules.iter().filter_map(|(file, source)| {
-        let message = if source.len() > MAX_MODULE_BYTES {
-            format!("the module has {} bytes, more than {MAX_MODULE_BYTES}; split or minify it", source.len())
-        } else if nesting(ModuleKind::of(file), source) > MAX_NESTING {
+        let message = if nesting(ModuleKind::of(file), source) > MAX_NESTING {
             format!("brackets nest more than {MAX_NESTING} deep; nest them less deeply")
         } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
             format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties, of which a property of strings counts as many; use fewer")

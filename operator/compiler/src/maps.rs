@@ -12,16 +12,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use oxc_sourcemap::{SourceMap, Token};
-use tenon_proto::module::{resolve, source_map_of};
-use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES};
+use tenon_proto::module::{ModuleKind, resolve, source_map_of};
+use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 
 /// The prefix of the last line that refers to a module's source map (ECMA-426).
 const COMMENT: &str = "//# sourceMappingURL=";
-
-/// Maximum total size of the modules and their source maps, in bytes. etcd limits an object to 1.5
-/// MiB, in which some characters take two bytes. Maps that do not fit are left out; stack traces
-/// then show lines of the JavaScript.
-const MAX_TOTAL_BYTES: usize = 1_300_000;
 
 /// Returns the code to run and the source map, if any, of a module that its author compiled.
 ///
@@ -107,19 +102,44 @@ fn without_leading_dots(mut path: &str) -> &str {
     path
 }
 
-/// Adds maps beside their modules, smallest first, up to `MAX_TOTAL_BYTES`.
+/// Adds maps beside their modules, smallest first, up to [`MAX_SOURCE_BYTES`]. Maps that do not fit
+/// are left out; stack traces then show lines of the JavaScript.
 ///
 /// # Arguments
 /// * `maps` - by the name of the module.
 pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, Bytes>) {
-    let mut by_size: Vec<_> =
-        maps.into_iter().filter(|(_, map)| map.len() <= MAX_MODULE_BYTES).collect();
+    let maps = maps.into_iter().map(|(module, map)| (source_map_of(&module), map));
+    insert_up_to(MAX_SOURCE_BYTES, modules, maps.collect());
+}
+
+/// Leaves out the largest source maps of compiled modules, if all do not fit where they are stored.
+///
+/// # Arguments
+/// * `max_bytes` - maximum total size of modules, maps and their names. Modules that exceed it
+///   stay.
+#[must_use]
+pub fn without_maps_beyond(
+    max_bytes: usize,
+    compiled: BTreeMap<String, Bytes>,
+) -> BTreeMap<String, Bytes> {
+    let is_map = |name: &str| ModuleKind::of(name) == ModuleKind::SourceMap;
+    let (maps, mut modules) =
+        compiled.into_iter().partition::<BTreeMap<_, _>, _>(|(name, _)| is_map(name));
+    insert_up_to(max_bytes, &mut modules, maps);
+    modules
+}
+
+fn insert_up_to(
+    max_bytes: usize,
+    modules: &mut BTreeMap<String, Bytes>,
+    maps: BTreeMap<String, Bytes>,
+) {
+    let size = |(name, content): (&String, &Bytes)| name.len() + content.len();
+    let mut by_size: Vec<_> = maps.into_iter().collect();
     by_size.sort_by_key(|(_, map)| map.len());
-    let taken: usize = modules.iter().map(|(name, content)| name.len() + content.len()).sum();
-    let mut room = MAX_TOTAL_BYTES.saturating_sub(taken);
-    for (module, map) in by_size {
-        let name = source_map_of(&module);
-        let size = name.len() + map.len();
+    let mut room = max_bytes.saturating_sub(modules.iter().map(size).sum());
+    for (name, map) in by_size {
+        let size = size((&name, &map));
         if size > room || modules.len() == MAX_MODULES {
             break;
         }
@@ -204,18 +224,17 @@ mod tests {
 
     #[test]
     fn source_maps_that_exceed_the_limit_are_left_out() {
-        let mut all = modules(&[
-            ("a.js", "a"),
-            ("b.js", "b"),
-            ("c.js", &"c".repeat(MAX_TOTAL_BYTES - 1_000)),
-        ]);
+        const MAX_BYTES: usize = 10_000;
+        let mut all =
+            modules(&[("a.js", "a"), ("b.js", "b"), ("c.js", &"c".repeat(MAX_BYTES - 1_000))]);
         let map = |len: usize| Bytes::from(vec![b'm'; len]);
         let maps = [
-            ("a.js".to_owned(), map(600)),
-            ("b.js".to_owned(), map(300)),
-            ("c.js".to_owned(), map(100)),
+            ("a.js.map".to_owned(), map(600)),
+            ("b.js.map".to_owned(), map(300)),
+            ("c.js.map".to_owned(), map(100)),
         ];
-        add(&mut all, maps.into());
+        all.extend(maps);
+        let all = without_maps_beyond(MAX_BYTES, all);
         let names: Vec<_> = all.keys().map(String::as_str).collect();
         assert_eq!(names, ["a.js", "b.js", "b.js.map", "c.js", "c.js.map"]);
     }

@@ -27,7 +27,7 @@ use prost::Message;
 use tenon_proto::revision::CompatibilityFlag;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{CompileError, Outcome, compile_with_progress};
 
@@ -69,8 +69,7 @@ pub struct Compiler {
     program: PathBuf,
     /// Limits the number of processes.
     processes: Arc<Semaphore>,
-    /// One permit for each namespace that compiles.
-    by_namespace: Arc<Mutex<HashMap<String, Weak<Semaphore>>>>,
+    by_namespace: NamespaceSemaphores,
 }
 
 impl Compiler {
@@ -84,7 +83,7 @@ impl Compiler {
         Self {
             program,
             processes: Arc::new(Semaphore::new(cpus.max(2))),
-            by_namespace: Arc::default(),
+            by_namespace: NamespaceSemaphores::default(),
         }
     }
 
@@ -93,8 +92,7 @@ impl Compiler {
     /// # Errors
     /// Fails if the process cannot be started, or gives no valid answer in time.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
-        let semaphore = self.semaphore_of(namespace);
-        let _permit = semaphore.acquire().await.expect("the semaphore is never closed");
+        let _permit = self.by_namespace.acquire(namespace).await;
         let _process = self.processes.acquire().await.expect("the semaphore is never closed");
         let response = tokio::time::timeout(TIMEOUT, self.run(job))
             .await
@@ -107,17 +105,6 @@ impl Compiler {
             (true, false) => Ok(Err(errors.into_iter().map(Into::into).collect())),
             _ => Err(CompilerError::NoResult),
         }
-    }
-
-    fn semaphore_of(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(semaphore) = by_namespace.get(namespace).and_then(Weak::upgrade) {
-            return semaphore;
-        }
-        by_namespace.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let semaphore = Arc::new(Semaphore::new(1));
-        by_namespace.insert(namespace.to_owned(), Arc::downgrade(&semaphore));
-        semaphore
     }
 
     async fn run(&self, job: &Job) -> Result<Bytes, CompilerError> {
@@ -147,6 +134,29 @@ impl Compiler {
         } else {
             Ok(response.into())
         }
+    }
+}
+
+/// A semaphore with one permit for each namespace, for as long as one waits for it or holds it.
+#[derive(Clone, Default)]
+pub struct NamespaceSemaphores(Arc<Mutex<HashMap<String, Weak<Semaphore>>>>);
+
+impl NamespaceSemaphores {
+    /// Waits for the permit of a namespace, in the order of calls.
+    pub async fn acquire(&self, namespace: &str) -> OwnedSemaphorePermit {
+        let semaphore = self.of(namespace);
+        semaphore.acquire_owned().await.expect("the semaphore is never closed")
+    }
+
+    fn of(&self, namespace: &str) -> Arc<Semaphore> {
+        let mut by_namespace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(semaphore) = by_namespace.get(namespace).and_then(Weak::upgrade) {
+            return semaphore;
+        }
+        by_namespace.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let semaphore = Arc::new(Semaphore::new(1));
+        by_namespace.insert(namespace.to_owned(), Arc::downgrade(&semaphore));
+        semaphore
     }
 }
 

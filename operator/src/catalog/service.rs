@@ -112,6 +112,9 @@ impl catalog_server::Catalog for Service {
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         match self.catalog.revision(&digest) {
             Some(revision) => {
+                let revision = self.catalog.with_modules(revision).await.ok_or_else(|| {
+                    Status::unavailable("the artifact of the revision cannot be pulled now")
+                })?;
                 Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
             }
             None if self.catalog.is_unresolved(&digest) => Err(Status::failed_precondition(

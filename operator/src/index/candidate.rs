@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
-use tenon_crds::{PoolLimits, Worker, WorkerRevision};
+use tenon_crds::{OciSource, PoolLimits, Worker, WorkerRevision};
 use tenon_proto::catalog::{self, Route};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
@@ -40,10 +40,15 @@ pub struct Published {
 }
 
 /// The content of a Worker's source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SourceState {
     Modules(BTreeMap<String, Bytes>),
     MissingConfigMap(String),
+    Artifact {
+        oci: OciSource,
+        /// The Secret that it names, if that exists.
+        pull_secret: Option<Arc<Secret>>,
+    },
 }
 
 impl SourceState {
@@ -51,7 +56,7 @@ impl SourceState {
     pub fn modules(&self) -> Option<&BTreeMap<String, Bytes>> {
         match self {
             Self::Modules(modules) => Some(modules),
-            Self::MissingConfigMap(_) => None,
+            Self::MissingConfigMap(_) | Self::Artifact { .. } => None,
         }
     }
 }

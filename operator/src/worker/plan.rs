@@ -7,8 +7,8 @@
 //!                                                   and what was accepted before keeps serving
 //! ```
 //!
-//! Compilation takes time and its input is hostile, so it runs elsewhere ([`crate::compiler`]),
-//! between [`draft`] and [`plan`]. [`placement`] decides where the revision may be served, and
+//! Compilation takes time and its input is hostile, so it runs elsewhere ([`tenon_compiler`]),
+//! between [`draft`] and [`plan`], as does the download of an artifact ([`crate::artifacts`]). [`placement`] decides where the revision may be served, and
 //! [`propagation`] when it is. If the API server refuses the revision, the Worker is planned again
 //! with that refusal.
 
@@ -17,17 +17,21 @@ mod placement;
 mod propagation;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
 use tenon_compiler::Outcome;
 use tenon_compiler::process::{CompilerError, Job};
 use tenon_crds::{
-    Accepted, Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec,
-    WorkerStatus, condition,
+    Accepted, Address, Artifact, Condition, ConditionStatus, OciSource, PullSecretRef, Worker,
+    WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition,
 };
+use tenon_proto::id::ArtifactDigest;
 
+use crate::artifacts::{ArtifactError, Compiled, Source};
 use crate::index::{Candidate, SourceState, secret_value};
 use crate::kstatus::{RECONCILING, STALLED, progress};
 use crate::owner;
@@ -56,6 +60,7 @@ pub struct Draft(Stage);
 
 enum Stage {
     Source { spec: WorkerRevisionSpec, job: Job },
+    Artifact(Source),
     Settled(Result<WorkerRevisionSpec, Fault>),
 }
 
@@ -64,8 +69,29 @@ impl Draft {
     pub fn job(&self) -> Option<&Job> {
         match &self.0 {
             Stage::Source { job, .. } => Some(job),
-            Stage::Settled(_) => None,
+            Stage::Artifact(_) | Stage::Settled(_) => None,
         }
+    }
+
+    /// Returns the artifact to pull and compile, if that has not been done before.
+    pub fn artifact(&self) -> Option<&Source> {
+        match &self.0 {
+            Stage::Artifact(source) => Some(source),
+            Stage::Source { .. } | Stage::Settled(_) => None,
+        }
+    }
+
+    /// Adds the compiled artifact, or the reason why there is none.
+    #[must_use]
+    pub fn pulled(self, worker: &Worker, pulled: Result<Compiled, &ArtifactError>) -> Self {
+        let Stage::Artifact(source) = self.0 else { return self };
+        Self(Stage::Settled(match pulled {
+            Ok(Compiled { digest, entrypoint }) => {
+                let artifact = artifact(worker, &source.image, digest);
+                Ok(revision::snapshot_of_artifact(worker, artifact, entrypoint))
+            }
+            Err(error) => Err(error.into()),
+        }))
     }
 
     /// Adds the outcome of the compilation job.
@@ -73,12 +99,8 @@ impl Draft {
     pub fn compiled(self, outcome: Outcome) -> Self {
         let Stage::Source { spec, .. } = self.0 else { return self };
         Self(Stage::Settled(match outcome {
-            Ok(compiled) => Ok(revision::with_compiled(spec, &compiled)),
-            Err(errors) => {
-                let messages: Vec<_> =
-                    errors.iter().map(|error| error.with_source().to_string()).collect();
-                Err(Fault::stalled("SyntaxError", messages.join("\n")))
-            }
+            Ok(compiled) => Ok(revision::with_compiled(spec, compiled)),
+            Err(errors) => Err(Fault::of_errors(&errors)),
         }))
     }
 
@@ -110,6 +132,9 @@ pub fn draft(candidate: &Candidate) -> Draft {
                 format!("spec.source.configMapRef: ConfigMap {name:?} does not exist; create it");
             return Draft(Stage::Settled(Err(Fault::waiting("ConfigMapMissing", message))));
         }
+        SourceState::Artifact { oci, pull_secret } => {
+            return Draft(draft_of_artifact(candidate, oci, pull_secret.as_ref()));
+        }
     };
     Draft(match revision::snapshot(&candidate.worker, modules) {
         Err(error) => Stage::Settled(Err(Fault::stalled("InvalidSource", error.to_string()))),
@@ -121,6 +146,62 @@ pub fn draft(candidate: &Candidate) -> Draft {
             Stage::Source { job: Job { modules: modules.clone(), entrypoint, flags }, spec }
         }
     })
+}
+
+fn draft_of_artifact(
+    candidate: &Candidate,
+    oci: &OciSource,
+    pull_secret: Option<&Arc<Secret>>,
+) -> Stage {
+    if let (Some(PullSecretRef { name }), None) = (&oci.pull_secret_ref, pull_secret) {
+        let message =
+            format!("spec.source.oci.pullSecretRef: Secret {name:?} does not exist; create it");
+        return Stage::Settled(Err(Fault::waiting("SecretMissing", message)));
+    }
+    let worker = &candidate.worker;
+    let digest = pinned(candidate, &oci.image);
+    let existing = digest.and_then(|digest| {
+        let of_revision = |revision: &Arc<WorkerRevision>| {
+            let artifact = artifact(worker, &oci.image, digest);
+            let entrypoint = revision.spec.entrypoint.clone();
+            let is_requested =
+                worker.spec.entrypoint.as_ref().is_none_or(|requested| *requested == entrypoint);
+            let spec = revision::snapshot_of_artifact(worker, artifact, entrypoint);
+            (is_requested && spec.digest == revision.spec.digest).then_some(spec)
+        };
+        candidate.revisions.iter().find_map(of_revision)
+    });
+    match existing {
+        Some(spec) => Stage::Settled(Ok(spec)),
+        None => Stage::Artifact(Source {
+            namespace: candidate.id.namespace().to_owned(),
+            image: oci.image.clone(),
+            digest,
+            pull_secret: pull_secret.cloned(),
+            flags: revision::flags(&worker.spec.compatibility_flags),
+        }),
+    }
+}
+
+/// Returns the digest of an image: that in its reference, or that to which the latest revision has
+/// resolved the same reference.
+fn pinned(candidate: &Candidate, image: &str) -> Option<ArtifactDigest> {
+    if let Some((_, digest)) = image.split_once('@') {
+        return digest.parse().ok();
+    }
+    let latest = candidate.worker.status.as_ref()?.latest_revision.as_ref()?;
+    let latest = candidate.revisions.iter().find(|revision| revision.name_any() == *latest)?;
+    let artifact = latest.spec.artifact.as_ref().filter(|artifact| artifact.image == image)?;
+    artifact.digest.parse().ok()
+}
+
+fn artifact(worker: &Worker, image: &str, digest: ArtifactDigest) -> Artifact {
+    let oci = worker.spec.source.oci.as_ref();
+    Artifact {
+        image: image.to_owned(),
+        digest: digest.to_string(),
+        pull_secret_ref: oci.and_then(|oci| oci.pull_secret_ref.clone()),
+    }
 }
 
 /// Returns the plan of a Worker.
@@ -138,7 +219,7 @@ pub fn plan(
     let before = own(candidate.worker.status.clone().unwrap_or_default());
     let compiled = match &draft.0 {
         Stage::Settled(settled) => settled.as_ref().map_err(Clone::clone),
-        Stage::Source { .. } => {
+        Stage::Source { .. } | Stage::Artifact(_) => {
             Err(Fault::waiting("NotCompiled", "the modules have not been compiled"))
         }
     };

@@ -8,12 +8,11 @@ use std::collections::btree_map::Entry;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{
-    Binding, MAX_BINDINGS, MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag,
-};
+use super::digest::modules_digest;
+use super::{Binding, MAX_BINDINGS, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag};
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
 use crate::egress::{Egress, InvalidHostPattern};
-use crate::id::{InvalidDigest, InvalidWorkerId, RevisionDigest};
+use crate::id::{ArtifactDigest, InvalidDigest, InvalidWorkerId, RevisionDigest};
 
 /// The reason why the messages of a `GetRevision` stream do not form a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -34,6 +33,8 @@ pub enum MalformedRevision {
     NoEntrypoint(String),
     #[error("received content of digest {actual} for {announced}")]
     WrongDigest { announced: RevisionDigest, actual: RevisionDigest },
+    #[error("the modules do not have the announced digest")]
+    WrongModules,
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     #[error(transparent)]
@@ -51,8 +52,6 @@ pub enum MalformedRevision {
 pub enum TooLarge {
     #[error("a Worker has at most {MAX_MODULES} modules")]
     Modules,
-    #[error("module {0:?} is larger than {MAX_MODULE_BYTES} bytes")]
-    Module(String),
     #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total")]
     Source,
     #[error(
@@ -107,9 +106,6 @@ impl Assembler {
             None if self.modules.len() == MAX_MODULES => return Err(TooLarge::Modules.into()),
             None => (chunk.name, BytesMut::from(chunk.data)),
         };
-        if data.len() > MAX_MODULE_BYTES {
-            return Err(TooLarge::Module(name).into());
-        }
         if !chunk.end {
             self.partial = Some((name, data));
         } else if self.modules.insert(name.clone(), data.freeze()).is_some() {
@@ -140,6 +136,8 @@ impl Assembler {
             services,
             compatibility_flags,
             salt,
+            artifact,
+            modules_digest: announced_modules,
         } = head;
         if self.modules.len() != modules as usize {
             return Err(MalformedRevision::Incomplete {
@@ -156,11 +154,19 @@ impl Assembler {
                 Egress::Only(only.allow.iter().map(|host| host.parse()).collect::<Result<_, _>>()?)
             }
         };
+        let artifact = match &artifact[..] {
+            [] => None,
+            bytes => Some(ArtifactDigest::try_from(bytes)?),
+        };
+        if artifact.is_some() && announced_modules != modules_digest(&self.modules) {
+            return Err(MalformedRevision::WrongModules);
+        }
         let revision = Revision {
             worker: worker.parse()?,
             name,
             entrypoint,
             modules: self.modules,
+            artifact,
             bindings: bindings(vars, secrets, services)?,
             limits: limits.ok_or(MalformedRevision::NoLimits)?.into(),
             state,

@@ -4,6 +4,9 @@
 //! existed, so that the digests of revisions that do not set it stay the same across versions of
 //! the operator and of nodes. When it is hashed, it follows a word that names it.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use super::{ByKind, DEFAULT_SUBREQUESTS, Limits, Revision, StatePolicy};
@@ -14,7 +17,7 @@ use crate::id::RevisionDigest;
 impl Revision {
     /// Returns the SHA-256 hash over every field in a fixed order, each preceded by its length, so
     /// that no two revisions share an encoding. It covers the resolved secrets: a changed Secret
-    /// gives another digest, and therefore new isolates.
+    /// gives another digest, and therefore new isolates. An artifact stands for its modules.
     pub fn digest(&self) -> RevisionDigest {
         // Without `..`, so that a new field is not forgotten here.
         let Self {
@@ -22,6 +25,7 @@ impl Revision {
             name,
             entrypoint,
             modules,
+            artifact,
             bindings,
             limits,
             state,
@@ -39,11 +43,17 @@ impl Revision {
             request_body_mib,
             subrequests,
         } = limits;
-        let mut hash = Hasher::new();
+        let mut hash = Hasher::new(b"tenon.revision.v1");
         hash.field(worker.as_str());
         hash.field(name);
         hash.field(entrypoint);
-        hash.map(modules.iter());
+        match artifact {
+            None => hash.map(modules.iter()),
+            Some(artifact) => {
+                hash.field("artifact");
+                hash.field(artifact.as_bytes());
+            }
+        }
         hash.map(vars.into_iter());
         hash.map(secrets.into_iter());
         for limit in [cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib] {
@@ -72,16 +82,24 @@ impl Revision {
             hash.field("salt");
             hash.field(salt);
         }
-        hash.finish()
+        RevisionDigest::new(hash.finish())
     }
+}
+
+/// Returns the SHA-256 hash of modules and their names.
+pub fn modules_digest(modules: &BTreeMap<String, Bytes>) -> [u8; 32] {
+    let mut hash = Hasher::new(b"tenon.modules.v1");
+    hash.map(modules.iter());
+    hash.finish()
 }
 
 struct Hasher(Sha256);
 
 impl Hasher {
-    fn new() -> Self {
+    /// Begins a hash of a kind, whose name no other kind begins with.
+    fn new(kind: &[u8]) -> Self {
         let mut sha = Sha256::new();
-        sha.update(b"tenon.revision.v1");
+        sha.update(kind);
         Self(sha)
     }
 
@@ -109,7 +127,7 @@ impl Hasher {
         }
     }
 
-    fn finish(self) -> RevisionDigest {
-        RevisionDigest::new(self.0.finalize().into())
+    fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
     }
 }

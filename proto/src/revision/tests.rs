@@ -13,7 +13,13 @@ fn revision() -> Revision {
     }
 }
 
-/// Returns a revision in which every optional field is set.
+/// Returns a revision whose modules come from an artifact.
+fn of_artifact() -> Revision {
+    let artifact = format!("sha256:{}", "ab".repeat(32));
+    Revision { artifact: Some(artifact.parse().unwrap()), ..revision() }
+}
+
+/// Returns a revision in which every optional field is set, except the artifact.
 fn with_every_option() -> Revision {
     let mut bindings = revision().bindings;
     bindings.insert("KEY".to_owned(), Binding::Secret("k".to_owned()));
@@ -65,6 +71,22 @@ fn a_revision_survives_being_split_into_messages() {
     assert_eq!(assemble(messages(&with_every_option())), Ok(with_every_option()));
     let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
     assert_eq!(assemble(messages(&closed)), Ok(closed), "an empty list of hosts permits none");
+}
+
+#[test]
+fn the_digest_of_an_artifact_stands_for_its_modules() {
+    assert_eq!(assemble(messages(&of_artifact())), Ok(of_artifact()));
+    let without = Revision { modules: BTreeMap::new(), ..of_artifact() };
+    assert_eq!(without.digest(), of_artifact().digest());
+}
+
+#[test]
+fn changed_modules_of_an_artifact_are_detected() {
+    let head = messages(&of_artifact()).next();
+    let mut other = of_artifact();
+    other.modules.insert("worker.js".to_owned(), Bytes::from_static(b"export default []"));
+    let mixed = head.into_iter().chain(messages(&other).skip(1));
+    assert_eq!(assemble(mixed), Err(MalformedRevision::WrongModules));
 }
 
 #[test]
@@ -127,8 +149,12 @@ fn a_changed_byte_is_detected() {
 
 #[test]
 fn a_revision_at_the_limits_is_assembled() {
+    const REST: usize = 16 * MAX_MODULES;
     let module = |n: usize| {
-        (format!("{n}.js"), Bytes::from(vec![b' '; if n < 15 { MAX_MODULE_BYTES } else { 9 }]))
+        (
+            format!("{n}.js"),
+            Bytes::from(vec![b' '; if n == 0 { MAX_SOURCE_BYTES - REST } else { 9 }]),
+        )
     };
     let modules = (0..MAX_MODULES).map(module).collect();
     let large = Revision { entrypoint: "0.js".into(), modules, ..revision() };
@@ -146,9 +172,7 @@ fn an_oversized_revision_is_refused_before_it_is_complete() {
     let refused = |modules: Vec<(String, usize)>| assemble(chunks(modules)).unwrap_err();
     let many = (0..=MAX_MODULES).map(|n| (format!("{n}.js"), 0)).collect();
     assert_eq!(refused(many), TooLarge::Modules.into());
-    let large = vec![("large.js".to_owned(), MAX_MODULE_BYTES + 1)];
-    assert_eq!(refused(large), TooLarge::Module("large.js".to_owned()).into());
-    let all = (0..=16).map(|n| (format!("{n}.js"), MAX_MODULE_BYTES)).collect();
+    let all = (0..=1).map(|n| (format!("{n}.js"), MAX_SOURCE_BYTES / 2)).collect();
     assert_eq!(refused(all), TooLarge::Source.into());
     assert_eq!(
         refused(vec![("long".repeat(MAX_SOURCE_BYTES / 4 + 1), 0)]),
@@ -166,13 +190,13 @@ fn an_endless_module_is_refused() {
         };
         GetRevisionResponse { part: Some(Part::Module(chunk)) }
     });
-    assert_eq!(assemble(endless), Err(TooLarge::Module("endless.js".to_owned()).into()));
+    assert_eq!(assemble(endless), Err(TooLarge::Source.into()));
 }
 
 #[test]
 fn every_field_is_part_of_the_digest() {
     let mut digests = BTreeSet::from([revision().digest()]);
-    let changes: [fn(&mut Revision); 14] = [
+    let changes: [fn(&mut Revision); 15] = [
         |r| r.worker = WorkerId::new("shop", "basket"),
         |r| r.name.push('x'),
         |r| r.entrypoint = "empty.js".into(),
@@ -187,6 +211,7 @@ fn every_field_is_part_of_the_digest() {
         |r| drop(r.bindings.insert("AUTH".into(), service("auth"))),
         |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
         |r| r.salt = Bytes::from_static(b"uid"),
+        |r| r.artifact = of_artifact().artifact,
     ];
     for (i, change) in changes.iter().enumerate() {
         let mut changed = revision();
@@ -221,6 +246,7 @@ fn digests_do_not_change_from_version_to_version() {
         (with_every_option(), "90e0d20568623df1b764159c2dfbb3f5b43e5f636725ef329be3e3b27f359167"),
         (mixed.clone(), "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
         (salted, "20448134b432d6c4d684b60902e36ee027dbfdadf67e16292a144ab466b70fe1"),
+        (of_artifact(), "d2b44d1273123b1782662c90ed486029c057cb3fde9884fa85d4a4fa4f0a6fb8"),
     ] {
         // The digest contains the limits as they are; their defaults may change.
         let limits = Limits { cpu_ms: 50, startup_ms: 400, ..revision.limits };

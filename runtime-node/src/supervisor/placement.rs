@@ -22,7 +22,7 @@ use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
 use super::quarantine::{CrashDecision, Quarantines};
-use crate::cache::Cache;
+use tenon_lifecycle::cache::Cache;
 
 /// Light requests after which a revision moves to its shard.
 const PROMOTION: u32 = 8;
@@ -73,7 +73,7 @@ impl PlacementMetrics {
 /// Decides where revisions start.
 pub(super) struct Placement {
     has_lanes: bool,
-    classes: Cache<Entry>,
+    classes: Cache<RevisionDigest, Entry>,
     demotions: FxHashMap<Box<str>, Demotions>,
     pub(super) quarantines: Quarantines,
 }

@@ -1,7 +1,9 @@
 //! The reasons why a Worker is not ready. This module is pure.
 
+use tenon_compiler::CompileError;
 use tenon_crds::ConditionStatus;
 
+use crate::artifacts::ArtifactError;
 use crate::kstatus::Progress;
 use crate::refusal::Refusal;
 
@@ -30,6 +32,11 @@ impl Fault {
         Self { reason, message: message.into(), progress: Progress::Reconciling }
     }
 
+    /// The fault of code that does not compile.
+    pub fn of_errors(errors: &[CompileError]) -> Self {
+        Self::stalled("SyntaxError", tenon_compiler::report(errors))
+    }
+
     /// Returns whether the latest revision is the one that routers do not serve yet.
     pub fn is_of_propagation(&self) -> bool {
         [PROPAGATING, NOT_ACKNOWLEDGED].contains(&self.reason)
@@ -44,6 +51,23 @@ impl Fault {
 impl From<Refusal> for Fault {
     fn from(Refusal { reason, message, progress }: Refusal) -> Self {
         Self { reason, message, progress }
+    }
+}
+
+impl From<&ArtifactError> for Fault {
+    fn from(error: &ArtifactError) -> Self {
+        let reason = match error {
+            ArtifactError::NotAllowed(_) => "RegistryNotAllowed",
+            ArtifactError::Credentials { .. } => "InvalidPullSecret",
+            ArtifactError::Entrypoint(_) => "InvalidSource",
+            ArtifactError::Compiler(_) => "CompilerFailed",
+            ArtifactError::Invalid { errors } => return Self::of_errors(errors),
+            ArtifactError::Reference(_)
+            | ArtifactError::Registry(_)
+            | ArtifactError::TimedOut { .. } => "ArtifactUnavailable",
+        };
+        let progress = if error.is_transient() { Progress::Reconciling } else { Progress::Stalled };
+        Self { reason, message: error.to_string(), progress }
     }
 }
 

@@ -1,0 +1,99 @@
+//! A cache that outlives the process: a file for each entry, in a directory for this process alone.
+//!
+//! Its content is compiled code, so no other process may write there. Users of a file detect damage
+//! themselves, and write it anew. A failing disk costs only time: its content is made again.
+
+use std::fmt::Display;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::Hash;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use tokio::task::spawn_blocking;
+
+use crate::cache::Cache;
+
+/// An index of the files in the directory. The name of a file is its key.
+pub struct DiskCache<K> {
+    directory: PathBuf,
+    files: Cache<K, ()>,
+}
+
+impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
+    /// Creates the directory if necessary, and indexes its files.
+    ///
+    /// # Arguments
+    /// * `capacity` - in bytes.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be created or read.
+    pub fn open(directory: PathBuf, capacity: usize) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let mut found: Vec<(SystemTime, K, usize)> = Vec::new();
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let key = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let (Some(key), Ok(metadata)) = (key, entry.metadata()) else {
+                // A partial file that a process left behind.
+                drop(fs::remove_file(entry.path()));
+                continue;
+            };
+            found.push((metadata.modified()?, key, metadata.len() as usize));
+        }
+        found.sort();
+        let mut disk = Self { directory, files: Cache::new(capacity) };
+        for (_, key, bytes) in found {
+            disk.enter(key, bytes);
+        }
+        Ok(disk)
+    }
+
+    /// Reads the entry of a key, or returns `None` if it has no file.
+    pub fn read(&mut self, key: K) -> Option<impl Future<Output = Option<Bytes>> + use<K>> {
+        self.files.get(&key)?;
+        let path = self.path(key);
+        let read = spawn_blocking(move || {
+            let read = fs::read(&path);
+            let read = read.inspect_err(|error| {
+                tracing::info!(path = %path.display(), %error, "cannot read a cached file; removing it");
+                drop(fs::remove_file(&path));
+            });
+            read.ok().map(Bytes::from)
+        });
+        Some(async { read.await.ok().flatten() })
+    }
+
+    /// Writes an entry in the background.
+    pub fn write(&mut self, key: K, content: Bytes) {
+        self.enter(key, content.len());
+        let path = self.path(key);
+        spawn_blocking(move || {
+            if let Err(error) = write(&path, &content) {
+                tracing::warn!(path = %path.display(), %error, "cannot write a cached file");
+            }
+        });
+    }
+
+    fn enter(&mut self, key: K, bytes: usize) {
+        for gone in self.files.insert(key, (), bytes) {
+            drop(fs::remove_file(self.path(gone)));
+        }
+    }
+
+    fn path(&self, key: K) -> PathBuf {
+        self.directory.join(key.to_string())
+    }
+}
+
+/// Writes to a temporary name first: a file is complete or absent.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    file.write_all(bytes)?;
+    fs::rename(partial, path)
+}

@@ -1,0 +1,186 @@
+//! The bytes of an artifact. This module is pure.
+//!
+//! Equal bundles have equal bytes, so that a bundle that is pushed again needs no upload and keeps
+//! its digest.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tar::EntryType;
+use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
+
+use crate::Bundle;
+
+/// The largest compressed layer, in bytes.
+pub const MAX_PACKED_BYTES: usize = 10 * 1024 * 1024;
+
+/// The largest config, in bytes.
+pub const MAX_CONFIG_BYTES: usize = 64 * 1024;
+
+/// Level of compression. Higher ones save a few percent and take several times as long.
+const LEVEL: i32 = 9;
+
+/// Largest window of a compressed layer, as a power of two: 32 MiB, more than a layer unpacks to.
+const WINDOW_LOG_MAX: u32 = 25;
+
+/// The part of an archive that is not content, for each entry: its header, those of a long name,
+/// and padding.
+const ENTRY_OVERHEAD: usize = 4 * 1024;
+
+/// A bundle as the two blobs of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    pub config: Bytes,
+    pub layer: Bytes,
+}
+
+/// The config of an artifact.
+#[derive(Debug, Serialize, Deserialize)]
+struct Config {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entrypoint: Option<String>,
+}
+
+/// The reason why a bundle cannot become an artifact.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    #[error(transparent)]
+    Bounds(#[from] OutOfBounds),
+    #[error(
+        "the modules have {0} bytes when compressed, more than {MAX_PACKED_BYTES}; leave some out, or minify them"
+    )]
+    Packed(usize),
+    #[error("cannot compress the modules: {0}")]
+    Compress(#[from] io::Error),
+}
+
+/// The reason why an artifact has no usable content.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    #[error(transparent)]
+    Bounds(#[from] OutOfBounds),
+    #[error("its config is not valid: {0}")]
+    Config(#[from] serde_json::Error),
+    #[error("its layer is not a tar archive that is compressed by zstd: {0}")]
+    Layer(#[from] io::Error),
+    #[error("its layer contains {0:?}, which is not a regular file")]
+    NotAFile(String),
+    #[error("its layer contains {0:?} twice")]
+    Duplicate(String),
+}
+
+/// The limit that the modules of a bundle exceed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum OutOfBounds {
+    #[error("there are no modules")]
+    Empty,
+    #[error("there are more than {MAX_MODULES} modules; bundle them")]
+    Modules,
+    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total; leave some out")]
+    Source,
+    #[error(
+        "{0:?} is no name of a module; use a relative path of at most 253 letters, digits, dots, dashes and underscores"
+    )]
+    Name(String),
+}
+
+/// Packs a bundle.
+///
+/// # Errors
+/// Fails if the bundle exceeds a limit.
+pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
+    check(&bundle.modules)?;
+    let config = Config { entrypoint: bundle.entrypoint.clone() };
+    let config = serde_json::to_vec(&config).expect("the config has string keys only").into();
+    let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), LEVEL)?);
+    for (name, content) in &bundle.modules {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, name, &content[..])?;
+    }
+    let layer = archive.into_inner()?.finish()?;
+    if layer.len() > MAX_PACKED_BYTES {
+        return Err(PackError::Packed(layer.len()));
+    }
+    Ok(Packed { config, layer: layer.into() })
+}
+
+/// Unpacks an artifact. It reads no more than the limits allow, whatever the bytes say.
+///
+/// # Errors
+/// Fails if the bytes are not those of an artifact, or exceed a limit.
+pub fn unpack(config: &[u8], layer: &[u8]) -> Result<Bundle, UnpackError> {
+    let Config { entrypoint } = serde_json::from_slice(config)?;
+    let mut decoder = zstd::Decoder::new(layer)?;
+    decoder.window_log_max(WINDOW_LOG_MAX)?;
+    let limit = MAX_SOURCE_BYTES + MAX_MODULES * ENTRY_OVERHEAD;
+    let mut archive = tar::Archive::new(decoder.take(limit as u64));
+    let (mut modules, mut room) = (BTreeMap::new(), MAX_SOURCE_BYTES);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        match entry.header().entry_type() {
+            EntryType::Regular => {}
+            // Archives of other tools have entries for folders.
+            EntryType::Directory => continue,
+            _ => return Err(UnpackError::NotAFile(path)),
+        }
+        let name = path.strip_prefix("./").unwrap_or(&path).to_owned();
+        if !is_module_name(&name) {
+            return Err(OutOfBounds::Name(name).into());
+        }
+        if modules.len() == MAX_MODULES {
+            return Err(OutOfBounds::Modules.into());
+        }
+        let size = usize::try_from(entry.size()).unwrap_or(usize::MAX);
+        room = size
+            .checked_add(name.len())
+            .and_then(|size| room.checked_sub(size))
+            .ok_or(OutOfBounds::Source)?;
+        let mut content = Vec::with_capacity(size);
+        entry.read_to_end(&mut content)?;
+        if content.len() != size {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        match modules.entry(name) {
+            Entry::Vacant(vacant) => vacant.insert(Bytes::from(content)),
+            Entry::Occupied(taken) => return Err(UnpackError::Duplicate(taken.key().clone())),
+        };
+    }
+    if modules.is_empty() {
+        return Err(OutOfBounds::Empty.into());
+    }
+    Ok(Bundle { entrypoint, modules })
+}
+
+fn check(modules: &BTreeMap<String, Bytes>) -> Result<(), OutOfBounds> {
+    if modules.is_empty() {
+        return Err(OutOfBounds::Empty);
+    }
+    if modules.len() > MAX_MODULES {
+        return Err(OutOfBounds::Modules);
+    }
+    if let Some(name) = modules.keys().find(|name| !is_module_name(name)) {
+        return Err(OutOfBounds::Name(name.clone()));
+    }
+    let bytes: usize = modules.iter().map(|(name, content)| name.len() + content.len()).sum();
+    if bytes > MAX_SOURCE_BYTES { Err(OutOfBounds::Source) } else { Ok(()) }
+}
+
+/// Returns whether a name is one that a WorkerRevision accepts, and that stays within a folder.
+fn is_module_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+    let is_segment = |segment: &str| !["", ".", ".."].contains(&segment);
+    (1..=253).contains(&name.len())
+        && name.bytes().all(is_allowed)
+        && name.split('/').all(is_segment)
+}
+
+#[cfg(test)]
+mod tests;

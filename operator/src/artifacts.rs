@@ -1,0 +1,349 @@
+//! The code of Workers in OCI artifacts: pulled, compiled, and kept while it is in use.
+//!
+//! ```text
+//!  plan of the leader:  image ─► resolve ─► digest ─► pull ─► bundle ─► entrypoint ─┐
+//!  request of a node:   WorkerRevision: digest, entrypoint ─────────────────────────┤
+//!                                                                                   ▼
+//!                            compiled: memory ─► disk ─► pull and compile ─► modules
+//! ```
+//!
+//! Compiled modules follow from the artifact and the compiler, so no object stores them: every
+//! replica makes them again when they are gone. What a plan may use has been pulled with the
+//! credentials of its own namespace: knowing the digest of another tenant's artifact is not enough.
+//!
+//! A registry is contacted only if the administrator allows it, because its name comes from a
+//! tenant. A namespace pulls one artifact at a time, so that a slow registry delays only its users.
+//!
+//! - [`store`]: compiled modules on disk.
+
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::Secret;
+use moka::future::Cache;
+use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryError};
+use tenon_compiler::CompileError;
+use tenon_compiler::process::{Compiler, CompilerError, Job, NamespaceSemaphores};
+use tenon_proto::egress::HostPattern;
+use tenon_proto::id::ArtifactDigest;
+use tenon_proto::revision::CompatibilityFlag;
+use tokio::sync::Semaphore;
+
+use crate::index::key;
+use crate::revision::{self, SnapshotError};
+use store::CodeKey;
+pub use store::Store;
+
+/// Maximum number of artifacts that are pulled at once, of up to 35 MiB each while they are
+/// unpacked.
+const PULLS: usize = 4;
+
+/// Time limit of a pull, from a registry that answers slowly.
+const PULL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Capacity of the cache of bundles, in bytes, and its lifetime: that of a deployment of many
+/// Workers that share one.
+const BUNDLES: u64 = 64 << 20;
+const BUNDLE_LIFETIME: Duration = Duration::from_secs(60);
+
+/// Capacity of the cache of compiled modules, in bytes.
+const COMPILED: u64 = 64 << 20;
+
+/// The key of the Secret that a kubelet reads as well.
+const DOCKER_CONFIG: &str = ".dockerconfigjson";
+
+/// Modules by name, shared between those who use them.
+pub type Modules = Arc<BTreeMap<String, Bytes>>;
+
+/// A reference to an artifact in a Worker or WorkerRevision.
+#[derive(Clone)]
+pub struct Source {
+    /// Namespace of the Worker.
+    pub namespace: String,
+    /// Reference of the artifact, with a tag or a digest.
+    pub image: String,
+    /// The digest to which the reference was resolved, if it was.
+    pub digest: Option<ArtifactDigest>,
+    /// The credentials of the registry, if it needs any.
+    pub pull_secret: Option<Arc<Secret>>,
+    /// Determine the built-in modules that can be imported.
+    pub flags: BTreeSet<CompatibilityFlag>,
+}
+
+/// An artifact whose modules have been compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    pub digest: ArtifactDigest,
+    pub entrypoint: String,
+}
+
+/// The reason why an artifact cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    #[error(
+        "spec.source.oci.image: the operator may not pull from {0}; use an allowed registry, or have an administrator add it to operator.registries of the chart"
+    )]
+    NotAllowed(String),
+    #[error("spec.source.oci.image: {0}")]
+    Reference(String),
+    #[error(
+        "spec.source.oci.pullSecretRef: Secret {name:?} has no usable {DOCKER_CONFIG}: {cause}"
+    )]
+    Credentials { name: String, cause: String },
+    #[error("spec.source.oci.image: {0}")]
+    Registry(#[from] RegistryError),
+    #[error("spec.source.oci.image: {image} was not pulled within {} s; retrying", PULL_TIMEOUT.as_secs())]
+    TimedOut { image: String },
+    #[error(transparent)]
+    Entrypoint(#[from] SnapshotError),
+    #[error("cannot compile the modules: {0}")]
+    Compiler(#[from] CompilerError),
+    #[error("{}", tenon_compiler::report(errors))]
+    Invalid { errors: Vec<CompileError> },
+}
+
+impl ArtifactError {
+    /// Returns whether another attempt may succeed although nothing was changed in the cluster.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Registry(error) => error.is_transient(),
+            Self::TimedOut { .. } | Self::Compiler(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether the registry may answer otherwise later, for example because a missing tag
+    /// is pushed.
+    pub fn is_of_registry(&self) -> bool {
+        matches!(self, Self::Registry(_) | Self::TimedOut { .. })
+    }
+}
+
+/// Identifies a pulled bundle, and the credentials with which it was pulled.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct BundleKey {
+    namespace: String,
+    repository: String,
+    digest: ArtifactDigest,
+    /// Uid and version of the Secret.
+    secret: Option<(String, String)>,
+}
+
+/// A handle to the artifacts, shared by all its clones.
+#[derive(Clone)]
+pub struct Artifacts {
+    registry: Registry,
+    allowed: Arc<[HostPattern]>,
+    compiler: Compiler,
+    bundles: Cache<BundleKey, Arc<Bundle>>,
+    compiled: Cache<CodeKey, Modules>,
+    store: Store,
+    pulls: Arc<Semaphore>,
+    by_namespace: NamespaceSemaphores,
+}
+
+impl Artifacts {
+    /// Creates a handle. Nothing is contacted before the first artifact is needed.
+    ///
+    /// # Arguments
+    /// * `allowed` - the registries that may be contacted, by host.
+    pub fn new(
+        registry: Registry,
+        allowed: impl Into<Arc<[HostPattern]>>,
+        compiler: Compiler,
+        store: Store,
+    ) -> Self {
+        let weight = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Self {
+            registry,
+            allowed: allowed.into(),
+            compiler,
+            bundles: Cache::builder()
+                .weigher(move |_, bundle: &Arc<Bundle>| weight(size(&bundle.modules)))
+                .max_capacity(BUNDLES)
+                .time_to_live(BUNDLE_LIFETIME)
+                .build(),
+            compiled: Cache::builder()
+                .weigher(move |_, modules: &Modules| weight(size(modules)))
+                .max_capacity(COMPILED)
+                .build(),
+            store,
+            pulls: Arc::new(Semaphore::new(PULLS)),
+            by_namespace: NamespaceSemaphores::default(),
+        }
+    }
+
+    /// Resolves, pulls and compiles an artifact for the plan of a Worker.
+    ///
+    /// # Arguments
+    /// * `entrypoint` - the one that the Worker names, if any. Defaults to that of the artifact,
+    ///   and then to that of modules in general.
+    ///
+    /// # Errors
+    /// Fails if the artifact cannot be pulled, or its modules do not form a Worker.
+    pub async fn compile(
+        &self,
+        source: &Source,
+        entrypoint: Option<&str>,
+    ) -> Result<Compiled, Arc<ArtifactError>> {
+        let digest = match source.digest {
+            Some(digest) => digest,
+            None => self.resolve(source).await?,
+        };
+        let bundle = self.bundle(source, digest).await?;
+        let requested = entrypoint.or(bundle.entrypoint.as_deref());
+        let entrypoint = revision::entrypoint(requested, &bundle.modules)
+            .map_err(|error| Arc::new(error.into()))?;
+        self.compiled_or(source, digest, &entrypoint, async { Ok(bundle) }).await?;
+        Ok(Compiled { digest, entrypoint })
+    }
+
+    /// Returns the compiled modules of an accepted artifact.
+    ///
+    /// # Arguments
+    /// * `source` - with the digest.
+    ///
+    /// # Errors
+    /// Fails if they are gone, and the artifact cannot be pulled and compiled again now.
+    pub async fn modules(
+        &self,
+        source: &Source,
+        digest: ArtifactDigest,
+        entrypoint: &str,
+    ) -> Result<Modules, Arc<ArtifactError>> {
+        self.compiled_or(source, digest, entrypoint, self.bundle(source, digest)).await
+    }
+
+    /// Returns compiled modules, which are compiled from `bundle` if they are gone.
+    async fn compiled_or(
+        &self,
+        source: &Source,
+        digest: ArtifactDigest,
+        entrypoint: &str,
+        bundle: impl Future<Output = Result<Arc<Bundle>, Arc<ArtifactError>>>,
+    ) -> Result<Modules, Arc<ArtifactError>> {
+        let key = CodeKey::new(digest, entrypoint, &source.flags);
+        let made = async {
+            if let Some(modules) = self.store.read(key).await {
+                return Ok(Arc::new(modules));
+            }
+            let job = Job {
+                modules: bundle.await?.modules.clone(),
+                entrypoint: entrypoint.to_owned(),
+                flags: source.flags.clone(),
+            };
+            let outcome = self.compiler.compile(&source.namespace, &job).await;
+            let modules = outcome
+                .map_err(ArtifactError::from)
+                .and_then(|outcome| outcome.map_err(|errors| ArtifactError::Invalid { errors }))
+                .map_err(Arc::new)?;
+            self.store.write(key, &modules);
+            Ok(Arc::new(modules))
+        };
+        self.compiled
+            .try_get_with(key, made)
+            .await
+            .map_err(|error: Arc<Arc<ArtifactError>>| Arc::clone(&*error))
+    }
+
+    /// Returns the bundle of a digest, which is pulled once for all concurrent callers.
+    async fn bundle(
+        &self,
+        source: &Source,
+        digest: ArtifactDigest,
+    ) -> Result<Arc<Bundle>, Arc<ArtifactError>> {
+        let reference = self.reference(source).map_err(Arc::new)?;
+        let pinned = reference.clone_with_digest(digest.to_string());
+        let secret = source.pull_secret.as_ref().map(|secret| {
+            let metadata = &secret.metadata;
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            (text(&metadata.uid), text(&metadata.resource_version))
+        });
+        let bundle = BundleKey {
+            namespace: source.namespace.clone(),
+            repository: format!("{}/{}", reference.registry(), reference.repository()),
+            digest,
+            secret,
+        };
+        let pulled = async {
+            let credentials = credentials(source, &reference)?;
+            let pull = self.registry.pull(&pinned, &credentials);
+            self.within_limits(source, pull).await.map(Arc::new)
+        };
+        self.bundles.try_get_with(bundle, pulled).await
+    }
+
+    async fn resolve(&self, source: &Source) -> Result<ArtifactDigest, Arc<ArtifactError>> {
+        let resolved = async {
+            let reference = self.reference(source)?;
+            let credentials = credentials(source, &reference)?;
+            let resolved = self.registry.resolve(&reference, &credentials);
+            let digest = self.within_limits(source, resolved).await?;
+            digest.parse().map_err(|error| {
+                ArtifactError::Reference(format!(
+                    "{} has digest {digest:?}: {error}; push it with a SHA-256 digest",
+                    source.image
+                ))
+            })
+        };
+        resolved.await.map_err(Arc::new)
+    }
+
+    async fn within_limits<T>(
+        &self,
+        source: &Source,
+        transfer: impl Future<Output = Result<T, RegistryError>>,
+    ) -> Result<T, ArtifactError> {
+        let _permit = self.by_namespace.acquire(&source.namespace).await;
+        let _pull = self.pulls.acquire().await.expect("the semaphore is never closed");
+        match tokio::time::timeout(PULL_TIMEOUT, transfer).await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(ArtifactError::TimedOut { image: source.image.clone() }),
+        }
+    }
+
+    /// Parses the reference of an artifact in an allowed registry.
+    fn reference(&self, source: &Source) -> Result<Reference, ArtifactError> {
+        let reference: Reference = source.image.parse().map_err(|error| {
+            ArtifactError::Reference(format!(
+                "{:?} is no reference of an image: {error}",
+                source.image
+            ))
+        })?;
+        let registry = reference.registry();
+        let (host, port) = match registry.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().unwrap_or_default()),
+            None => (registry, HTTPS),
+        };
+        if self.allowed.iter().any(|pattern| pattern.matches(host, port)) {
+            Ok(reference)
+        } else {
+            Err(ArtifactError::NotAllowed(registry.to_owned()))
+        }
+    }
+}
+
+/// The port of a registry that names none.
+const HTTPS: u16 = 443;
+
+fn credentials(source: &Source, reference: &Reference) -> Result<Credentials, ArtifactError> {
+    let Some(secret) = &source.pull_secret else { return Ok(Credentials::Anonymous) };
+    let unusable = |cause: String| ArtifactError::Credentials { name: key(&**secret).1, cause };
+    let config = secret.data.as_ref().and_then(|data| data.get(DOCKER_CONFIG));
+    let config = config.ok_or_else(|| {
+        unusable(
+            "the key is missing; create it with kubectl create secret docker-registry".to_owned(),
+        )
+    })?;
+    Credentials::from_docker_config(&config.0, reference.registry())
+        .map_err(|error| unusable(error.to_string()))
+}
+
+/// Returns the size of modules and their names, in bytes.
+fn size(modules: &BTreeMap<String, Bytes>) -> usize {
+    modules.iter().map(|(name, content)| name.len() + content.len()).sum()
+}
