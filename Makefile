@@ -45,10 +45,10 @@ test-charts: tools ## Run the tests of the Helm charts
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the end-to-end tests on a real control plane, built from source
-	deploy/cluster/build
+	deploy/cluster/build control registry
 	cargo build $(FOR_TESTS)
 	trap 'deploy/cluster/down' EXIT
-	deploy/cluster/up
+	deploy/cluster/up --registry
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
 
 # Settings: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]; the script documents them.

@@ -1,16 +1,18 @@
 //! `tenon deploy`: applies the objects in files to a cluster, and waits until the Workers serve.
 //!
 //! ```text
-//!  read ─► check, as `tenon check` ─► apply: ConfigMaps, Secrets, Workers ─► wait: settled? ─► URL
-//!                    │ a problem                  │ refused                         │ stalled, late
-//!                    └────────────────────────────┴──── exit code 1 ◄───────────────┘
+//!  read ─► check, as `tenon check` ─► push ─► apply: ConfigMaps, Secrets, Workers ─► wait ─► URL
+//!                    │ a problem        │ refused    │ refused                       │ stalled, late
+//!                    └──────────────────┴────────────┴───── exit code 1 ◄────────────┘
 //! ```
 //!
 //! - [`objects`]: the objects in the files, in the order in which they are applied. Pure.
+//! - [`push`]: the code goes to a registry.
 //! - [`progress`]: what a Worker's status says of its spec. Pure.
 
 mod objects;
 mod progress;
+mod push;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -35,6 +37,7 @@ use crate::source::SourceArgs;
 use crate::{load, manifest};
 use objects::{Kind, Object};
 use progress::{Applied, Progress};
+use push::PushArgs;
 
 /// The owner of the fields that this command sets.
 const FIELD_MANAGER: &str = "tenon";
@@ -43,6 +46,9 @@ const FIELD_MANAGER: &str = "tenon";
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
+
+    #[command(flatten)]
+    push: PushArgs,
 
     /// Context of the kubeconfig. Defaults to the current one.
     #[arg(long)]
@@ -71,12 +77,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = load::Settings { has_cluster: true, ..args.source.settings()? };
     let manifests = manifest::read(&args.source.paths);
     let objects = objects::of(&manifests);
+    let bundles = if args.push.is_set() { load::bundles(&manifests) } else { BTreeMap::new() };
     let load = load::load(manifests, &settings, |_| None);
     for note in &load.notes {
         eprintln!("note: {note}");
     }
     let problems = load.problems.iter().map(ToString::to_string);
-    let problems: Vec<_> = problems.chain(objects::too_large(&objects)).collect();
+    let too_large = objects::too_large(&objects).filter(|_| !args.push.is_set());
+    let problems: Vec<_> = problems.chain(too_large).collect();
     problems.iter().for_each(|problem| eprintln!("error: {problem}"));
     if !problems.is_empty() {
         bail!("nothing was deployed; correct the problems above");
@@ -85,7 +93,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("the files contain no Worker; add one, such as examples/hello/worker.yaml");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(deploy(args, &objects, &load.workers))
+    runtime.block_on(async {
+        let objects = args.push.push(objects, &bundles, args.dry_run).await?;
+        deploy(args, &objects, &load.workers).await
+    })
 }
 
 async fn deploy(

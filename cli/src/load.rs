@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
+use tenon_artifact::Bundle;
 use tenon_crds::{PoolLimits, Schedule, SecretKeyRef, Worker};
 use tenon_engine::inspector::Script;
 use tenon_operator::revision;
@@ -110,6 +111,15 @@ pub(crate) fn load(
     load.problems.sort();
     load.notes.extend(manifests.notes);
     load
+}
+
+/// Returns the modules of every Worker that has them in files, as their author wrote them.
+pub(crate) fn bundles(manifests: &Manifests) -> BTreeMap<WorkerId, Bundle> {
+    let bundle = |(id, (_, worker)): (&WorkerId, &(Location, Worker))| {
+        let modules = modules(manifests, id, worker).ok()?;
+        Some((id.clone(), Bundle { entrypoint: worker.spec.entrypoint.clone(), modules }))
+    };
+    manifests.workers.iter().filter_map(bundle).collect()
 }
 
 fn revision_of(

@@ -17,7 +17,8 @@ source_part() {
         control) source "$here/parts/control.sh" ;;
         nodes) source "$here/parts/nodes.sh" ;;
         tools) source "$here/parts/tools.sh" ;;
-        *) fail "unknown part $1; use control, nodes or tools" ;;
+        registry) source "$here/parts/registry.sh" ;;
+        *) fail "unknown part $1; use control, nodes, tools or registry" ;;
     esac
 }
 
@@ -34,6 +35,7 @@ part() (
 bin=$(part control)/bin
 nodes=$(part nodes)
 tools=$(part tools)
+registry=$(part registry)
 
 # The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its
 # own.

@@ -39,7 +39,7 @@ pub use condition::{SOON, await_condition};
 pub use http_client::{Connection, HttpResponse};
 pub use namespace::{Namespace, answering, worker};
 pub use node::{Node, NodeOptions};
-pub use operator::Operator;
+pub use operator::{Operator, REGISTRY};
 pub use platform::Platform;
 pub use port_forward::PortForward;
 pub use prober::{Load, Outcome, Probe, Prober, Report};

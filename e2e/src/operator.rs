@@ -8,6 +8,9 @@ use crate::{Connection, Process, Transport, address};
 
 pub const CATALOG_PORT: u16 = 7070;
 
+/// The registry that `deploy/cluster/up --registry` starts.
+pub const REGISTRY: &str = "192.0.2.1:5000";
+
 /// A running operator.
 #[derive(Debug)]
 pub struct Operator {
@@ -43,6 +46,7 @@ impl Operator {
                 .args(["--namespace", namespace])
                 .args(["--router-url", &format!("{}://{router}", transport.scheme())])
                 .args(["--admin-listen", &format!("{address}:9090")])
+                .args(["--registry", REGISTRY, "--plain-http-registry", REGISTRY])
                 .args([
                     "--catalog-url",
                     &format!("{}://{address}:{CATALOG_PORT}", transport.scheme()),

@@ -103,8 +103,8 @@ fn size_of(config_map: &ConfigMap) -> usize {
 pub(super) fn too_large(objects: &[Object]) -> impl Iterator<Item = String> {
     objects.iter().filter(|object| object.size > MAX_DATA).map(|object| {
         format!(
-            "ConfigMap {}: its modules have {} bytes, and a ConfigMap holds {MAX_DATA}; minify the \
-             bundle, or leave source maps out",
+            "ConfigMap {}: its modules have {} bytes, and a ConfigMap holds {MAX_DATA}; push \
+             the code with --registry, minify it, or leave source maps out",
             object.name, object.size
         )
     })

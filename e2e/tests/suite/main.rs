@@ -1,5 +1,6 @@
 //! The tests across processes. `make test-e2e` runs them; `-- NAME` selects some.
 
+mod artifact;
 mod audit;
 mod control_plane;
 mod deploy;
@@ -56,6 +57,8 @@ fn main() -> anyhow::Result<ExitCode> {
         typescript::a_start_error_in_typescript_names_the_authors_position_in_the_status,
         deploy::a_deployed_folder_serves_when_the_command_ends,
         deploy::a_deployment_that_does_not_serve_says_why,
+        artifact::a_bundle_that_no_object_can_hold_is_pushed_and_served,
+        artifact::an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_the_invocations_that_it_had_begun,
         node::a_worker_that_ends_its_process_fails_no_request_of_its_neighbours,

@@ -155,7 +155,7 @@ pub async fn a_pool_whose_deployment_is_denied_says_so(scenario: Scenario) -> an
 }
 
 /// Waits until a Worker is stalled, and returns its condition `Ready`.
-async fn await_stalled(scenario: &Scenario, name: &str) -> anyhow::Result<Condition> {
+pub(crate) async fn await_stalled(scenario: &Scenario, name: &str) -> anyhow::Result<Condition> {
     await_condition(&format!("Worker {name} to be stalled"), SOON, async || {
         let status = scenario.namespace.worker(name).await?.status.context("no status yet")?;
         stalled(&status.conditions)
