@@ -12,12 +12,13 @@ func secrets(t *testing.T, all objects) map[string]string {
 	secretOf := map[string]string{}
 	for _, of := range []string{"operator", "router"} {
 		pod := all.pod(t, "Deployment/tenon-"+of)
-		secret := at(pod.spec, "volumes", 0, "secret", "secretName")
+		secret := named(pod.spec["volumes"], "tls", "secret", "secretName")
 		if secret == nil {
 			continue
 		}
 		secretOf[of] = fmt.Sprint(secret)
-		if at(pod.container(), "volumeMounts", 0, "mountPath") != "/etc/tenon/tls" || !contains(pod.args(), "--tls-dir=/etc/tenon/tls") {
+		mounted := named(pod.container()["volumeMounts"], "tls", "mountPath")
+		if mounted != "/etc/tenon/tls" || !contains(pod.args(), "--tls-dir=/etc/tenon/tls") {
 			t.Errorf("%s does not mount its certificate: %v", of, pod.args())
 		}
 	}
@@ -27,6 +28,16 @@ func secrets(t *testing.T, all objects) map[string]string {
 		}
 	}
 	return secretOf
+}
+
+// named returns what the path leads to in the item of that name, or nil.
+func named(list any, name string, path ...any) any {
+	for _, item := range items(list) {
+		if at(item, "name") == name {
+			return at(item, path...)
+		}
+	}
+	return nil
 }
 
 func TestOperatorIssuesCertificates(t *testing.T) {

@@ -97,7 +97,7 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 // A process does not start with an unknown argument.
 func TestProcessesKnowTheirArguments(t *testing.T) {
 	sources := map[string][]string{
-		"Deployment/tenon-operator": {"operator/src/config.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
+		"Deployment/tenon-operator": {"operator/src/config.rs", "operator/src/config/artifacts.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
 		"Deployment/tenon-router":   {"router/src/main.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
 		"Pod/tenon-probe":           {"operator/src/probe.rs"},
 	}

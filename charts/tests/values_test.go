@@ -183,6 +183,8 @@ func another(preset string) (string, bool) {
 var others = map[string]string{
 	"domain":                    "workers.example.com",
 	"registry":                  "registry.example.com",
+	"allowed":                   "[registry.example.com]",
+	"plainHTTP":                 "[registry.example.com]",
 	"pullPolicy":                "Always",
 	"pullSecrets":               "[registry]",
 	"image.digests.operator":    "sha256:" + strings.Repeat("1", 64),

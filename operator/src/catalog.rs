@@ -14,11 +14,13 @@
 //! - [`revisions`]: pure; the revisions that nodes may fetch.
 //! - [`report`]: pure; nodes' reports about the Workers that they run.
 //! - [`quarantine`]: pure; the revisions that no node may run now, because they ended processes.
+//! - [`code`]: the modules of revisions whose code is in OCI artifacts.
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
 //!   behind they are.
 //!
 //! The lock is held for one map operation or to build one message, never across an await.
 
+mod code;
 mod incoming;
 mod quarantine;
 mod report;
@@ -32,13 +34,12 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
 use tenon_proto::catalog::{Cursor, Node, Route, WatchResponse, Worker};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
-use crate::artifacts::Modules;
+pub use code::CodeSource;
 use quarantine::{Entry, Quarantine};
 use report::Part;
 pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
@@ -66,11 +67,6 @@ struct Shared {
     code: OnceLock<CodeSource>,
     watchers: Watchers,
 }
-
-/// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they cannot be
-/// had now; the log then says why.
-pub type CodeSource =
-    Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
 
 struct Deployed {
     state: State,
@@ -241,33 +237,6 @@ impl Catalog {
     /// calls have no effect.
     pub fn set_report_sink(&self, sink: ReportSink) {
         let _ = self.shared.sink.set(sink);
-    }
-
-    /// Gets the modules of revisions whose code is in artifacts from `source`. Later calls have no
-    /// effect.
-    pub fn set_code_source(&self, source: CodeSource) {
-        let _ = self.shared.code.set(source);
-    }
-
-    /// Gets the modules of a revision that nodes will soon ask for, if they are in an artifact.
-    pub fn prepare(&self, revision: &Arc<Revision>) {
-        if revision.artifact.is_some()
-            && let Some(source) = self.shared.code.get()
-        {
-            tokio::spawn(source(Arc::clone(revision)));
-        }
-    }
-
-    /// Returns the revision with its modules, or `None` if they cannot be had now.
-    async fn with_modules(&self, revision: Arc<Revision>) -> Option<Arc<Revision>> {
-        if revision.artifact.is_none() {
-            return Some(revision);
-        }
-        // In a task of its own, because it is worth while even if the caller leaves: it will ask
-        // again.
-        let source = self.shared.code.get()?(Arc::clone(&revision));
-        let modules = tokio::spawn(source).await.ok().flatten()?;
-        Some(Arc::new(Revision { modules: (*modules).clone(), ..(*revision).clone() }))
     }
 
     /// Processes a node's report.

@@ -52,6 +52,21 @@ fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
 }
 
 #[test]
+fn a_pull_secret_affects_the_workers_that_name_it() {
+    let mut index = Index::new("localhost");
+    let oci = json!({"image": "ghcr.io/acme/cart:v1", "pullSecretRef": {"name": "keys"}});
+    index.apply(Change::Worker(applied(worker("cart", json!({"source": {"oci": oci}})))));
+    let pull_secret = |index: &Index| match index.candidate(&id("cart")).unwrap().source {
+        SourceState::Artifact { pull_secret, .. } => pull_secret,
+        other => panic!("{other:?}"),
+    };
+    assert!(pull_secret(&index).is_none());
+    let touched = index.apply(Change::Secret(applied(secret("a"))));
+    assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
+    assert!(pull_secret(&index).is_some());
+}
+
+#[test]
 fn a_config_map_affects_the_workers_that_name_it() {
     let mut index = Index::new("localhost");
     index.apply(Change::Worker(applied(worker(

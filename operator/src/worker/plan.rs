@@ -12,24 +12,22 @@
 //! [`propagation`] when it is. If the API server refuses the revision, the Worker is planned again
 //! with that refusal.
 
+mod artifact;
 mod fault;
 mod placement;
 mod propagation;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
 use tenon_compiler::Outcome;
 use tenon_compiler::process::{CompilerError, Job};
 use tenon_crds::{
-    Accepted, Address, Artifact, Condition, ConditionStatus, OciSource, PullSecretRef, Worker,
-    WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition,
+    Accepted, Address, Condition, ConditionStatus, Worker, WorkerRevision, WorkerRevisionSpec,
+    WorkerStatus, condition,
 };
-use tenon_proto::id::ArtifactDigest;
 
 use crate::artifacts::{ArtifactError, Compiled, Source};
 use crate::index::{Candidate, SourceState, secret_value};
@@ -87,8 +85,7 @@ impl Draft {
         let Stage::Artifact(source) = self.0 else { return self };
         Self(Stage::Settled(match pulled {
             Ok(Compiled { digest, entrypoint }) => {
-                let artifact = artifact(worker, &source.image, digest);
-                Ok(revision::snapshot_of_artifact(worker, artifact, entrypoint))
+                Ok(artifact::snapshot(worker, &source.image, digest, entrypoint))
             }
             Err(error) => Err(error.into()),
         }))
@@ -133,7 +130,7 @@ pub fn draft(candidate: &Candidate) -> Draft {
             return Draft(Stage::Settled(Err(Fault::waiting("ConfigMapMissing", message))));
         }
         SourceState::Artifact { oci, pull_secret } => {
-            return Draft(draft_of_artifact(candidate, oci, pull_secret.as_ref()));
+            return Draft(artifact::draft(candidate, oci, pull_secret.as_ref()));
         }
     };
     Draft(match revision::snapshot(&candidate.worker, modules) {
@@ -146,62 +143,6 @@ pub fn draft(candidate: &Candidate) -> Draft {
             Stage::Source { job: Job { modules: modules.clone(), entrypoint, flags }, spec }
         }
     })
-}
-
-fn draft_of_artifact(
-    candidate: &Candidate,
-    oci: &OciSource,
-    pull_secret: Option<&Arc<Secret>>,
-) -> Stage {
-    if let (Some(PullSecretRef { name }), None) = (&oci.pull_secret_ref, pull_secret) {
-        let message =
-            format!("spec.source.oci.pullSecretRef: Secret {name:?} does not exist; create it");
-        return Stage::Settled(Err(Fault::waiting("SecretMissing", message)));
-    }
-    let worker = &candidate.worker;
-    let digest = pinned(candidate, &oci.image);
-    let existing = digest.and_then(|digest| {
-        let of_revision = |revision: &Arc<WorkerRevision>| {
-            let artifact = artifact(worker, &oci.image, digest);
-            let entrypoint = revision.spec.entrypoint.clone();
-            let is_requested =
-                worker.spec.entrypoint.as_ref().is_none_or(|requested| *requested == entrypoint);
-            let spec = revision::snapshot_of_artifact(worker, artifact, entrypoint);
-            (is_requested && spec.digest == revision.spec.digest).then_some(spec)
-        };
-        candidate.revisions.iter().find_map(of_revision)
-    });
-    match existing {
-        Some(spec) => Stage::Settled(Ok(spec)),
-        None => Stage::Artifact(Source {
-            namespace: candidate.id.namespace().to_owned(),
-            image: oci.image.clone(),
-            digest,
-            pull_secret: pull_secret.cloned(),
-            flags: revision::flags(&worker.spec.compatibility_flags),
-        }),
-    }
-}
-
-/// Returns the digest of an image: that in its reference, or that to which the latest revision has
-/// resolved the same reference.
-fn pinned(candidate: &Candidate, image: &str) -> Option<ArtifactDigest> {
-    if let Some((_, digest)) = image.split_once('@') {
-        return digest.parse().ok();
-    }
-    let latest = candidate.worker.status.as_ref()?.latest_revision.as_ref()?;
-    let latest = candidate.revisions.iter().find(|revision| revision.name_any() == *latest)?;
-    let artifact = latest.spec.artifact.as_ref().filter(|artifact| artifact.image == image)?;
-    artifact.digest.parse().ok()
-}
-
-fn artifact(worker: &Worker, image: &str, digest: ArtifactDigest) -> Artifact {
-    let oci = worker.spec.source.oci.as_ref();
-    Artifact {
-        image: image.to_owned(),
-        digest: digest.to_string(),
-        pull_secret_ref: oci.and_then(|oci| oci.pull_secret_ref.clone()),
-    }
 }
 
 /// Returns the plan of a Worker.

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use tenon_crds::{Limits, PoolLimits, Schedule, Worker};
 use tenon_proto::catalog::{self, Route};
-use tenon_proto::id::WorkerId;
+use tenon_proto::id::{ArtifactDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use super::*;
@@ -14,6 +14,7 @@ use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
 use crate::index::Published;
 
+mod artifact;
 mod progress;
 
 const GOOD: &str = "export default { fetch() { return new Response('hi'); } };\n";

@@ -1,0 +1,33 @@
+//! The blobs of an OCI artifact, from any registry: unpacking stays within the limits whatever the
+//! bytes say, and what was unpacked is packed into an artifact with the same content.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use tenon_artifact::archive::{self, PackError};
+use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    config: &'a [u8],
+    /// Compressed here, because hardly any other input would be.
+    archive: &'a [u8],
+    layer: Option<&'a [u8]>,
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let compressed = zstd::encode_all(input.archive, 1).expect("writing to memory does not fail");
+    let layer = input.layer.unwrap_or(&compressed);
+    let Ok(bundle) = archive::unpack(input.config, layer) else { return };
+    let bytes: usize = bundle.modules.iter().map(|(name, code)| name.len() + code.len()).sum();
+    assert!(bundle.modules.len() <= MAX_MODULES && bytes <= MAX_SOURCE_BYTES);
+    match archive::pack(&bundle) {
+        Ok(packed) => {
+            let again = archive::unpack(&packed.config, &packed.layer);
+            assert_eq!(again.expect("a packed bundle is unpacked"), bundle);
+        }
+        Err(PackError::Packed(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+});

@@ -1,0 +1,44 @@
+//! The modules of revisions whose code is in OCI artifacts. The catalog holds such revisions without
+//! their modules, and gets these when a node asks for them.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tenon_proto::revision::Revision;
+
+use super::Catalog;
+use crate::artifacts::Modules;
+
+/// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they cannot be
+/// had now; the log then says why.
+pub type CodeSource =
+    Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
+
+impl Catalog {
+    /// Gets the modules of revisions whose code is in artifacts from `source`. Later calls have no
+    /// effect.
+    pub fn set_code_source(&self, source: CodeSource) {
+        let _ = self.shared.code.set(source);
+    }
+
+    /// Gets the modules of a revision that nodes will soon ask for, if they are in an artifact.
+    pub fn prepare(&self, revision: &Arc<Revision>) {
+        if revision.artifact.is_some()
+            && let Some(source) = self.shared.code.get()
+        {
+            tokio::spawn(source(Arc::clone(revision)));
+        }
+    }
+
+    /// Returns the revision with its modules, or `None` if they cannot be had now.
+    pub(super) async fn with_modules(&self, revision: Arc<Revision>) -> Option<Arc<Revision>> {
+        if revision.artifact.is_none() {
+            return Some(revision);
+        }
+        // In a task of its own, because it is worth while even if the caller leaves: it will ask
+        // again.
+        let source = self.shared.code.get()?(Arc::clone(&revision));
+        let modules = tokio::spawn(source).await.ok().flatten()?;
+        Some(Arc::new(Revision { modules: (*modules).clone(), ..(*revision).clone() }))
+    }
+}

@@ -1,0 +1,104 @@
+//! Workers whose code is in OCI artifacts.
+
+use tenon_crds::{OciSource, PullSecretRef, Source};
+
+use super::*;
+use crate::artifacts::{ArtifactError, Compiled};
+
+const IMAGE: &str = "ghcr.io/acme/cart:v1";
+
+fn digest(byte: u8) -> ArtifactDigest {
+    ArtifactDigest::new([byte; 32])
+}
+
+fn of_image(mut candidate: Candidate, image: &str) -> Candidate {
+    let oci = OciSource { image: image.to_owned(), pull_secret_ref: None };
+    let mut worker = (*candidate.worker).clone();
+    worker.spec.source = Source { oci: Some(oci.clone()), ..Source::default() };
+    candidate.worker = Arc::new(worker);
+    candidate.source = SourceState::Artifact { oci, pull_secret: None };
+    candidate
+}
+
+/// Returns the plan of a Worker whose artifact is pulled if that is necessary.
+fn pulled(candidate: &Candidate, outcome: Result<ArtifactDigest, &ArtifactError>) -> Plan {
+    let compiled = outcome.map(|digest| Compiled { digest, entrypoint: "worker.js".to_owned() });
+    let draft = draft(candidate).pulled(&candidate.worker, compiled);
+    super::super::plan(candidate, &draft, None, now())
+}
+
+fn deployed(image: &str, digest: ArtifactDigest) -> Candidate {
+    let candidate = of_image(candidate(GOOD), image);
+    let plan = pulled(&candidate, Ok(digest));
+    carried_out(candidate, plan)
+}
+
+#[test]
+fn a_revision_of_an_artifact_has_its_digest_and_no_code() {
+    let candidate = of_image(candidate(GOOD), IMAGE);
+    let source = draft(&candidate).artifact().cloned().unwrap();
+    assert_eq!((source.image.as_str(), source.digest), (IMAGE, None));
+    let revision = pulled(&candidate, Ok(digest(1))).apply.unwrap();
+    let artifact = revision.spec.artifact.unwrap();
+    assert_eq!((artifact.image.as_str(), artifact.digest), (IMAGE, digest(1).to_string()));
+    assert!(revision.spec.modules.is_empty());
+    assert_eq!(revision.spec.entrypoint, "worker.js");
+}
+
+#[test]
+fn a_tag_is_resolved_once() {
+    let deployed = deployed(IMAGE, digest(1));
+    assert!(draft(&deployed).artifact().is_none(), "its revision exists");
+
+    // Another field changes: the same code is deployed.
+    let mut changed = deployed.clone();
+    let mut worker = (*changed.worker).clone();
+    worker.spec.vars.insert("A".to_owned(), "1".to_owned());
+    changed.worker = Arc::new(worker);
+    assert_eq!(draft(&changed).artifact().unwrap().digest, Some(digest(1)));
+
+    let other = of_image(deployed, "ghcr.io/acme/cart:v2");
+    assert_eq!(draft(&other).artifact().unwrap().digest, None);
+}
+
+#[test]
+fn a_digest_in_the_reference_needs_no_registry_to_resolve_it() {
+    let image = format!("ghcr.io/acme/cart@{}", digest(2));
+    let source = draft(&of_image(candidate(GOOD), &image)).artifact().cloned().unwrap();
+    assert_eq!(source.digest, Some(digest(2)));
+}
+
+#[test]
+fn another_entrypoint_is_another_revision() {
+    let mut deployed = deployed(IMAGE, digest(1));
+    let mut worker = (*deployed.worker).clone();
+    worker.spec.entrypoint = Some("other.js".to_owned());
+    deployed.worker = Arc::new(worker);
+    assert!(draft(&deployed).artifact().is_some());
+}
+
+#[test]
+fn an_artifact_that_cannot_be_pulled_is_named_while_its_predecessor_serves() {
+    let deployed = deployed(IMAGE, digest(1));
+    let latest = deployed.worker.status.as_ref().unwrap().latest_revision.clone();
+    let next = of_image(deployed, "ghcr.io/acme/cart:v2");
+    let error = ArtifactError::NotAllowed("ghcr.io".to_owned());
+    let plan = pulled(&next, Err(&error));
+    assert!(plan.apply.is_none());
+    let ready = condition_of(&plan, "Ready");
+    assert_eq!(ready.reason, "RegistryNotAllowed");
+    assert!(ready.message.contains("ghcr.io"), "{}", ready.message);
+    assert_eq!(plan.status.unwrap().latest_revision, latest);
+}
+
+#[test]
+fn a_worker_waits_for_its_pull_secret() {
+    let mut candidate = of_image(candidate(GOOD), IMAGE);
+    if let SourceState::Artifact { oci, .. } = &mut candidate.source {
+        oci.pull_secret_ref = Some(PullSecretRef { name: "registry".to_owned() });
+    }
+    let plan = pulled(&candidate, Ok(digest(1)));
+    let ready = condition_of(&plan, "Ready");
+    assert_eq!(ready.reason, "SecretMissing");
+    assert!(ready.message.contains("\"registry\""), "{}", ready.message);
+}
