@@ -197,8 +197,12 @@ ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]`)
 }
 
 func TestServicesTargetExistingPorts(t *testing.T) {
-	for _, values := range variety {
+	for name, values := range variety {
 		all := render(t, values)
+		public := "Deployment/tenon-router:8080 "
+		if name == "everything" {
+			public += "Deployment/tenon-router:8443 "
+		}
 		targets := map[string]string{}
 		for _, service := range all.kind("Service") {
 			for _, pod := range all.pods() {
@@ -210,10 +214,10 @@ func TestServicesTargetExistingPorts(t *testing.T) {
 				}
 			}
 		}
-		expect(t, "the targets of Services", targets, `
+		expect(t, "the targets of Services", targets, fmt.Sprintf(`
 tenon-operator: "Deployment/tenon-operator:7070 "
-tenon-router: "Deployment/tenon-router:8080 "
-tenon-router-inner: "Deployment/tenon-router:8081 "`)
+tenon-router: %q
+tenon-router-inner: "Deployment/tenon-router:8081 "`, public))
 	}
 }
 

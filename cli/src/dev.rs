@@ -259,6 +259,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
     Ok(tenon_router::Config {
         name: "router/dev".to_owned(),
         listen: args.listen,
+        https: None,
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,

@@ -46,6 +46,7 @@ pub use self::connector::Connector;
 pub use self::endpoint::Tls;
 pub use self::error::TlsError;
 pub use self::failure::{HandshakeError, Reason};
+pub use self::files::read_volume;
 pub use self::identity::{Bundle, Identity, IdentityError};
 pub use self::role::Role;
 pub use self::stream::Stream;

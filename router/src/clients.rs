@@ -101,6 +101,8 @@ struct List {
 /// One connection.
 pub(crate) struct Client {
     account: Account,
+    /// The memory that it takes besides that for HTTP.
+    tls: TlsMemory,
     held: Mutex<Held>,
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
@@ -108,6 +110,14 @@ pub(crate) struct Client {
     pub(crate) orders: Orders,
     handling: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
+}
+
+/// The memory that a connection takes for TLS, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TlsMemory {
+    pub(crate) active: usize,
+    /// The same while it rests, without buffers.
+    pub(crate) resting: usize,
 }
 
 /// The resources that a connection holds.
@@ -149,15 +159,22 @@ impl Clients {
     }
 
     /// Admits a connection, if necessary in place of one that waits.
-    pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
+    ///
+    /// # Arguments
+    /// * `tls`: the memory that the connection takes for TLS.
+    pub(crate) fn admit(&self, address: IpAddr, tls: TlsMemory) -> Option<Admitted> {
         let peer = Peer::from(address);
         let (account, descriptors) = (self.memory.account(peer), self.connections.account(peer));
         let held = in_need(&self.list, &account, || {
-            Some(Held { memory: account.take(RESTING)?, descriptor: descriptors.take(1)? })
+            Some(Held {
+                memory: account.take(RESTING + tls.active)?,
+                descriptor: descriptors.take(1)?,
+            })
         })?;
         let mut list = lock(&self.list);
         let client = Arc::new(Client {
             account,
+            tls,
             held: Mutex::new(held),
             list: Arc::downgrade(&self.list),
             index: AtomicUsize::new(list.clients.len()),
@@ -214,10 +231,16 @@ impl Client {
         in_need(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
-    /// Sets the memory that the connection itself holds, in bytes. Returns `false` if there is not
-    /// enough.
+    /// Reduces what the connection holds to what it needs while it rests.
+    pub(crate) fn rest(&self) {
+        let _less_is_always_possible = lock(&self.held).memory.resize(RESTING + self.tls.resting);
+    }
+
+    /// Sets the memory that the connection itself holds, in bytes, without that for TLS. Returns
+    /// `false` if there is not enough.
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let bytes = bytes + self.tls.active;
         let resize = || lock(&self.held).memory.resize(bytes).then_some(());
         resize().is_some()
             || self
@@ -230,7 +253,7 @@ impl Client {
     /// head, or an unread response. The number of connections that are ended for it is limited.
     #[must_use]
     pub(crate) fn grow(&self, bytes: usize) -> bool {
-        let has_grown = lock(&self.held).memory.resize(bytes);
+        let has_grown = lock(&self.held).memory.resize(bytes + self.tls.active);
         let period = (self.activity.uptime().as_millis() / SWEEP.as_millis()) as u32;
         if has_grown || self.account.wants(period) <= GROWTHS && self.hold(bytes) {
             return true;

@@ -20,6 +20,7 @@
 //! - [`path`]: the path of a client's request, in order.
 //! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router
 //!   interprets.
+//! - [`https`](mod@https): redirects to https.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`internal`]: calls from other processes of the platform.
 //!
@@ -30,6 +31,7 @@ mod connection;
 pub(crate) mod error;
 pub(crate) mod handshake;
 pub(crate) mod headers;
+mod https;
 pub(crate) mod internal;
 pub(crate) mod path;
 pub(crate) mod response;
@@ -41,15 +43,16 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use socket2::{Domain, Protocol, Socket, Type};
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::clients::SWEEP;
+use crate::clients::{SWEEP, TlsMemory};
 use crate::front::connection::{Served, Stage};
-use crate::front::path::Caller;
+use crate::front::path::{Caller, Scheme};
 use crate::thread::RouterThread;
 
 /// The maximum length of the queue of connections to accept. The kernel's own limit is usually
@@ -68,20 +71,25 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A thread's listeners.
 pub(crate) struct Listeners<L> {
     pub(crate) clients: L,
+    /// The listener for clients that use TLS, if there is one.
+    pub(crate) https: Option<L>,
     pub(crate) internal: L,
 }
 
 /// The listener that accepted a connection.
 #[derive(Clone, Copy)]
 enum ListenerKind {
-    Clients,
+    Clients(Scheme),
     Internal,
 }
 
 impl Listeners<TcpListener> {
     async fn accept(&self) -> io::Result<(ListenerKind, TcpStream, SocketAddr)> {
         let (kind, accepted) = tokio::select! {
-            accepted = self.clients.accept() => (ListenerKind::Clients, accepted),
+            accepted = self.clients.accept() => (ListenerKind::Clients(Scheme::Http), accepted),
+            Some(accepted) = OptionFuture::from(self.https.as_ref().map(TcpListener::accept)) => {
+                (ListenerKind::Clients(Scheme::Https), accepted)
+            }
             accepted = self.internal.accept() => (ListenerKind::Internal, accepted),
         };
         accepted.map(|(stream, peer)| (kind, stream, peer))
@@ -117,6 +125,7 @@ pub(crate) async fn run(
 ) -> io::Result<()> {
     let listeners = Listeners {
         clients: TcpListener::from_std(listeners.clients)?,
+        https: listeners.https.map(TcpListener::from_std).transpose()?,
         internal: TcpListener::from_std(listeners.internal)?,
     };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
@@ -132,7 +141,10 @@ pub(crate) async fn run(
     front.accept_until(&listeners, tokio::time::sleep(linger)).await;
     // Connections that the kernel has established are served: closing the listener would reset
     // them.
-    front.admit_all(ListenerKind::Clients, listeners.clients);
+    front.admit_all(ListenerKind::Clients(Scheme::Http), listeners.clients);
+    if let Some(listener) = listeners.https {
+        front.admit_all(ListenerKind::Clients(Scheme::Https), listener);
+    }
     front.admit_all(ListenerKind::Internal, listeners.internal);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
@@ -210,12 +222,17 @@ impl Front {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         let gauge = Counted::new(&thread);
         match kind {
-            ListenerKind::Clients => {
+            ListenerKind::Clients(scheme) => {
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
-                let Some(admitted) = thread.clients.admit(peer.ip()) else { return };
+                let tls = match scheme {
+                    Scheme::Http => TlsMemory::default(),
+                    Scheme::Https => crate::https::MEMORY,
+                };
+                let Some(admitted) = thread.clients.admit(peer.ip(), tls) else { return };
                 let accounts = thread.accounts(peer.ip());
-                let caller = Caller { address: peer.ip(), client: admitted.0.clone(), accounts };
+                let client = admitted.0.clone();
+                let caller = Caller { address: peer.ip(), scheme, client, accounts };
                 spawn_local(async move {
                     log_end(peer, connection::serve_client(thread, stream, caller, stage_rx).await);
                     drop((admitted, gauge));

@@ -17,6 +17,7 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | `table` |
 //! | [`table`] | what the catalog says: routes, the ring of shards | |
 //! | `clients` | clients' connections: filtering, and what each may take | |
+//! | `https` | TLS towards clients: certificates and handshakes | `clients` |
 //!
 //! Any group may use `meters`, `quota` and `trace`. `thread` is what one serving thread owns, of
 //! every group but `front`. `metrics` is the metrics of all groups.
@@ -34,6 +35,7 @@ mod executor;
 mod front;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod https;
 mod meters;
 mod metrics;
 mod quota;
@@ -46,5 +48,6 @@ mod upstream;
 
 pub use clients::pace::Pace;
 pub use clients::{descriptors, memory};
+pub use https::{CertificateError, Https, HttpsError, HttpsSettings};
 pub use router::{Config, Router, SpawnError};
 pub use table::Pin;

@@ -2,19 +2,20 @@
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
-use http::Uri;
+use http::{HeaderValue, Uri};
+use prometheus::Registry;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
-use tenon_router::{Config, Pace, Router, descriptors, memory};
+use tenon_router::{Config, Https, HttpsSettings, Pace, Router, descriptors, memory};
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
 #[derive(Debug, Parser)]
@@ -32,6 +33,31 @@ struct Args {
     /// Address on which clients connect.
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+
+    /// Address on which clients connect with TLS, if there are certificates for it.
+    #[arg(long, env = "TENON_HTTPS_LISTEN", default_value = "0.0.0.0:8443")]
+    https_listen: SocketAddr,
+
+    /// Directory with a folder for each certificate for clients: tls.crt and tls.key, in PEM and
+    /// reloaded when they change. A client gets the certificate for the host that it asks for, or
+    /// that of the first folder.
+    #[arg(long, env = "TENON_HTTPS_CERTIFICATES", value_name = "DIR")]
+    https_certificates: Option<PathBuf>,
+
+    /// Redirect requests without TLS to https on this port, which is 443 unless a load balancer
+    /// publishes another one. Challenges of certificate authorities are served without TLS.
+    #[arg(
+        long,
+        env = "TENON_HTTPS_REDIRECT",
+        value_name = "PORT",
+        requires = "https_certificates"
+    )]
+    https_redirect: Option<u16>,
+
+    /// Header Strict-Transport-Security of responses over TLS to which the Worker adds none, such
+    /// as "max-age=31536000; includeSubDomains".
+    #[arg(long, env = "TENON_HSTS", value_name = "VALUE", requires = "https_certificates")]
+    hsts: Option<HeaderValue>,
 
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
     /// reach it can call any Worker: keep it inside the cluster.
@@ -83,10 +109,11 @@ struct Args {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let log = log::init(&args.log);
-    let (registry, readiness) = (prometheus::Registry::new(), Readiness::new());
+    let (registry, readiness) = (Registry::new(), Readiness::new());
     log.register(&registry)?;
     process::register(&registry, "tenon-router")?;
-    let config = config(&args, args.tls.open(Role::Router, &registry)?)?;
+    let https = https(&args, &registry)?;
+    let config = config(&args, args.tls.open(Role::Router, &registry)?, https)?;
     let (signal, watch) = drain::channel();
     let router = Router::spawn(config, watch, &registry, &readiness)?;
     let listen = args.admin.admin_listen;
@@ -102,13 +129,20 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
+fn https(args: &Args, registry: &Registry) -> anyhow::Result<Option<Https>> {
+    let Some(directory) = args.https_certificates.clone() else { return Ok(None) };
+    let settings = HttpsSettings { redirect: args.https_redirect, hsts: args.hsts.clone() };
+    Ok(Some(Https::open(directory, settings, registry).context("--https-certificates")?))
+}
+
+fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result<Config> {
     tls::check_scheme(&args.catalog, tls.is_some()).context("--catalog")?;
     let threads = args.threads.map_or_else(std::thread::available_parallelism, Ok)?;
     let name = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
     Ok(Config {
         name: format!("router/{name}"),
         listen: args.listen,
+        https: https.map(|https| (args.https_listen, https)),
         internal_listen: args.inner_listen,
         catalog: args.catalog.clone(),
         tls,

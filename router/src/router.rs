@@ -23,6 +23,7 @@ use tonic::transport::Endpoint;
 use crate::catalog::{self, CatalogMetrics};
 use crate::clients::pace::Pace;
 use crate::front::{self, Listeners};
+use crate::https::Https;
 use crate::metrics::{LOOPS, Metrics};
 use crate::table::shares::Shares;
 use crate::table::{Pin, Published, Table};
@@ -35,6 +36,8 @@ pub struct Config {
     pub name: String,
     /// The address on which clients connect. Port 0 selects any free port.
     pub listen: SocketAddr,
+    /// The address on which clients connect with TLS. Port 0 selects any free port.
+    pub https: Option<(SocketAddr, Https)>,
     /// The address on which nodes and the operator connect. Port 0 selects any free port.
     pub internal_listen: SocketAddr,
     /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
@@ -76,6 +79,7 @@ pub enum SpawnError {
 /// dropped.
 pub struct Router {
     addr: SocketAddr,
+    https_addr: Option<SocketAddr>,
     internal_addr: SocketAddr,
     published: Published,
     threads: Vec<JoinHandle<()>>,
@@ -109,15 +113,25 @@ impl Router {
         let client_connections = of_a_thread(config.client_connections);
         let (addr, clients) = listen(config.listen, threads)?;
         let (internal_addr, internal) = listen(config.internal_listen, threads)?;
+        let (https_addr, https_listeners) = match &config.https {
+            Some((addr, _)) => {
+                let (addr, listeners) = listen(*addr, threads)?;
+                (Some(addr), listeners.into_iter().map(Some).collect())
+            }
+            None => (None, (0..threads).map(|_| None).collect::<Vec<_>>()),
+        };
+        let https = config.https.map(|(_, https)| https);
 
         let mut threads = Vec::new();
         // The catalog is watched until the last serving thread has ended.
         let (threads_tx, threads_rx) = watch::channel(());
-        for (i, (clients, internal)) in clients.into_iter().zip(internal).enumerate() {
+        for (i, ((clients, internal), https_listener)) in
+            clients.into_iter().zip(internal).zip(https_listeners).enumerate()
+        {
             let thread = ThreadParts {
                 name: i.to_string(),
                 loops: loops.clone(),
-                listeners: Listeners { clients, internal },
+                listeners: Listeners { clients, https: https_listener, internal },
                 settings: Settings {
                     access_log: config.access_log,
                     debug_headers: config.debug_headers,
@@ -127,6 +141,7 @@ impl Router {
                     shards_may_pause: config.shards_may_pause,
                 },
                 tls: config.tls.clone(),
+                https: https.clone(),
                 announcements: announcements.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
@@ -156,13 +171,18 @@ impl Router {
                 }
             });
         })?);
-        tracing::info!(%addr, %internal_addr, threads = config.threads, "listening");
-        Ok(Self { addr, internal_addr, published, threads })
+        tracing::info!(%addr, ?https_addr, %internal_addr, threads = config.threads, "listening");
+        Ok(Self { addr, https_addr, internal_addr, published, threads })
     }
 
     /// Returns the address for clients, with the actual port if port 0 was configured.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Returns the address for clients with TLS, if there is one.
+    pub fn https_addr(&self) -> Option<SocketAddr> {
+        self.https_addr
     }
 
     /// Returns the address for nodes and the operator.
@@ -196,6 +216,7 @@ struct ThreadParts {
     listeners: Listeners<TcpListener>,
     settings: Settings,
     tls: Option<Tls>,
+    https: Option<Https>,
     announcements: Announcements,
     metrics: Metrics,
     drain: drain::Watch,
@@ -211,6 +232,7 @@ impl ThreadParts {
             &self.name,
             self.settings,
             self.tls,
+            self.https,
             self.announcements,
             &self.metrics,
         );

@@ -25,6 +25,7 @@ use tonic::Status;
 use crate::clients::Clients;
 use crate::clients::metrics::ClientMetrics;
 use crate::clients::pace::Pace;
+use crate::https::Https;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::quota::{Account, Hold, Peer, Quota};
@@ -45,6 +46,8 @@ pub(crate) type View = Rc<Arc<Table>>;
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
+    /// TLS towards clients.
+    pub(crate) https: Option<Https>,
     /// The metrics of clients.
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
@@ -104,6 +107,7 @@ impl RouterThread {
         name: &str,
         settings: Settings,
         tls: Option<Tls>,
+        https: Option<Https>,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
@@ -124,6 +128,7 @@ impl RouterThread {
                 metrics: of_upstream,
             },
             tls,
+            https,
             meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics: metrics.clients.thread(name),

@@ -168,6 +168,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
     tenon_router::Config {
         name: "router/test".to_owned(),
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        https: None,
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: format!("https://{catalog}").parse().unwrap(),
         tls: Some(tls),

@@ -39,17 +39,29 @@ pub(super) struct Files {
     last_error: Option<String>,
 }
 
-/// Reads all files from one version of the volume.
-pub(super) fn read(directory: &Path) -> Result<Bundle, TlsError> {
-    // Three reads through the link could return files of two versions if the link is switched
-    // between them.
+/// Reads files of a volume, all from the same version of it.
+///
+/// # Errors
+/// Fails if a file cannot be read; the error names it.
+pub fn read_volume<const N: usize>(
+    directory: &Path,
+    files: [&str; N],
+) -> Result<[Vec<u8>; N], TlsError> {
+    // Reads through the link could return files of two versions if the link is switched between
+    // them.
     let turned = directory.join(DATA);
     let place = turned.canonicalize().unwrap_or_else(|_| directory.to_owned());
-    let read = |file: &str| {
+    let mut contents = files.map(|_| Vec::new());
+    for (content, file) in contents.iter_mut().zip(files) {
         let cannot = |source| TlsError::Read { path: directory.join(file), source };
-        fs::read(place.join(file)).map_err(cannot)
-    };
-    Ok(Bundle { certificate: read(CERTIFICATE)?, key: read(KEY)?, authorities: read(AUTHORITIES)? })
+        *content = fs::read(place.join(file)).map_err(cannot)?;
+    }
+    Ok(contents)
+}
+
+pub(super) fn read(directory: &Path) -> Result<Bundle, TlsError> {
+    let [certificate, key, authorities] = read_volume(directory, [CERTIFICATE, KEY, AUTHORITIES])?;
+    Ok(Bundle { certificate, key, authorities })
 }
 
 impl Tls {

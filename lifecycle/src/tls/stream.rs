@@ -29,6 +29,14 @@ impl Stream {
         }
     }
 
+    /// Returns whether decrypted data waits to be read, which does not make the socket readable.
+    pub fn has_plaintext(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => !stream.get_ref().1.wants_read(),
+        }
+    }
+
     pub fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,

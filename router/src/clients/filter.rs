@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::clients::head::{MAX_HEAD, Messages, Refusal, Step};
 use crate::clients::preface::{Opening, Protocol};
@@ -89,12 +88,8 @@ impl HeadFilter {
         if !self.held.is_empty() || self.stream.has_more() {
             Ok(())
         } else {
-            self.socket().readable().await
+            self.stream.stream().tcp().readable().await
         }
-    }
-
-    pub(crate) fn socket(&self) -> &TcpStream {
-        self.stream.socket()
     }
 
     fn hand_on(&mut self, buf: &mut ReadBuf<'_>) {

@@ -1,5 +1,6 @@
 //! Distinguishes HTTP/1 and HTTP/2 by the first bytes of a connection, since without TLS there is
-//! no ALPN.
+//! no ALPN. With TLS, a client that speaks another protocol than the one it has chosen is served
+//! all the same.
 //!
 //! An HTTP/2 connection begins with a preface that is not a valid HTTP/1 request (RFC 9113, section
 //! 3.4). The bytes that were read to decide are passed on first.
@@ -8,8 +9,8 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use tenon_lifecycle::tls::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -21,7 +22,7 @@ pub(crate) enum Protocol {
 
 /// A connection whose first bytes are known.
 pub(crate) struct Opening {
-    stream: TcpStream,
+    stream: Stream,
     first: [u8; PREFACE.len()],
     len: usize,
     handed_on: usize,
@@ -33,7 +34,7 @@ impl Opening {
     /// # Errors
     /// Fails if the connection fails before that. A connection that ends before that counts as
     /// HTTP/1, whose parser reports the error.
-    pub(crate) async fn read(mut stream: TcpStream) -> io::Result<Self> {
+    pub(crate) async fn read(mut stream: Stream) -> io::Result<Self> {
         let (mut first, mut len) = ([0; PREFACE.len()], 0);
         while len < PREFACE.len() && first[..len] == PREFACE[..len] {
             match stream.read(&mut first[len..]).await? {
@@ -44,13 +45,13 @@ impl Opening {
         Ok(Self { stream, first, len, handed_on: 0 })
     }
 
-    pub(crate) fn socket(&self) -> &TcpStream {
+    pub(crate) fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Returns whether some of the first bytes have not been passed on yet.
+    /// Returns whether there is data that has been read from the socket and not been passed on yet.
     pub(crate) fn has_more(&self) -> bool {
-        self.handed_on < self.len
+        self.handed_on < self.len || self.stream.has_plaintext()
     }
 
     pub(crate) fn protocol(&self) -> Protocol {

@@ -5,6 +5,8 @@ use futures::FutureExt as _;
 use super::activity::UNREAD_FOR;
 use super::*;
 
+const PLAIN: TlsMemory = TlsMemory { active: 0, resting: 0 };
+
 fn address(last: u8) -> IpAddr {
     [10, 0, 0, last].into()
 }
@@ -16,10 +18,10 @@ fn must_end(admitted: &Admitted) -> bool {
 #[test]
 fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
     let clients = Clients::new(100 * RESTING, 1000);
-    let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
+    let early: Vec<_> = (0..4).map(|i| clients.admit(address(i), PLAIN).unwrap()).collect();
     let mut crowd = Vec::new();
     for _ in 0..1000 {
-        crowd.push(clients.admit(address(100)).unwrap());
+        crowd.push(clients.admit(address(100), PLAIN).unwrap());
         assert!(clients.memory() <= 100 * RESTING);
         crowd.retain(|client| !must_end(client));
     }
@@ -35,18 +37,18 @@ fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
     let clients = Clients::new(1 << 30, 100);
     let mut crowd = Vec::new();
     for _ in 0..1000 {
-        crowd.push(clients.admit(address(100)).unwrap());
+        crowd.push(clients.admit(address(100), PLAIN).unwrap());
         crowd.retain(|client| !must_end(client));
         assert!(crowd.len() <= 75, "{}", crowd.len());
     }
-    let next: Vec<_> = (0..10).map(|_| clients.admit(address(1)).unwrap()).collect();
+    let next: Vec<_> = (0..10).map(|_| clients.admit(address(1), PLAIN).unwrap()).collect();
     assert!(next.iter().all(|client| !must_end(client)));
 }
 
 /// Returns as many connections of an address as are admitted, each with a request in flight.
 fn all_in_flight(clients: &Clients, last: u8) -> Vec<(Admitted, InFlight)> {
     let admit = || {
-        let admitted = clients.admit(address(last))?;
+        let admitted = clients.admit(address(last), PLAIN)?;
         let in_flight = admitted.0.begin_request();
         Some((admitted, in_flight))
     };
@@ -58,7 +60,7 @@ fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
     let clients = Clients::new(10 * RESTING, 1000);
     let working = all_in_flight(&clients, 1);
     assert!((7..=10).contains(&working.len()), "{}", working.len());
-    assert!(clients.admit(address(1)).is_none());
+    assert!(clients.admit(address(1), PLAIN).is_none());
     assert!(working.iter().all(|(client, _)| !must_end(client)));
     assert!(working[0].0.0.memory(RESTING).is_none());
     assert!(clients.shed() > 0);
@@ -74,12 +76,15 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
     for (_, in_flight) in &mut crowd[..2] {
         in_flight.unread(true);
     }
-    assert!(clients.admit(address(1)).is_none(), "the clients have not been slow for long enough");
+    assert!(
+        clients.admit(address(1), PLAIN).is_none(),
+        "the clients have not been slow for long enough"
+    );
     for client in [first, second] {
         client.activity.wait_since_start();
     }
     // The sample is taken at random.
-    assert!((0..1000).any(|_| clients.admit(address(1)).is_some()));
+    assert!((0..1000).any(|_| clients.admit(address(1), PLAIN).is_some()));
     assert_eq!(
         [first, second].map(|client| client.can_end()),
         [false, false],
@@ -98,7 +103,8 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
 #[test]
 fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
     let clients = Clients::new(100 * RESTING, 1000);
-    let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
+    let mut crowd: Vec<_> =
+        std::iter::from_fn(|| clients.admit(address(100), PLAIN)).take(100).collect();
     crowd.retain(|client| !must_end(client));
     let grown =
         crowd.iter().filter(|client| !must_end(client) && client.0.grow(2 * RESTING)).count();
@@ -106,9 +112,9 @@ fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
     // Two are ended for one that doubles, since with less free an address may have less.
     assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
     assert!(grown + ended < crowd.len());
-    assert!(clients.admit(address(100)).is_some(), "a newcomer still finds room");
+    assert!(clients.admit(address(100), PLAIN).is_some(), "a newcomer still finds room");
     assert!(
-        clients.admit(address(1)).unwrap().0.grow(2 * RESTING),
+        clients.admit(address(1), PLAIN).unwrap().0.grow(2 * RESTING),
         "other addresses are not affected"
     );
 }
@@ -116,7 +122,7 @@ fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
 #[test]
 fn a_crowd_with_requests_in_flight_ends_no_other_connection() {
     let clients = Clients::new(100 * RESTING, 1000);
-    let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
+    let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1), PLAIN).unwrap()).collect();
     let crowd = all_in_flight(&clients, 2);
     assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
     assert!(waiting.iter().all(|client| !must_end(client)));
@@ -126,7 +132,7 @@ fn a_crowd_with_requests_in_flight_ends_no_other_connection() {
 fn an_idle_connection_rests() {
     let clients =
         Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
-    let admitted = clients.admit(address(1)).unwrap();
+    let admitted = clients.admit(address(1), PLAIN).unwrap();
     let client = &admitted.0;
     client.activity.set_resting(false);
     client.activity.wait_since_start();
@@ -140,7 +146,7 @@ fn an_idle_connection_rests() {
 #[test]
 fn a_connection_with_an_unfinished_head_ends_after_its_timeout() {
     let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
-    let admitted = clients.admit(address(1)).unwrap();
+    let admitted = clients.admit(address(1), PLAIN).unwrap();
     clients.sweep();
     assert_eq!(admitted.0.orders.next().now_or_never(), None);
     admitted.0.activity.begin_head();

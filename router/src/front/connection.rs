@@ -7,6 +7,7 @@
 //! ```
 
 use std::cell::Cell;
+use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
-use tenon_lifecycle::tls;
+use tenon_lifecycle::tls::{self, Stream};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -29,7 +30,7 @@ use crate::clients::{self, ByteHandling};
 use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::internal;
-use crate::front::path::{self, Caller};
+use crate::front::path::{self, Caller, Scheme};
 use crate::front::response::WrittenResponse;
 use crate::thread::RouterThread;
 
@@ -149,7 +150,7 @@ pub(super) async fn serve_client(
     let opening = begin(&stage_rx, async {
         tokio::select! {
             biased;
-            opening = Opening::read(stream) => Some(opening),
+            opening = open(&thread, caller.scheme, stream) => Some(opening),
             () = ended(&client) => None,
         }
     });
@@ -168,8 +169,7 @@ pub(super) async fn serve_client(
             None => return Ok(()),
         }
         client.activity.set_resting(true);
-        // Shrinking a hold always succeeds.
-        let _ = client.hold(clients::RESTING);
+        client.rest();
         let has_request = Cell::new(true);
         tokio::select! {
             biased;
@@ -178,6 +178,15 @@ pub(super) async fn serve_client(
             () = until(&stage_rx, Stage::Closing, &has_request) => return Ok(()),
         }
     }
+}
+
+/// Reads the start of a connection, after the handshake if the client uses TLS.
+async fn open(thread: &RouterThread, scheme: Scheme, stream: TcpStream) -> io::Result<Opening> {
+    let stream = match (scheme, &thread.https) {
+        (Scheme::Https, Some(https)) => https.accept(stream).await?,
+        _ => Stream::Plain(stream),
+    };
+    Opening::read(stream).await
 }
 
 /// Waits until a connection is told to end, because memory is short or it has been idle for too

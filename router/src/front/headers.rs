@@ -8,6 +8,8 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use tenon_proto::invoke::HeadWriter;
 
+use crate::front::path::Scheme;
+
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -28,6 +30,14 @@ pub(crate) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }
 
+/// What the router, as the edge, knows of a request itself.
+pub(crate) struct Edge<'a> {
+    pub(crate) scheme: Scheme,
+    pub(crate) host: &'a str,
+    pub(crate) peer: IpAddr,
+    pub(crate) request_id: &'a str,
+}
+
 /// Writes the request headers that the Worker sees.
 ///
 /// The router is the edge: `x-forwarded-proto` and `-host` describe its own connection, and the
@@ -40,9 +50,7 @@ pub(crate) fn write(
     writer: &mut HeadWriter,
     headers: &HeaderMap,
     replaced: impl Fn(&HeaderName) -> bool,
-    host: &str,
-    peer: IpAddr,
-    request_id: &str,
+    &Edge { scheme, host, peer, request_id }: &Edge<'_>,
 ) {
     let named = headers.contains_key(header::CONNECTION);
     // The headers that the sender declares to concern this connection only.
@@ -73,7 +81,7 @@ pub(crate) fn write(
     writer.header(header::HOST.as_str(), host.as_bytes());
     writer.header(REQUEST_ID.as_str(), request_id.as_bytes());
     writer.header(FORWARDED_FOR.as_str(), forwarded_for.as_bytes());
-    writer.header(FORWARDED_PROTO.as_str(), b"http");
+    writer.header(FORWARDED_PROTO.as_str(), scheme.as_str().as_bytes());
     writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
 }
 
@@ -113,7 +121,9 @@ mod tests {
                 .append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
         let mut writer = HeadWriter::new("a/b", &[0; 32], "id", "GET", ["http://", "shop", "/"]);
-        write(&mut writer, &headers, |_| false, "shop", "10.0.0.9".parse().unwrap(), "id");
+        let peer = "10.0.0.9".parse().unwrap();
+        let edge = Edge { scheme: Scheme::Http, host: "shop", peer, request_id: "id" };
+        write(&mut writer, &headers, |_| false, &edge);
         let mut decoder = Decoder::default();
         decoder.push(writer.finish(&[], false));
         match decoder.next::<InvokeRequest>().unwrap().unwrap().part.unwrap() {

@@ -30,7 +30,8 @@ use crate::clients::{ByteHandling, Client, REQUEST};
 use crate::front::body::{self, RequestBody};
 use crate::front::error;
 use crate::front::handshake::Handshake;
-use crate::front::headers;
+use crate::front::headers::{self, Edge};
+use crate::front::https;
 use crate::front::response::{self, ResponseBody};
 use crate::front::target::Target;
 use crate::meters::Outcome;
@@ -43,8 +44,33 @@ use crate::upstream::forward::{self, Call, Idempotency};
 /// The client that a connection belongs to.
 pub(crate) struct Caller {
     pub(crate) address: IpAddr,
+    pub(crate) scheme: Scheme,
     pub(crate) client: Arc<Client>,
     pub(crate) accounts: Accounts,
+}
+
+/// The scheme of the URLs that a client requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// Returns the beginning of a URL.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Http => "http://",
+            Self::Https => "https://",
+        }
+    }
 }
 
 /// Serves one request of one client.
@@ -90,6 +116,7 @@ pub(crate) async fn serve(
     if trace.for_caller {
         trace.write(response.headers_mut(), &request_id);
     }
+    https::add_hsts(thread.https.as_ref(), caller.scheme, response.headers_mut());
     let took = started.elapsed();
     thread.meters.observe(outcome, took);
     if thread.settings.access_log {
@@ -118,7 +145,7 @@ async fn answer(
     request_id: &str,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let Caller { address, client, accounts } = caller;
+    let Caller { address, scheme, client, accounts } = caller;
     if let Some(refusal) = parts.extensions.get() {
         return Err(refused(*refusal));
     }
@@ -126,6 +153,9 @@ async fn answer(
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
+    if let Some(location) = https::redirect(thread.https.as_ref(), *scheme, &target) {
+        return Ok(response::redirect(location));
+    }
     let view = thread.view();
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
@@ -155,7 +185,7 @@ async fn answer(
         RequestBody::Inline { bytes, .. } => (bytes.as_ref(), None),
         RequestBody::Streaming(upload) => (&[][..], Some(upload)),
     };
-    let url = ["http://", target.authority(), target.path_and_query()];
+    let url = [scheme.prefix(), target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new(
         worker.id.as_str(),
         worker.digest.as_bytes(),
@@ -165,7 +195,8 @@ async fn answer(
     );
     let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
-    headers::write(&mut head, &parts.headers, replaced, target.authority(), *address, request_id);
+    let edge = Edge { scheme: *scheme, host: target.authority(), peer: *address, request_id };
+    headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     view.services_of(worker)
         .for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
@@ -176,7 +207,7 @@ async fn answer(
         Call { peer: accounts.peer, head: &head, upload, idempotency: Idempotency::of(method) };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
 
-    // ReplyBody.
+    // Answer.
     let Some((handshake, tunnel)) = tunnel else {
         return response::of(method, reply, permit, client);
     };

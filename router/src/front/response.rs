@@ -108,6 +108,12 @@ pub(crate) fn tunnel(
     built(status, map, ResponseBody::Full(None))
 }
 
+/// Returns the answer that sends a client to another URL with the same request.
+pub(crate) fn redirect(location: HeaderValue) -> Response<ResponseBody> {
+    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
+    built(StatusCode::PERMANENT_REDIRECT, headers, ResponseBody::Full(None))
+}
+
 fn built(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;

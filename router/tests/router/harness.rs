@@ -19,7 +19,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
-use tenon_router::{Config, Pace, Router};
+use tenon_router::{Config, Https, Pace, Router};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
@@ -58,6 +58,7 @@ pub(crate) struct Options {
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
+    pub(crate) https: Option<Https>,
     pub(crate) threads: NonZeroUsize,
 }
 
@@ -71,6 +72,7 @@ impl Default for Options {
             linger: Duration::ZERO,
             tunnel_grace: Duration::ZERO,
             tls: None,
+            https: None,
             threads: NonZeroUsize::new(2).unwrap(),
         }
     }
@@ -102,6 +104,7 @@ impl Scenario {
         let config = Config {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
+            https: options.https.clone().map(|https| (([127, 0, 0, 1], 0).into(), https)),
             internal_listen: ([127, 0, 0, 1], 0).into(),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
             tls: options.tls.clone(),

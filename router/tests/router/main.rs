@@ -13,6 +13,7 @@ mod bodies;
 mod catalog;
 mod front;
 mod hostile;
+mod https;
 mod lanes;
 mod retry;
 mod routing;

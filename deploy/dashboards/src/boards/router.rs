@@ -184,7 +184,7 @@ fn redirected() -> [Panel; 5] {
     ]
 }
 
-fn clients() -> [Panel; 2] {
+fn clients() -> [Panel; 4] {
     [
         Panel::lines(
             "Memory held by clients",
@@ -198,6 +198,26 @@ fn clients() -> [Panel; 2] {
             Unit::PerSecond,
             "Connections closed or refused because the memory for clients was exhausted.",
             &[("sum by (pod) (rate(tenon_router_connections_shed_total{@}[$__rate_interval]))", "{{pod}}")],
+        )
+        .wide(12),
+        Panel::lines(
+            "TLS handshakes with clients",
+            Unit::PerSecond,
+            "TLS handshakes with clients, by outcome. A resumed handshake costs a fraction of a full one.",
+            &[(
+                "sum by (outcome) (rate(tenon_router_https_handshakes_total{@}[$__rate_interval]))",
+                "{{outcome}}",
+            )],
+        )
+        .wide(12),
+        Panel::lines(
+            "Certificates for clients expire in",
+            Unit::Seconds,
+            "Time until the certificates that clients see expire, by the name of the Secret's folder.",
+            &[(
+                "min by (folder) (tenon_router_https_certificate_expiry_timestamp_seconds{@}) - time()",
+                "{{folder}}",
+            )],
         )
         .wide(12),
     ]

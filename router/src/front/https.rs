@@ -1,0 +1,74 @@
+//! What https changes in responses: redirects to it, and the header that makes clients remember it.
+//! This module is pure.
+
+use http::{HeaderMap, HeaderValue, header};
+
+use crate::front::path::Scheme;
+use crate::front::target::Target;
+use crate::https::Https;
+
+/// The port that a URL with the scheme https need not name.
+const DEFAULT_PORT: u16 = 443;
+
+/// The paths under which certificate authorities ask for a proof of control, without TLS (RFC 8555,
+/// section 8.3).
+const CHALLENGES: &str = "/.well-known/acme-challenge/";
+
+/// Returns the location to which a request without TLS is redirected, if it is.
+pub(crate) fn redirect(
+    https: Option<&Https>,
+    scheme: Scheme,
+    target: &Target<'_>,
+) -> Option<HeaderValue> {
+    let port = https?.settings.redirect.filter(|_| scheme == Scheme::Http)?;
+    location(target, port)
+}
+
+fn location(target: &Target<'_>, port: u16) -> Option<HeaderValue> {
+    if target.path().starts_with(CHALLENGES) {
+        return None;
+    }
+    let (host, path) = (target.host(), target.path_and_query());
+    let url = match port {
+        DEFAULT_PORT => format!("https://{host}{path}"),
+        port => format!("https://{host}:{port}{path}"),
+    };
+    url.try_into().ok()
+}
+
+/// Adds `Strict-Transport-Security` (RFC 6797) to a response over TLS, unless the Worker has.
+pub(crate) fn add_hsts(https: Option<&Https>, scheme: Scheme, headers: &mut HeaderMap) {
+    if let Some(hsts) = https.and_then(|https| https.settings.hsts.as_ref())
+        && scheme == Scheme::Https
+        && !headers.contains_key(header::STRICT_TRANSPORT_SECURITY)
+    {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn location_of(host: &str, path: &str, port: u16) -> Option<String> {
+        let request = Request::get(path).header(header::HOST, host).body(()).unwrap();
+        let (parts, ()) = request.into_parts();
+        let target = Target::of(&parts, &parts.method).unwrap();
+        location(&target, port).map(|location| location.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_location_has_the_host_and_path_of_the_request_and_the_port_of_https() {
+        let location = |port| location_of("shop.example.com:8080", "/a?b=c", port);
+        assert_eq!(location(443).as_deref(), Some("https://shop.example.com/a?b=c"));
+        assert_eq!(location(8443).as_deref(), Some("https://shop.example.com:8443/a?b=c"));
+    }
+
+    #[test]
+    fn a_challenge_of_a_certificate_authority_is_answered_without_tls() {
+        assert_eq!(location_of("shop", "/.well-known/acme-challenge/x", 443), None);
+        assert!(location_of("shop", "/.well-known/acme-challenge/../x", 443).is_some());
+    }
+}

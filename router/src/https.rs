@@ -1,0 +1,184 @@
+//! TLS towards clients: certificates from directories, chosen by the name that a client asks for.
+//!
+//! ```text
+//!  --https-certificates DIR
+//!    ├── api/   tls.crt, tls.key ─┐
+//!    └── shop/  tls.crt, tls.key ─┴─► Certificate, checked ─► Selection, by SNI ─► handshake ─► Stream
+//!          ▲ polled; a certificate that cannot be used keeps its predecessor
+//! ```
+//!
+//! The directories are volumes of Secrets of type `kubernetes.io/tls`. Each thread performs the
+//! handshakes of the connections that it accepts. The threads share the certificates and the keys
+//! of session tickets, so that a client can resume its session on any thread.
+//!
+//! - [`certificate`]: one certificate with its key and names. Pure.
+//! - [`selection`]: which certificate a client gets. Pure.
+//! - [`directory`]: the directories and their changes.
+//! - [`metrics`]: handshakes, and the state of the certificates.
+//!
+//! Depends on `clients` for what a connection may take.
+
+mod certificate;
+mod directory;
+mod metrics;
+mod selection;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::HeaderValue;
+use prometheus::Registry;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tenon_lifecycle::tls::Stream;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::clients::TlsMemory;
+pub use certificate::CertificateError;
+use directory::Directory;
+use metrics::HttpsMetrics;
+use selection::Selection;
+
+/// A client that has not completed its handshake by then is disconnected.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Encrypted data that waits for the client to read on, in bytes. It is part of [`MEMORY`].
+const SEND_BUFFER: usize = 16 * 1024;
+
+/// The memory that TLS adds to a connection. Its state takes 11 KiB, also while the connection
+/// rests; a record that is incomplete or unread takes up to 18 KiB, and then there is
+/// [`SEND_BUFFER`].
+pub(crate) const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 12 * 1024 };
+
+/// Session tickets that a client gets with each handshake. A browser opens several connections, and
+/// two tickets let the next two resume.
+const TICKETS: usize = 2;
+
+/// How clients use https.
+#[derive(Clone, Debug, Default)]
+pub struct HttpsSettings {
+    /// Requests without TLS are redirected to https on this port.
+    pub redirect: Option<u16>,
+    /// The header `Strict-Transport-Security` of responses to which the Worker adds none.
+    pub hsts: Option<HeaderValue>,
+}
+
+/// The reason why there can be no TLS towards clients.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpsError {
+    #[error("cannot read {}: {source}", directory.display())]
+    Read { directory: PathBuf, source: io::Error },
+    #[error(
+        "{} has no folder with a certificate that can be used; add one with tls.crt and tls.key",
+        .0.display()
+    )]
+    None(PathBuf),
+    #[error("cannot make the keys of session tickets: {0}")]
+    Tickets(rustls::Error),
+    #[error("cannot watch the certificates: {0}")]
+    Thread(io::Error),
+    #[error("the metrics of https are registered already: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// TLS towards clients. Clones share the certificates; any thread may use one.
+#[derive(Clone)]
+pub struct Https {
+    acceptor: TlsAcceptor,
+    metrics: HttpsMetrics,
+    pub(crate) settings: HttpsSettings,
+}
+
+impl fmt::Debug for Https {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Https").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// The certificates in use, which rustls asks for in each handshake.
+#[derive(Debug)]
+struct Current(ArcSwap<Selection>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.load().of(hello.server_name())
+    }
+}
+
+impl Https {
+    /// Reads the certificates, and starts a thread that watches them for changes.
+    ///
+    /// # Arguments
+    /// * `path` - a directory with a folder for each certificate.
+    ///
+    /// # Errors
+    /// Fails if no folder has a certificate that can be used.
+    pub fn open(
+        path: PathBuf,
+        settings: HttpsSettings,
+        registry: &Registry,
+    ) -> Result<Self, HttpsError> {
+        let metrics = HttpsMetrics::register(registry)?;
+        let current = Arc::new(Current(ArcSwap::from_pointee(Selection::default())));
+        let mut directory = Directory::new(path.clone(), metrics.clone());
+        let read = directory.reload();
+        let selection =
+            read.map_err(|source| HttpsError::Read { directory: path.clone(), source })?;
+        match selection.filter(|selection| !selection.is_empty()) {
+            Some(selection) => current.0.store(Arc::new(selection)),
+            None => return Err(HttpsError::None(path)),
+        }
+        let acceptor = TlsAcceptor::from(Arc::new(config(Arc::clone(&current))?));
+        let weak = Arc::downgrade(&current);
+        let install = move |selection| match weak.upgrade() {
+            Some(current) => {
+                current.0.store(Arc::new(selection));
+                true
+            }
+            None => false,
+        };
+        directory.watch(install).map_err(HttpsError::Thread)?;
+        Ok(Self { acceptor, metrics, settings })
+    }
+
+    /// Performs the handshake with a client.
+    ///
+    /// # Errors
+    /// Fails if the client fails the handshake, or does not complete it in time.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<Stream> {
+        let handshake = self.acceptor.accept_with(stream, |connection| {
+            connection.set_buffer_limit(Some(SEND_BUFFER));
+        });
+        let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let stream = shaken.inspect_err(|error| self.metrics.failed(error))?;
+        self.metrics.completed(stream.get_ref().1.handshake_kind());
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+}
+
+fn config(current: Arc<Current>) -> Result<ServerConfig, HttpsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports TLS 1.2 and 1.3")
+        .with_no_client_auth()
+        .with_cert_resolver(current);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // Tickets keep sessions with the clients, so that they take no memory here.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(HttpsError::Tickets)?;
+    config.send_tls13_tickets = TICKETS;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod fixtures;

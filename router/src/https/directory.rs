@@ -1,0 +1,204 @@
+//! The directory of certificates, and its changes.
+//!
+//! It is polled, as [`tenon_lifecycle::tls`] polls the directory of the process's own certificate,
+//! and for the same reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use tenon_lifecycle::tls::identity::{CERTIFICATE, KEY};
+use tenon_lifecycle::tls::read_volume;
+use tenon_lifecycle::vital;
+
+use super::certificate::{Certificate, CertificateError};
+use super::metrics::HttpsMetrics;
+use super::selection::Selection;
+
+/// Interval between two polls. The kubelet itself takes up to a minute or two to update a volume.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// The contents of `tls.crt` and `tls.key`.
+type Files = [Vec<u8>; 2];
+
+/// A directory with a folder for each certificate.
+pub(super) struct Directory {
+    path: PathBuf,
+    /// The certificates in use by the names of their folders, with the files that they come from.
+    used: BTreeMap<String, (Files, Certificate)>,
+    /// The last error of each folder, already logged.
+    errors: BTreeMap<String, String>,
+    metrics: HttpsMetrics,
+}
+
+impl Directory {
+    pub(super) fn new(path: PathBuf, metrics: HttpsMetrics) -> Self {
+        Self { path, used: BTreeMap::new(), errors: BTreeMap::new(), metrics }
+    }
+
+    /// Reads the directory. Returns the certificates, or `None` if they have not changed.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be listed; its certificates then stay in use.
+    pub(super) fn reload(&mut self) -> io::Result<Option<Selection>> {
+        let folders = folders(&self.path)?;
+        let before = self.used.len();
+        self.used.retain(|name, _| folders.contains(name));
+        self.errors.retain(|name, _| folders.contains(name));
+        let mut has_changed = self.used.len() != before;
+        for name in folders {
+            match self.reload_folder(&name) {
+                Ok(changed) => {
+                    has_changed |= changed;
+                    self.errors.remove(&name);
+                }
+                Err(error) => self.report(name, &error),
+            }
+        }
+        self.metrics.rejected.set(self.errors.len() as i64);
+        if !has_changed {
+            return Ok(None);
+        }
+        let expiries = self.used.iter().map(|(name, (_, used))| (name.as_str(), used.not_after));
+        self.metrics.set_expiries(expiries);
+        Ok(Some(Selection::new(self.used.values().map(|(_, certificate)| certificate))))
+    }
+
+    /// Reads a folder, and returns whether its certificate is another one now.
+    fn reload_folder(&mut self, name: &str) -> Result<bool, CertificateError> {
+        let files = read_volume(&self.path.join(name), [CERTIFICATE, KEY])
+            .map_err(|error| CertificateError::Read(error.to_string()))?;
+        if self.used.get(name).is_some_and(|(used, _)| *used == files) {
+            return Ok(false);
+        }
+        let certificate = Certificate::parse(&files[0], &files[1])?;
+        tracing::info!(folder = name, names = ?certificate.names, "loaded a certificate for clients");
+        self.used.insert(name.to_owned(), (files, certificate));
+        Ok(true)
+    }
+
+    /// Logs an error of a folder once.
+    fn report(&mut self, name: String, error: &CertificateError) {
+        let message = error.to_string();
+        if self.errors.get(&name) != Some(&message) {
+            let keeps = self.used.contains_key(&name);
+            tracing::error!(
+                directory = %self.path.join(&name).display(),
+                error = message,
+                keeps_current = keeps,
+                "cannot use a certificate for clients"
+            );
+            self.errors.insert(name, message);
+        }
+    }
+
+    /// Polls the directory on a thread of its own.
+    ///
+    /// # Arguments
+    /// * `install` - called with changed certificates; the thread ends when it returns `false`.
+    ///
+    /// # Errors
+    /// Fails if the thread cannot be started.
+    pub(super) fn watch(
+        mut self,
+        install: impl Fn(Selection) -> bool + Send + 'static,
+    ) -> io::Result<()> {
+        vital::spawn("https".to_owned(), move || {
+            let mut has_failed = false;
+            loop {
+                thread::sleep(PERIOD);
+                match self.reload() {
+                    Ok(changed) => {
+                        has_failed = false;
+                        if changed.is_some_and(|selection| !install(selection)) {
+                            return;
+                        }
+                    }
+                    Err(error) => {
+                        if !std::mem::replace(&mut has_failed, true) {
+                            let path = self.path.display();
+                            tracing::error!(%error, directory = %path, "cannot list the certificates for clients; keeping the current ones");
+                        }
+                    }
+                }
+            }
+        })
+        .map(drop)
+    }
+}
+
+/// Returns the names of the folders of a directory. Names that begin with a dot belong to the
+/// kubelet.
+fn folders(path: &Path) -> io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') && entry.path().is_dir() {
+            names.insert(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::Registry;
+
+    use super::*;
+    use crate::https::fixtures::Files;
+
+    struct Scenario {
+        directory: Directory,
+        path: PathBuf,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Scenario {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().to_owned();
+            let metrics = HttpsMetrics::register(&Registry::new()).unwrap();
+            Self { directory: Directory::new(path.clone(), metrics), path, _folder: folder }
+        }
+
+        /// Returns whether the certificates have changed.
+        fn changes(&mut self) -> bool {
+            self.directory.reload().unwrap().is_some()
+        }
+
+        fn rejected(&self) -> i64 {
+            self.directory.metrics.rejected.get()
+        }
+    }
+
+    #[test]
+    fn certificates_follow_their_folders() {
+        let mut scenario = Scenario::new();
+        assert!(!scenario.changes());
+        Files::issued_for(&["a"]).write(&scenario.path.join("a"));
+        assert!(scenario.changes());
+        assert!(!scenario.changes());
+        Files::issued_for(&["a"]).write(&scenario.path.join("a"));
+        assert!(scenario.changes());
+        fs::remove_dir_all(scenario.path.join("a")).unwrap();
+        assert!(scenario.directory.reload().unwrap().is_some_and(|selection| selection.is_empty()));
+    }
+
+    #[test]
+    fn a_broken_certificate_keeps_its_predecessor_and_is_counted() {
+        let mut scenario = Scenario::new();
+        let folder = scenario.path.join("a");
+        Files::issued_for(&["a"]).write(&folder);
+        assert!(scenario.changes());
+        fs::write(folder.join(KEY), "no key").unwrap();
+        assert!(!scenario.changes());
+        assert_eq!((scenario.rejected(), scenario.directory.used.len()), (1, 1));
+        Files::issued_for(&["a"]).write(&folder);
+        assert!(scenario.changes());
+        assert_eq!(scenario.rejected(), 0);
+    }
+}

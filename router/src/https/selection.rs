@@ -1,0 +1,107 @@
+//! The choice of a certificate by the name that a client asks for. This module is pure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use super::certificate::Certificate;
+
+/// Certificates by name.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    exact: HashMap<String, Certificate>,
+    /// Of wildcards, by the name after `*.`.
+    below: HashMap<String, Certificate>,
+    default: Option<Arc<CertifiedKey>>,
+}
+
+impl Selection {
+    /// Indexes certificates. Of several for one name, that which is valid for longest is used.
+    ///
+    /// # Arguments
+    /// * `certificates` - the first is the default.
+    pub(super) fn new<'a>(certificates: impl Iterator<Item = &'a Certificate> + Clone) -> Self {
+        let default = certificates.clone().next();
+        let mut selection =
+            Self { default: default.map(|first| first.certified.clone()), ..Self::default() };
+        for certificate in certificates {
+            for name in &certificate.names {
+                let (index, name) = match name.strip_prefix("*.") {
+                    Some(parent) => (&mut selection.below, parent),
+                    None => (&mut selection.exact, name.as_str()),
+                };
+                let known = index.get(name);
+                if known.is_none_or(|known| known.not_after < certificate.not_after) {
+                    index.insert(name.to_owned(), certificate.clone());
+                }
+            }
+        }
+        selection
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.default.is_none()
+    }
+
+    /// Returns the certificate for a name, or the default: a client without a name, or with one of
+    /// which no certificate is known, learns from its error message what it has reached.
+    pub(super) fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
+        let of_name = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            // A wildcard stands for one label (RFC 9525, section 6.3).
+            let parent = name.split_once('.').map(|(_, parent)| parent);
+            let found = self.exact.get(&name).or_else(|| self.below.get(parent?));
+            found.map(|found| found.certified.clone())
+        };
+        name.and_then(of_name).or_else(|| self.default.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::https::fixtures::Files;
+
+    fn certificates(names: &[&[&str]]) -> Vec<Certificate> {
+        let parse = |names: &&[&str]| {
+            let files = Files::issued_for(names);
+            Certificate::parse(&files.certificate, &files.key).unwrap()
+        };
+        names.iter().map(parse).collect()
+    }
+
+    #[test]
+    fn an_exact_name_precedes_a_wildcard_and_that_the_default() {
+        let all = certificates(&[
+            &["default.example.org"],
+            &["*.example.com"],
+            &["shop.example.com", "example.com"],
+        ]);
+        let selection = Selection::new(all.iter());
+        for (name, expected) in [
+            (Some("shop.example.com"), 2),
+            (Some("SHOP.example.com"), 2),
+            (Some("example.com"), 2),
+            (Some("api.example.com"), 1),
+            (Some("a.b.example.com"), 0),
+            (Some("elsewhere"), 0),
+            (None, 0),
+        ] {
+            let found = selection.of(name).unwrap();
+            assert!(Arc::ptr_eq(&found, &all[expected].certified), "{name:?}");
+        }
+        assert!(Selection::default().of(Some("a")).is_none());
+    }
+
+    #[test]
+    fn of_two_certificates_for_a_name_the_one_that_lasts_longer_is_used() {
+        let mut all = certificates(&[&["a"], &["a"]]);
+        for longer in [0, 1] {
+            all[longer].not_after = 2;
+            all[1 - longer].not_after = 1;
+            let found = Selection::new(all.iter()).of(Some("a")).unwrap();
+            assert!(Arc::ptr_eq(&found, &all[longer].certified));
+        }
+    }
+}
