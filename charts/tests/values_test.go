@@ -186,6 +186,7 @@ var others = map[string]string{
 	"allowed":                   "[registry.example.com]",
 	"plainHTTP":                 "[registry.example.com]",
 	"secrets":                   "[shop-tls]",
+	"trustedProxies":            "[192.0.2.0/24]",
 	"hsts":                      "max-age=60; includeSubDomains",
 	"pullPolicy":                "Always",
 	"pullSecrets":               "[registry]",

@@ -28,7 +28,7 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_operator::catalog::{self, Catalog};
 use tenon_proto::catalog::{Node as NodeEntry, node::State};
-use tenon_router::Router;
+use tenon_router::{Router, TrustedProxies};
 use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
 
@@ -260,6 +260,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         name: "router/dev".to_owned(),
         listen: args.listen,
         https: None,
+        trusted_proxies: TrustedProxies::default(),
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,

@@ -57,6 +57,15 @@ async fn a_module_that_compiles_endlessly_is_stopped_and_named() {
 }
 
 #[tokio::test]
+async fn modules_that_overflow_the_compilers_stack_are_refused() {
+    // Each level takes two bytes, and more stack than there is for all of them.
+    let code = format!("export default {}0", "!-".repeat(8 << 20));
+    let errors = outcome(&compiler(), "shop", &job(&[("worker.js", &code)])).await.unwrap_err();
+    let message = errors[0].to_string();
+    assert!(message.contains("out of stack") || message.contains("takes more than"), "{message}");
+}
+
+#[tokio::test]
 async fn slow_modules_of_one_tenant_do_not_delay_others() {
     let (compiler, good) = (compiler(), job(&[("worker.js", HANDLER)]));
     let slow: Vec<_> = (0..20)

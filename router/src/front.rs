@@ -20,7 +20,7 @@
 //! - [`path`]: the path of a client's request, in order.
 //! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router
 //!   interprets.
-//! - [`https`](mod@https): redirects to https.
+//! - [`forwarded`]: the client behind proxies; [`https`](mod@https): redirects to https.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`internal`]: calls from other processes of the platform.
 //!
@@ -29,6 +29,7 @@
 pub(crate) mod body;
 mod connection;
 pub(crate) mod error;
+pub(crate) mod forwarded;
 pub(crate) mod handshake;
 pub(crate) mod headers;
 mod https;

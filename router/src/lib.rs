@@ -48,6 +48,7 @@ mod upstream;
 
 pub use clients::pace::Pace;
 pub use clients::{descriptors, memory};
+pub use front::forwarded::TrustedProxies;
 pub use https::{CertificateError, Https, HttpsError, HttpsSettings};
 pub use router::{Config, Router, SpawnError};
 pub use table::Pin;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Parser;
 use http::{HeaderValue, Uri};
+use ipnet::IpNet;
 use prometheus::Registry;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
@@ -15,7 +16,9 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
-use tenon_router::{Config, Https, HttpsSettings, Pace, Router, descriptors, memory};
+use tenon_router::{
+    Config, Https, HttpsSettings, Pace, Router, TrustedProxies, descriptors, memory,
+};
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
 #[derive(Debug, Parser)]
@@ -58,6 +61,11 @@ struct Args {
     /// as "max-age=31536000; includeSubDomains".
     #[arg(long, env = "TENON_HSTS", value_name = "VALUE", requires = "https_certificates")]
     hsts: Option<HeaderValue>,
+
+    /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from there,
+    /// X-Forwarded-For, -Proto and -Host are believed; from elsewhere they are replaced.
+    #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
+    trusted_proxies: Vec<IpNet>,
 
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
     /// reach it can call any Worker: keep it inside the cluster.
@@ -142,6 +150,7 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
     Ok(Config {
         name: format!("router/{name}"),
         listen: args.listen,
+        trusted_proxies: TrustedProxies::new(args.trusted_proxies.iter().copied()),
         https: https.map(|https| (args.https_listen, https)),
         internal_listen: args.inner_listen,
         catalog: args.catalog.clone(),

@@ -22,6 +22,7 @@ use tonic::transport::Endpoint;
 
 use crate::catalog::{self, CatalogMetrics};
 use crate::clients::pace::Pace;
+use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};
 use crate::https::Https;
 use crate::metrics::{LOOPS, Metrics};
@@ -38,6 +39,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address on which clients connect with TLS. Port 0 selects any free port.
     pub https: Option<(SocketAddr, Https)>,
+    /// The proxies whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: TrustedProxies,
     /// The address on which nodes and the operator connect. Port 0 selects any free port.
     pub internal_listen: SocketAddr,
     /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
@@ -142,6 +145,7 @@ impl Router {
                 },
                 tls: config.tls.clone(),
                 https: https.clone(),
+                trusted_proxies: config.trusted_proxies.clone(),
                 announcements: announcements.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
@@ -217,6 +221,7 @@ struct ThreadParts {
     settings: Settings,
     tls: Option<Tls>,
     https: Option<Https>,
+    trusted_proxies: TrustedProxies,
     announcements: Announcements,
     metrics: Metrics,
     drain: drain::Watch,
@@ -233,6 +238,7 @@ impl ThreadParts {
             self.settings,
             self.tls,
             self.https,
+            self.trusted_proxies,
             self.announcements,
             &self.metrics,
         );

@@ -25,6 +25,7 @@ use tonic::Status;
 use crate::clients::Clients;
 use crate::clients::metrics::ClientMetrics;
 use crate::clients::pace::Pace;
+use crate::front::forwarded::TrustedProxies;
 use crate::https::Https;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
@@ -48,6 +49,7 @@ pub(crate) struct RouterThread {
     pub(crate) tls: Option<Tls>,
     /// TLS towards clients.
     pub(crate) https: Option<Https>,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// The metrics of clients.
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
@@ -108,6 +110,7 @@ impl RouterThread {
         settings: Settings,
         tls: Option<Tls>,
         https: Option<Https>,
+        trusted_proxies: TrustedProxies,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
@@ -129,6 +132,7 @@ impl RouterThread {
             },
             tls,
             https,
+            trusted_proxies,
             meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics: metrics.clients.thread(name),

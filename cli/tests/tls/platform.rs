@@ -16,7 +16,7 @@ use tenon_operator::catalog::{self, Catalog};
 use tenon_operator::certificates::issue::CertifiedKey;
 use tenon_proto::catalog::{Node as NodeEntry, Route, node::State};
 use tenon_proto::revision::Revision;
-use tenon_router::Router;
+use tenon_router::{Router, TrustedProxies};
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
 use tenon_runtime_node::node::Node;
 
@@ -169,6 +169,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         name: "router/test".to_owned(),
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         https: None,
+        trusted_proxies: TrustedProxies::default(),
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: format!("https://{catalog}").parse().unwrap(),
         tls: Some(tls),

@@ -18,9 +18,14 @@ use super::typescript::{self, Jsx};
 
 /// Stack per byte of source, in bytes. The parser and the passes after it recurse for every level
 /// of nesting, and a level takes at least one byte of source (`[[[[…`), so with this much stack per
-/// byte no source can overflow it. It is only address space: pages that an ordinary module does not
-/// reach are never touched.
+/// byte no source up to [`MAX_STACK`] can overflow it. It is only address space: pages that an
+/// ordinary module does not reach are never touched.
 const BYTES_PER_LEVEL: usize = 4 * 1024;
+
+/// The largest stack, in bytes: enough for half a million levels. Linux refuses to reserve more than
+/// a machine has. A larger module that nests deeper ends the process that compiles it
+/// ([`crate::process`]).
+const MAX_STACK: usize = 2 << 30;
 
 /// Stack for a source without any nesting, in bytes.
 const BASE_STACK: usize = 1024 * 1024;
@@ -60,7 +65,7 @@ fn on_large_stack<T: Send>(
     source: &str,
     compile: impl FnOnce() -> Result<T, Vec<CompileError>> + Send,
 ) -> Result<T, Vec<CompileError>> {
-    let stack = BASE_STACK + source.len() * BYTES_PER_LEVEL;
+    let stack = (BASE_STACK + source.len() * BYTES_PER_LEVEL).min(MAX_STACK);
     let result = thread::scope(|scope| {
         thread::Builder::new()
             .name("compile".into())

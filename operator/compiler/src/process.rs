@@ -15,6 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
+use rustix::process::Signal;
 use tenon_proto::revision::CompatibilityFlag;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -97,6 +99,10 @@ impl Compiler {
         let response = tokio::time::timeout(TIMEOUT, self.run(job))
             .await
             .map_err(|_| CompilerError::TimedOut)??;
+        let Some(response) = response else {
+            let message = "the compiler ran out of stack or memory; nest the code less deeply, or split the module";
+            return Ok(Err(vec![CompileError::of_module(&job.entrypoint, message)]));
+        };
         let Response { compiled, errors } =
             Response::decode(response).map_err(|_| CompilerError::NoResult)?;
         match (compiled.is_empty(), errors.is_empty()) {
@@ -107,7 +113,8 @@ impl Compiler {
         }
     }
 
-    async fn run(&self, job: &Job) -> Result<Bytes, CompilerError> {
+    /// Returns the output of a process, or `None` if it ran out of stack or memory.
+    async fn run(&self, job: &Job) -> Result<Option<Bytes>, CompilerError> {
         let mut process = Command::new(&self.program);
         process
             .arg(ARGUMENT)
@@ -128,11 +135,15 @@ impl Compiler {
         let (written, read) = tokio::join!(write, stdout.read_to_end(&mut response));
         read.map_err(CompilerError::Process)?;
         let status = process.wait().await.map_err(CompilerError::Process)?;
+        // Rust aborts a process whose stack overflows, or that gets no more memory.
+        if status.signal() == Some(Signal::ABORT.as_raw()) {
+            return Ok(None);
+        }
         // A process that ended before it had read its input has no valid result.
         if written.is_err() || !status.success() {
             Err(CompilerError::NoResult)
         } else {
-            Ok(response.into())
+            Ok(Some(response.into()))
         }
     }
 }

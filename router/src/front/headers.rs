@@ -8,11 +8,11 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use tenon_proto::invoke::HeadWriter;
 
-use crate::front::path::Scheme;
+use crate::front::forwarded::Sender;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// The maximum length of a client's request id, in bytes. Longer ones are replaced.
@@ -32,16 +32,18 @@ pub(crate) fn is_ours(name: &HeaderName) -> bool {
 
 /// What the router, as the edge, knows of a request itself.
 pub(crate) struct Edge<'a> {
-    pub(crate) scheme: Scheme,
+    pub(crate) sender: Sender,
     pub(crate) host: &'a str,
+    /// The address of the connection's other end.
     pub(crate) peer: IpAddr,
     pub(crate) request_id: &'a str,
 }
 
 /// Writes the request headers that the Worker sees.
 ///
-/// The router is the edge: `x-forwarded-proto` and `-host` describe its own connection, and the
-/// peer's address is appended to `x-forwarded-for`, where it cannot be forged.
+/// The router is the edge: `x-forwarded-for`, `-proto` and `-host` describe its own connection. Behind
+/// a trusted proxy, the peer's address is appended to `x-forwarded-for`, and the others stay as the
+/// proxy has set them.
 ///
 /// # Arguments
 /// * `replaced`: returns whether a header of the client's is dropped because it is written
@@ -50,8 +52,9 @@ pub(crate) fn write(
     writer: &mut HeadWriter,
     headers: &HeaderMap,
     replaced: impl Fn(&HeaderName) -> bool,
-    &Edge { scheme, host, peer, request_id }: &Edge<'_>,
+    &Edge { sender, host, peer, request_id }: &Edge<'_>,
 ) {
+    let has_host = sender.is_trusted && headers.contains_key(FORWARDED_HOST);
     let named = headers.contains_key(header::CONNECTION);
     // The headers that the sender declares to concern this connection only.
     let named: Option<Vec<&str>> = named.then(|| members(headers, &header::CONNECTION).collect());
@@ -64,11 +67,13 @@ pub(crate) fn write(
             || *name == header::HOST
             || *name == REQUEST_ID
             || *name == FORWARDED_PROTO
-            || *name == FORWARDED_HOST
+            || *name == FORWARDED_HOST && !has_host
             || replaced(name)
             || named.as_ref().is_some_and(|named| named.iter().any(|n| n.eq_ignore_ascii_case(name.as_str())));
         if *name == FORWARDED_FOR {
-            if let Ok(value) = value.to_str() {
+            if let Ok(value) = value.to_str()
+                && sender.is_trusted
+            {
                 forwarded_for.push_str(value);
                 forwarded_for.push_str(", ");
             }
@@ -81,8 +86,10 @@ pub(crate) fn write(
     writer.header(header::HOST.as_str(), host.as_bytes());
     writer.header(REQUEST_ID.as_str(), request_id.as_bytes());
     writer.header(FORWARDED_FOR.as_str(), forwarded_for.as_bytes());
-    writer.header(FORWARDED_PROTO.as_str(), scheme.as_str().as_bytes());
-    writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
+    writer.header(FORWARDED_PROTO.as_str(), sender.scheme.as_str().as_bytes());
+    if !has_host {
+        writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
+    }
 }
 
 /// Returns the memory that headers take, in bytes: as received, and in the message that is made of
@@ -111,10 +118,15 @@ pub(crate) fn sane_request_id(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::path::Scheme;
     use tenon_proto::frame::Decoder;
     use tenon_proto::runtime::{InvokeRequest, invoke_request::Part};
 
     fn seen_by_the_worker(sent: &[(&str, &str)]) -> Vec<(String, String)> {
+        seen_behind_a_proxy(sent, false)
+    }
+
+    fn seen_behind_a_proxy(sent: &[(&str, &str)], is_trusted: bool) -> Vec<(String, String)> {
         let mut headers = HeaderMap::new();
         for (name, value) in sent {
             headers
@@ -122,7 +134,8 @@ mod tests {
         }
         let mut writer = HeadWriter::new("a/b", &[0; 32], "id", "GET", ["http://", "shop", "/"]);
         let peer = "10.0.0.9".parse().unwrap();
-        let edge = Edge { scheme: Scheme::Http, host: "shop", peer, request_id: "id" };
+        let sender = Sender { address: peer, scheme: Scheme::Http, is_trusted };
+        let edge = Edge { sender, host: "shop", peer, request_id: "id" };
         write(&mut writer, &headers, |_| false, &edge);
         let mut decoder = Decoder::default();
         decoder.push(writer.finish(&[], false));
@@ -161,15 +174,21 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_is_appended_to_x_forwarded_for() {
-        let headers =
-            seen_by_the_worker(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
+    fn what_a_trusted_proxy_forwards_is_kept() {
+        let sent = [
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-for", "2.2.2.2"),
+            ("x-forwarded-host", "shop.example.com"),
+        ];
+        let headers = seen_behind_a_proxy(&sent, true);
         assert_eq!(value(&headers, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
+        assert_eq!(value(&headers, "x-forwarded-host"), ["shop.example.com"]);
     }
 
     #[test]
     fn clients_cannot_forge_headers_of_the_router() {
         let sent = [
+            ("x-forwarded-for", "1.1.1.1"),
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "bank"),
             ("host", "x"),
@@ -177,6 +196,7 @@ mod tests {
         ];
         let headers = seen_by_the_worker(&sent);
         assert!(value(&headers, "tenon-node").is_empty());
+        assert_eq!(value(&headers, "x-forwarded-for"), ["10.0.0.9"]);
         assert_eq!(value(&headers, "x-forwarded-proto"), ["http"]);
         assert_eq!(value(&headers, "x-forwarded-host"), ["shop"]);
         assert_eq!(value(&headers, "host"), ["shop"]);

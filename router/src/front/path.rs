@@ -29,6 +29,7 @@ use crate::clients::head::Refusal;
 use crate::clients::{ByteHandling, Client, REQUEST};
 use crate::front::body::{self, RequestBody};
 use crate::front::error;
+use crate::front::forwarded::Sender;
 use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
 use crate::front::https;
@@ -73,6 +74,13 @@ impl Scheme {
     }
 }
 
+/// A request without its body.
+struct Received {
+    parts: Parts,
+    sender: Sender,
+    request_id: String,
+}
+
 /// Serves one request of one client.
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
@@ -80,31 +88,33 @@ pub(crate) async fn serve(
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let started = Instant::now();
-    let peer = caller.address;
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
+    let sender = Sender::of(caller.address, caller.scheme, &parts.headers, &thread.trusted_proxies);
     let request_id =
         headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
     let settings = &thread.settings;
     let for_caller = settings.debug_headers || trace::is_requested(&parts.headers);
     let mut trace = Trace::new(for_caller, settings.access_log);
 
-    let (mut response, outcome) =
-        match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
-            Ok(response) => {
-                let outcome = Outcome::Answered(response.status());
-                (response, outcome)
+    let received = Received { parts, sender, request_id };
+    let answered = answer(&thread, &caller, &received, body, upgrade, &mut trace).await;
+    let Received { parts, sender, request_id } = received;
+    let (mut response, outcome) = match answered {
+        Ok(response) => {
+            let outcome = Outcome::Answered(response.status());
+            (response, outcome)
+        }
+        Err(failure) => {
+            let mut response = error::response(&failure, &parts, &request_id);
+            if parts.extensions.get() == Some(&Refusal::TooLong) {
+                *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             }
-            Err(failure) => {
-                let mut response = error::response(&failure, &parts, &request_id);
-                if parts.extensions.get() == Some(&Refusal::TooLong) {
-                    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                }
-                let bodiless = parts.method == Method::HEAD;
-                let body = |body: Bytes| ResponseBody::Full((!bodiless).then_some(body));
-                (response.map(body), Outcome::Failed(failure.code))
-            }
-        };
+            let bodiless = parts.method == Method::HEAD;
+            let body = |body: Bytes| ResponseBody::Full((!bodiless).then_some(body));
+            (response.map(body), Outcome::Failed(failure.code))
+        }
+    };
 
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if caller.client.handling() == ByteHandling::Held {
@@ -116,7 +126,7 @@ pub(crate) async fn serve(
     if trace.for_caller {
         trace.write(response.headers_mut(), &request_id);
     }
-    https::add_hsts(thread.https.as_ref(), caller.scheme, response.headers_mut());
+    https::add_hsts(thread.https.as_ref(), sender.scheme, response.headers_mut());
     let took = started.elapsed();
     thread.meters.observe(outcome, took);
     if thread.settings.access_log {
@@ -124,7 +134,7 @@ pub(crate) async fn serve(
         let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
         let request = LoggedRequest {
             request_id: &request_id,
-            peer,
+            peer: sender.address,
             caller: None,
             method: parts.method.as_str(),
             host,
@@ -139,13 +149,12 @@ pub(crate) async fn serve(
 async fn answer(
     thread: &Rc<RouterThread>,
     caller: &Caller,
-    parts: &Parts,
+    Received { parts, sender, request_id }: &Received,
     body: Incoming,
     upgrade: OnUpgrade,
-    request_id: &str,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let Caller { address, scheme, client, accounts } = caller;
+    let Caller { address, scheme: _, client, accounts } = caller;
     if let Some(refusal) = parts.extensions.get() {
         return Err(refused(*refusal));
     }
@@ -153,7 +162,7 @@ async fn answer(
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
-    if let Some(location) = https::redirect(thread.https.as_ref(), *scheme, &target) {
+    if let Some(location) = https::redirect(thread.https.as_ref(), sender.scheme, &target) {
         return Ok(response::redirect(location));
     }
     let view = thread.view();
@@ -185,7 +194,7 @@ async fn answer(
         RequestBody::Inline { bytes, .. } => (bytes.as_ref(), None),
         RequestBody::Streaming(upload) => (&[][..], Some(upload)),
     };
-    let url = [scheme.prefix(), target.authority(), target.path_and_query()];
+    let url = [sender.scheme.prefix(), target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new(
         worker.id.as_str(),
         worker.digest.as_bytes(),
@@ -195,7 +204,7 @@ async fn answer(
     );
     let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
-    let edge = Edge { scheme: *scheme, host: target.authority(), peer: *address, request_id };
+    let edge = Edge { sender: *sender, host: target.authority(), peer: *address, request_id };
     headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     view.services_of(worker)

@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, raw, streamed};
+use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, raw, streamed};
 
 #[tokio::test]
 async fn a_malformed_request_is_refused_and_affects_no_other() {
@@ -167,5 +167,28 @@ async fn a_drain_finishes_a_request_in_flight() {
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "late");
         drained.await.unwrap();
         scenario.join().await;
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_says_who_its_client_is_and_how_it_connected() {
+    let node = Node::start("n", Behaviour::Echo);
+    let of_loopback = vec!["127.0.0.0/8".parse().unwrap()];
+    for (trusted_proxies, url, forwarded_for) in [
+        (of_loopback, "https://shop/", "192.0.2.7, 127.0.0.1"),
+        (Vec::new(), "http://shop/", "127.0.0.1"),
+    ] {
+        let options = Options { trusted_proxies, ..Options::default() };
+        let scenario = Scenario::with_options(&[&node], options).await;
+        let mut client = scenario.client().await;
+        let request = client
+            .request(Method::GET, "/")
+            .header("x-forwarded-for", "192.0.2.7")
+            .header("x-forwarded-proto", "https")
+            .body(full(""))
+            .unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.header("observed-url"), url);
+        assert_eq!(answer.header("echo-x-forwarded-for"), forwarded_for);
     }
 }

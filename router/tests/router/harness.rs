@@ -14,12 +14,13 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use prometheus::Registry;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
-use tenon_router::{Config, Https, Pace, Router};
+use tenon_router::{Config, Https, Pace, Router, TrustedProxies};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
@@ -59,6 +60,7 @@ pub(crate) struct Options {
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
     pub(crate) https: Option<Https>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) threads: NonZeroUsize,
 }
 
@@ -73,6 +75,7 @@ impl Default for Options {
             tunnel_grace: Duration::ZERO,
             tls: None,
             https: None,
+            trusted_proxies: Vec::new(),
             threads: NonZeroUsize::new(2).unwrap(),
         }
     }
@@ -104,6 +107,7 @@ impl Scenario {
         let config = Config {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
+            trusted_proxies: TrustedProxies::new(options.trusted_proxies.clone()),
             https: options.https.clone().map(|https| (([127, 0, 0, 1], 0).into(), https)),
             internal_listen: ([127, 0, 0, 1], 0).into(),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
