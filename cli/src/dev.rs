@@ -261,6 +261,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         listen: args.listen,
         https: None,
         trusted_proxies: TrustedProxies::default(),
+        idle_timeout: tenon_router::IDLE_TIMEOUT,
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,

@@ -45,9 +45,9 @@ use crate::clients::head::Refusal;
 use crate::clients::order::{Order, Orders};
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// The timeout for a client to send a request's head, and the maximum idle time between two
-/// requests.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout for a client to send a request's head, which begins with the connection for the first
+/// one.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection that has been idle for this long gives up the buffers that it needs only to work.
 pub(crate) const REST_AFTER: Duration = Duration::from_secs(1);
@@ -87,6 +87,7 @@ const GROWTHS: u32 = 16;
 pub(crate) struct Clients {
     memory: Quota,
     connections: Quota,
+    idle_timeout: Duration,
     list: Arc<Mutex<List>>,
     started: Instant,
 }
@@ -153,9 +154,10 @@ impl Clients {
     /// # Arguments
     /// * `memory`: the limit for all connections together, in bytes.
     /// * `connections`: the maximum number of connections.
-    pub(crate) fn new(memory: usize, connections: usize) -> Self {
+    /// * `idle_timeout`: the maximum idle time of a connection between two requests.
+    pub(crate) fn new(memory: usize, connections: usize, idle_timeout: Duration) -> Self {
         let [memory, connections] = [memory, connections].map(Quota::new);
-        Self { memory, connections, list: Arc::default(), started: Instant::now() }
+        Self { memory, connections, idle_timeout, list: Arc::default(), started: Instant::now() }
     }
 
     /// Admits a connection, if necessary in place of one that waits.
@@ -199,7 +201,8 @@ impl Clients {
                 continue;
             }
             let waited = activity.waited(now);
-            if waited >= PATIENCE {
+            let timeout = if activity.is_idle() { self.idle_timeout } else { HEAD_TIMEOUT };
+            if waited >= timeout {
                 client.orders.give(Order::End);
             } else if waited >= rest_after && !activity.is_resting() && activity.may_rest() {
                 client.orders.give(Order::Rest);

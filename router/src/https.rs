@@ -41,7 +41,6 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clients::TlsMemory;
-pub use certificate::CertificateError;
 use directory::Directory;
 use metrics::HttpsMetrics;
 use selection::Selection;

@@ -49,6 +49,6 @@ mod upstream;
 pub use clients::pace::Pace;
 pub use clients::{descriptors, memory};
 pub use front::forwarded::TrustedProxies;
-pub use https::{CertificateError, Https, HttpsError, HttpsSettings};
-pub use router::{Config, Router, SpawnError};
+pub use https::{Https, HttpsError, HttpsSettings};
+pub use router::{Config, IDLE_TIMEOUT, Router, SpawnError};
 pub use table::Pin;

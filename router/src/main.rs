@@ -17,7 +17,7 @@ use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
 use tenon_router::{
-    Config, Https, HttpsSettings, Pace, Router, TrustedProxies, descriptors, memory,
+    Config, Https, HttpsSettings, IDLE_TIMEOUT, Pace, Router, TrustedProxies, descriptors, memory,
 };
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
@@ -93,6 +93,12 @@ struct Args {
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
 
+    /// Seconds after which a client's connection is closed if it is idle between two requests. Set it
+    /// higher than the idle time-out of a load balancer in front of the router. When memory is
+    /// short, idle connections are closed earlier.
+    #[arg(long, env = "TENON_IDLE_TIMEOUT", value_name = "SECONDS", default_value_t = IDLE_TIMEOUT.as_secs_f64())]
+    idle_timeout: f64,
+
     /// Seconds for which a client may pause while it sends a request's body, before the request
     /// ends with 408.
     #[arg(long, env = "TENON_BODY_GRACE", value_name = "SECONDS", default_value_t = Pace::default().grace.as_secs_f64())]
@@ -162,6 +168,8 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
             .client_memory
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
         client_connections: descriptors::for_clients(),
+        idle_timeout: Duration::try_from_secs_f64(args.idle_timeout)
+            .context("--idle-timeout must be a number of seconds")?,
         pace: Pace {
             grace: Duration::try_from_secs_f64(args.body_grace)
                 .context("--body-grace must be a number of seconds")?,

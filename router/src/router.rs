@@ -57,6 +57,8 @@ pub struct Config {
     pub client_memory: u64,
     /// The maximum number of simultaneous client connections.
     pub client_connections: u64,
+    /// The maximum idle time of a client's connection between two requests.
+    pub idle_timeout: Duration,
     /// The minimum pace at which clients must send bodies.
     pub pace: Pace,
     /// Shards may stand still for any time, because a debugger pauses them: their silence is no
@@ -67,6 +69,11 @@ pub struct Config {
     /// The time for which WebSockets may stay open after that, before they are closed.
     pub tunnel_grace: Duration,
 }
+
+/// The default idle time of a client's connection: longer than those of the clouds' load balancers,
+/// the longest of which is ten minutes. If the router closed a connection first, a balancer could
+/// send a request on it at the same moment, which would fail.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(620);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
@@ -140,6 +147,7 @@ impl Router {
                     debug_headers: config.debug_headers,
                     client_memory,
                     client_connections,
+                    idle_timeout: config.idle_timeout,
                     pace: config.pace,
                     shards_may_pause: config.shards_may_pause,
                 },

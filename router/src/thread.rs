@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
 use prometheus::IntGauge;
@@ -73,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) client_memory: usize,
     /// The maximum number of client connections of a thread.
     pub(crate) client_connections: usize,
+    /// The maximum idle time of a client's connection between two requests.
+    pub(crate) idle_timeout: Duration,
     /// The minimum pace at which clients must send bodies.
     pub(crate) pace: Pace,
     /// The silence of a shard is no failure.
@@ -136,7 +138,11 @@ impl RouterThread {
             meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics: metrics.clients.thread(name),
-            clients: Clients::new(settings.client_memory, settings.client_connections),
+            clients: Clients::new(
+                settings.client_memory,
+                settings.client_connections,
+                settings.idle_timeout,
+            ),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published), view }),
             changes_rx,

@@ -170,6 +170,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         https: None,
         trusted_proxies: TrustedProxies::default(),
+        idle_timeout: tenon_router::IDLE_TIMEOUT,
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: format!("https://{catalog}").parse().unwrap(),
         tls: Some(tls),

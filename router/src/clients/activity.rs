@@ -13,6 +13,8 @@ pub(crate) struct Activity {
     /// The thread's start.
     epoch: Instant,
     in_flight: AtomicUsize,
+    /// A request has been served.
+    has_served: AtomicBool,
     /// The number of requests in flight that have a piece of their answer waiting for the client to
     /// read on.
     unread: AtomicUsize,
@@ -33,6 +35,7 @@ impl Activity {
         let activity = Self {
             epoch,
             in_flight: AtomicUsize::new(0),
+            has_served: AtomicBool::new(false),
             unread: AtomicUsize::new(0),
             waiting_since: AtomicU32::new(0),
             resting: AtomicBool::new(true),
@@ -48,6 +51,7 @@ impl Activity {
     }
 
     pub(super) fn end_request(&self) {
+        self.has_served.store(true, Relaxed);
         self.in_flight.store(self.in_flight.load(Relaxed) - 1, Relaxed);
         self.wait();
     }
@@ -93,6 +97,11 @@ impl Activity {
     /// Returns whether the connection is idle, so that it can give up its buffers.
     pub(crate) fn may_rest(&self) -> bool {
         !self.has_requests() && !self.in_head.load(Relaxed) && !self.unsent.load(Relaxed)
+    }
+
+    /// Returns whether the connection is between two requests.
+    pub(super) fn is_idle(&self) -> bool {
+        self.has_served.load(Relaxed) && self.may_rest()
     }
 
     /// Returns whether the connection may be ended for another: it has no request in flight, or its

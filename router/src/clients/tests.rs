@@ -5,6 +5,7 @@ use futures::FutureExt as _;
 use super::activity::UNREAD_FOR;
 use super::*;
 
+const IDLE: Duration = Duration::from_secs(60);
 const PLAIN: TlsMemory = TlsMemory { active: 0, resting: 0 };
 
 fn address(last: u8) -> IpAddr {
@@ -17,7 +18,7 @@ fn must_end(admitted: &Admitted) -> bool {
 
 #[test]
 fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
-    let clients = Clients::new(100 * RESTING, 1000);
+    let clients = Clients::new(100 * RESTING, 1000, IDLE);
     let early: Vec<_> = (0..4).map(|i| clients.admit(address(i), PLAIN).unwrap()).collect();
     let mut crowd = Vec::new();
     for _ in 0..1000 {
@@ -34,7 +35,7 @@ fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
 
 #[test]
 fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
-    let clients = Clients::new(1 << 30, 100);
+    let clients = Clients::new(1 << 30, 100, IDLE);
     let mut crowd = Vec::new();
     for _ in 0..1000 {
         crowd.push(clients.admit(address(100), PLAIN).unwrap());
@@ -57,7 +58,7 @@ fn all_in_flight(clients: &Clients, last: u8) -> Vec<(Admitted, InFlight)> {
 
 #[test]
 fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
-    let clients = Clients::new(10 * RESTING, 1000);
+    let clients = Clients::new(10 * RESTING, 1000, IDLE);
     let working = all_in_flight(&clients, 1);
     assert!((7..=10).contains(&working.len()), "{}", working.len());
     assert!(clients.admit(address(1), PLAIN).is_none());
@@ -68,8 +69,10 @@ fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
 
 #[test]
 fn a_connection_with_only_unread_responses_may_end_for_another() {
-    let clients =
-        Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
+    let clients = Clients {
+        started: Instant::now() - UNREAD_FOR * 2,
+        ..Clients::new(10 * RESTING, 1000, IDLE)
+    };
     let mut crowd = all_in_flight(&clients, 1);
     let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
     let mut second_request = first.begin_request();
@@ -102,7 +105,7 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
 
 #[test]
 fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
-    let clients = Clients::new(100 * RESTING, 1000);
+    let clients = Clients::new(100 * RESTING, 1000, IDLE);
     let mut crowd: Vec<_> =
         std::iter::from_fn(|| clients.admit(address(100), PLAIN)).take(100).collect();
     crowd.retain(|client| !must_end(client));
@@ -121,7 +124,7 @@ fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
 
 #[test]
 fn a_crowd_with_requests_in_flight_ends_no_other_connection() {
-    let clients = Clients::new(100 * RESTING, 1000);
+    let clients = Clients::new(100 * RESTING, 1000, IDLE);
     let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1), PLAIN).unwrap()).collect();
     let crowd = all_in_flight(&clients, 2);
     assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
@@ -131,7 +134,7 @@ fn a_crowd_with_requests_in_flight_ends_no_other_connection() {
 #[test]
 fn an_idle_connection_rests() {
     let clients =
-        Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
+        Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000, IDLE) };
     let admitted = clients.admit(address(1), PLAIN).unwrap();
     let client = &admitted.0;
     client.activity.set_resting(false);
@@ -145,7 +148,8 @@ fn an_idle_connection_rests() {
 
 #[test]
 fn a_connection_with_an_unfinished_head_ends_after_its_timeout() {
-    let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
+    let clients =
+        Clients { started: Instant::now() - HEAD_TIMEOUT * 2, ..Clients::new(1 << 20, 1000, IDLE) };
     let admitted = clients.admit(address(1), PLAIN).unwrap();
     clients.sweep();
     assert_eq!(admitted.0.orders.next().now_or_never(), None);
@@ -153,4 +157,18 @@ fn a_connection_with_an_unfinished_head_ends_after_its_timeout() {
     admitted.0.activity.wait_since_start();
     clients.sweep();
     assert!(must_end(&admitted));
+}
+
+#[test]
+fn a_connection_between_two_requests_has_a_timeout_of_its_own() {
+    for (idle_timeout, ends) in [(HEAD_TIMEOUT, true), (HEAD_TIMEOUT * 3, false)] {
+        let started = Instant::now() - HEAD_TIMEOUT * 2;
+        let clients = Clients { started, ..Clients::new(1 << 20, 1000, idle_timeout) };
+        let admitted = clients.admit(address(1), PLAIN).unwrap();
+        drop(admitted.0.begin_request());
+        admitted.0.activity.set_resting(true);
+        admitted.0.activity.wait_since_start();
+        clients.sweep();
+        assert_eq!(must_end(&admitted), ends, "{idle_timeout:?}");
+    }
 }

@@ -22,7 +22,7 @@ pub(super) struct Certificate {
 
 /// The reason why a certificate cannot be used. The error names the file and the remedy.
 #[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
+pub(super) enum CertificateError {
     #[error("cannot read {0}")]
     Read(String),
     #[error(transparent)]

@@ -20,7 +20,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
-use tenon_router::{Config, Https, Pace, Router, TrustedProxies};
+use tenon_router::{Config, Https, IDLE_TIMEOUT, Pace, Router, TrustedProxies};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
@@ -117,6 +117,7 @@ impl Scenario {
             debug_headers: options.debug_headers,
             client_memory: options.client_memory,
             client_connections: options.client_connections,
+            idle_timeout: IDLE_TIMEOUT,
             pace: options.pace,
             shards_may_pause: false,
             drain_linger: options.linger,
