@@ -111,6 +111,8 @@ pub struct WorkerRevisionSpec {
 pub struct Artifact {
     /// Reference of the artifact as the Worker names it.
     #[schemars(length(min = 1, max = 512))]
+    #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::IMAGE))
+        .message("spec.artifact.image: invalid reference; use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST"))]
     pub image: String,
     /// Digest of its manifest, to which the reference was resolved.
     #[schemars(length(min = 71, max = 71), regex(pattern = "^sha256:[0-9a-f]{64}$"))]

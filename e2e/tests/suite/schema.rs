@@ -42,9 +42,10 @@ pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
 ) -> anyhow::Result<()> {
     let judge = Judge::new(&scenario)?;
     let workers = good::workers().into_iter().flat_map(Mutant::all_of).collect();
+    let revisions = good::revisions().into_iter().flat_map(Mutant::all_of).collect();
     let verdicts = [
         judge.try_all::<Worker>(workers).await?,
-        judge.try_all::<WorkerRevision>(Mutant::all_of(good::revision())).await?,
+        judge.try_all::<WorkerRevision>(revisions).await?,
         judge.try_all::<RuntimePool>(Mutant::all_of(good::pool())).await?,
     ];
     for Verdict { taken, refused, .. } in &verdicts {
@@ -77,7 +78,7 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
     let client = scenario.cluster.client();
     let collection = WorkerRevision::collection(scenario.namespace.name());
     let stored: Value = client
-        .request(http::Request::post(&collection).body(good::revision().to_string().into())?)
+        .request(http::Request::post(&collection).body(good::revisions()[0].to_string().into())?)
         .await?;
     let name = stored["metadata"]["name"].as_str().context("a name")?;
     let uri = format!("{collection}/{name}?dryRun=All&fieldValidation=Strict");

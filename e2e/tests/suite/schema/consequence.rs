@@ -12,16 +12,18 @@ use kube::ResourceExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tenon_artifact::Reference;
 use tenon_crds::{
     Condition, ConditionStatus, PoolLimits, RuntimePool, Secret, Worker, WorkerRevision,
 };
+use tenon_operator::artifacts::Compiled;
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Change, Index, Watched};
 use tenon_operator::limits;
 use tenon_operator::pool::plan::{Settings, children};
 use tenon_operator::revision::{resolve, worker_of};
 use tenon_operator::worker::plan::{draft, plan};
-use tenon_proto::id::WorkerId;
+use tenon_proto::id::{ArtifactDigest, WorkerId};
 use url::Url;
 
 /// A custom resource of Tenon.
@@ -60,6 +62,13 @@ impl Kind for Worker {
             index
                 .apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
         }
+        if let Some(oci) = &self.spec.source.oci {
+            oci.image.parse::<Reference>().with_context(|| format!("{:?}", oci.image))?;
+            let name = oci.pull_secret_ref.as_ref().map(|reference| &reference.name);
+            let secret = json!({"metadata": {"name": name, "namespace": namespace}});
+            index
+                .apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
+        }
         let pool = json!({"metadata": {"name": self.spec.pool}, "spec": {}});
         index.apply(Change::Pool(Watched::Applied(Arc::new(serde_json::from_value(pool)?))));
         index.apply(Change::Worker(Watched::Applied(Arc::new(self))));
@@ -72,7 +81,13 @@ impl Kind for Worker {
             let requested = Url::parse(&format!("http://example.com{}", route.path))?;
             ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
         }
-        let plan = plan(&candidate, &draft(&candidate).compiled_here(), None, Timestamp::now());
+        let entrypoint = candidate.worker.spec.entrypoint.clone();
+        let artifact = Compiled {
+            digest: ArtifactDigest::new([0; 32]),
+            entrypoint: entrypoint.unwrap_or_else(|| "worker.js".to_owned()),
+        };
+        let draft = draft(&candidate).compiled_here().pulled(&candidate.worker, Ok(artifact));
+        let plan = plan(&candidate, &draft, None, Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
         // A schema cannot describe valid JavaScript, existing dates or existing time zones, and
         // there are no routers here.
@@ -115,8 +130,11 @@ impl Kind for WorkerRevision {
         let id = WorkerId::new(namespace, &self.spec.worker);
         let revision =
             resolve(&id, &name, &self.spec, &PoolLimits::default(), |_| Some("value".to_owned()))?;
+        if let Some(artifact) = &self.spec.artifact {
+            artifact.image.parse::<Reference>().with_context(|| format!("{:?}", artifact.image))?;
+        }
         ensure!(
-            revision.modules.contains_key(&revision.entrypoint),
+            revision.artifact.is_some() || revision.modules.contains_key(&revision.entrypoint),
             "there is no {}",
             revision.entrypoint
         );

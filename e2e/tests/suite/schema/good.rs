@@ -30,10 +30,14 @@ pub fn workers() -> Vec<Value> {
         json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
     let without_entrypoint =
         json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
+    let of_artifact = json!({"source": {"oci": {
+        "image": "registry.example.com:5000/acme/shop:v1.2", "pullSecretRef": {"name": "registry"},
+    }}});
     let of_one_module = json!({"source": {"modules": {"worker.js": "export default {}"}}});
     vec![
         object("Worker", "good", full),
         object("Worker", "of-config-map", of_config_map),
+        object("Worker", "of-artifact", of_artifact),
         object("Worker", "without-entrypoint", without_entrypoint),
         object("Worker", "of-one-module", of_one_module),
     ]
@@ -73,10 +77,21 @@ pub fn largest_worker() -> Value {
     object("Worker", &"w".repeat(63), spec)
 }
 
-pub fn revision() -> Value {
+pub fn revisions() -> [Value; 2] {
+    let digest = "0".repeat(64);
+    let of_artifact = json!({
+        "worker": "good",
+        "digest": "1".repeat(64),
+        "entrypoint": "worker.js",
+        "artifact": {
+            "image": "ghcr.io/acme/shop:v1",
+            "digest": format!("sha256:{digest}"),
+            "pullSecretRef": {"name": "registry"},
+        },
+    });
     let spec = json!({
         "worker": "good",
-        "digest": "0".repeat(64),
+        "digest": digest,
         "entrypoint": "worker.js",
         "modules": {"worker.js": "export default {}"},
         "binaryModules": {"lib/add.wasm": "AGFzbQEAAAA="},
@@ -88,7 +103,10 @@ pub fn revision() -> Value {
         "limits": {"cpuMs": 50},
         "state": "Persist",
     });
-    object("WorkerRevision", "good-0000000000", spec)
+    [
+        object("WorkerRevision", "good-0000000000", spec),
+        object("WorkerRevision", "good-1111111111", of_artifact),
+    ]
 }
 
 pub fn pool() -> Value {
