@@ -63,7 +63,8 @@ struct Args {
     hsts: Option<HeaderValue>,
 
     /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from there,
-    /// X-Forwarded-For, -Proto and -Host are believed; from elsewhere they are replaced.
+    /// X-Forwarded-For, -Proto and -Host are believed; from elsewhere they are replaced, and other
+    /// headers of proxies are removed.
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     trusted_proxies: Vec<IpNet>,
 
@@ -95,7 +96,8 @@ struct Args {
 
     /// Seconds after which a client's connection is closed if it is idle between two requests. Set it
     /// higher than the idle time-out of a load balancer in front of the router. When memory is
-    /// short, idle connections are closed earlier.
+    /// short, idle connections are closed earlier. HTTP/2 connections stay for as long as their
+    /// client answers pings.
     #[arg(long, env = "TENON_IDLE_TIMEOUT", value_name = "SECONDS", default_value_t = IDLE_TIMEOUT.as_secs_f64())]
     idle_timeout: f64,
 

@@ -53,8 +53,12 @@ impl Sender {
         if !trusted.contains(peer) {
             return Self { address: peer, scheme, is_trusted: false };
         }
-        let is_https = members(headers, &FORWARDED_PROTO).last() == Some("https");
-        let scheme = if is_https { Scheme::Https } else { scheme };
+        let scheme = match members(headers, &FORWARDED_PROTO).last() {
+            Some(proto) if proto.eq_ignore_ascii_case("https") => Scheme::Https,
+            // The proxy may use TLS towards the router although its client did not.
+            Some(proto) if proto.eq_ignore_ascii_case("http") => Scheme::Http,
+            _ => scheme,
+        };
         Self { address: client(peer, headers, trusted), scheme, is_trusted: true }
     }
 }
@@ -84,13 +88,17 @@ mod tests {
     use super::*;
 
     fn sender(peer: &str, headers: &[(&'static str, &str)]) -> (String, Scheme) {
+        sender_on(Scheme::Http, peer, headers)
+    }
+
+    fn sender_on(scheme: Scheme, peer: &str, headers: &[(&'static str, &str)]) -> (String, Scheme) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
         let trusted = ["10.0.0.0/8", "fd00::/8"].map(|network| network.parse().unwrap());
         let trusted = TrustedProxies::new(trusted);
-        let sender = Sender::of(peer.parse().unwrap(), Scheme::Http, &map, &trusted);
+        let sender = Sender::of(peer.parse().unwrap(), scheme, &map, &trusted);
         (sender.address.to_string(), sender.scheme)
     }
 
@@ -107,6 +115,16 @@ mod tests {
             assert_eq!(sender(peer, &named), ("192.0.2.7".to_owned(), Scheme::Https));
         }
         assert_eq!(sender("10.1.2.3", &[]), ("10.1.2.3".to_owned(), Scheme::Http));
+    }
+
+    #[test]
+    fn a_proxy_may_use_another_scheme_than_its_client() {
+        for (proto, expected) in
+            [("http", Scheme::Http), ("HTTPS", Scheme::Https), ("ws", Scheme::Https)]
+        {
+            let named = [("x-forwarded-proto", proto)];
+            assert_eq!(sender_on(Scheme::Https, "10.1.2.3", &named).1, expected, "{proto}");
+        }
     }
 
     #[test]

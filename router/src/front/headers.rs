@@ -30,6 +30,13 @@ pub(crate) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }
 
+/// Returns whether only a proxy sets a header, besides those that the router replaces itself. Many
+/// frameworks take the client's address from one of them.
+fn is_of_proxies(name: &HeaderName) -> bool {
+    *name == header::FORWARDED
+        || matches!(name.as_str(), "x-real-ip" | "x-forwarded-port" | "x-forwarded-prefix")
+}
+
 /// What the router, as the edge, knows of a request itself.
 pub(crate) struct Edge<'a> {
     pub(crate) sender: Sender,
@@ -62,6 +69,7 @@ pub(crate) fn write(
     for (name, value) in headers {
         let dropped = is_hop_by_hop(name)
             || is_ours(name)
+            || !sender.is_trusted && is_of_proxies(name)
             // hyper has answered it.
             || *name == header::EXPECT
             || *name == header::HOST
@@ -179,23 +187,29 @@ mod tests {
             ("x-forwarded-for", "1.1.1.1"),
             ("x-forwarded-for", "2.2.2.2"),
             ("x-forwarded-host", "shop.example.com"),
+            ("x-real-ip", "1.1.1.1"),
         ];
         let headers = seen_behind_a_proxy(&sent, true);
         assert_eq!(value(&headers, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.0.0.9"]);
         assert_eq!(value(&headers, "x-forwarded-host"), ["shop.example.com"]);
+        assert_eq!(value(&headers, "x-real-ip"), ["1.1.1.1"]);
     }
 
     #[test]
     fn clients_cannot_forge_headers_of_the_router() {
         let sent = [
             ("x-forwarded-for", "1.1.1.1"),
+            ("forwarded", "for=1.1.1.1"),
+            ("x-real-ip", "1.1.1.1"),
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "bank"),
             ("host", "x"),
             ("tenon-node", "n"),
         ];
         let headers = seen_by_the_worker(&sent);
-        assert!(value(&headers, "tenon-node").is_empty());
+        for dropped in ["tenon-node", "forwarded", "x-real-ip"] {
+            assert!(value(&headers, dropped).is_empty(), "{dropped}");
+        }
         assert_eq!(value(&headers, "x-forwarded-for"), ["10.0.0.9"]);
         assert_eq!(value(&headers, "x-forwarded-proto"), ["http"]);
         assert_eq!(value(&headers, "x-forwarded-host"), ["shop"]);

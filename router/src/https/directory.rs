@@ -98,7 +98,8 @@ impl Directory {
     /// Polls the directory on a thread of its own.
     ///
     /// # Arguments
-    /// * `install` - called with changed certificates; the thread ends when it returns `false`.
+    /// * `install` - called with changed certificates, and never with none: then the last ones stay
+    ///   in use. The thread ends when it returns `false`.
     ///
     /// # Errors
     /// Fails if the thread cannot be started.
@@ -113,7 +114,8 @@ impl Directory {
                 match self.reload() {
                     Ok(changed) => {
                         has_failed = false;
-                        if changed.is_some_and(|selection| !install(selection)) {
+                        let usable = changed.filter(|selection| !selection.is_empty());
+                        if usable.is_some_and(|selection| !install(selection)) {
                             return;
                         }
                     }
