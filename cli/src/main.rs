@@ -9,7 +9,8 @@
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
-//! serves debuggers, and `import` writes a manifest from a wrangler project.
+//! serves debuggers, `init` creates a project, `import` writes a manifest from a wrangler project,
+//! and `types` the type of `env` from a manifest.
 
 mod check;
 mod deploy;
@@ -17,12 +18,14 @@ mod dev;
 mod env_file;
 mod folder;
 mod import;
+mod init;
 mod inspect;
 mod load;
 mod manifest;
 mod schema;
 mod site;
 mod source;
+mod types;
 mod watch;
 
 use std::io::Write as _;
@@ -40,6 +43,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Create a project that runs.
+    Init(init::Args),
     /// Serve the Workers in files, and reload them when the files change.
     Dev(dev::Args),
     /// Check the Workers in files without serving them.
@@ -48,6 +53,8 @@ enum Command {
     Deploy(deploy::Args),
     /// Write a Worker's manifest from a wrangler project.
     Import(import::Args),
+    /// Write the TypeScript type of a Worker's `env` from its manifest.
+    Types(types::Args),
     /// Print the completions of a shell, to be sourced by it.
     Completions { shell: clap_complete::Shell },
 }
@@ -57,10 +64,12 @@ fn main() -> ExitCode {
     // cannot run JavaScript.
     tenon_engine::init();
     let result = match Args::parse().command {
+        Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check::run(&args),
         Command::Deploy(args) => deploy::run(&args),
         Command::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Types(args) => types::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => complete(shell).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

@@ -9,9 +9,12 @@ use tenon_proto::failure::Failure;
 use tenon_proto::invoke::HeadWriter;
 
 use crate::clients::head::{Messages, Step};
+use crate::front::error;
+use crate::front::forwarded::{Sender, TrustedProxies};
 use crate::front::handshake::Handshake;
+use crate::front::headers::{self, Edge};
+use crate::front::path::Scheme;
 use crate::front::target::Target;
-use crate::front::{error, headers};
 
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;
@@ -25,11 +28,13 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
     let request_id = headers::sane_request_id(&parts.headers).unwrap_or("made-here");
+    let sender = Sender::of(peer, Scheme::Http, &parts.headers, &TrustedProxies::default());
     let url = ["http://", target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new("namespace/name", &[7; 32], request_id, method.as_str(), url);
     let replaced =
         |name: &HeaderName| handshake.as_ref().is_some_and(|handshake| handshake.replaces(name));
-    headers::write(&mut head, &parts.headers, replaced, target.authority(), peer, request_id);
+    let edge = Edge { sender, host: target.authority(), peer, request_id };
+    headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.as_ref().inspect(|handshake| handshake.write(&mut head, Default::default));
     Ok(head.finish(b"", handshake.is_some()))
 }

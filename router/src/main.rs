@@ -63,8 +63,9 @@ struct Args {
     hsts: Option<HeaderValue>,
 
     /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from there,
-    /// X-Forwarded-For, -Proto and -Host are believed; from elsewhere they are replaced, and other
-    /// headers of proxies are removed.
+    /// X-Forwarded-For, -Proto and -Host are believed, and the client's address has its own share of
+    /// requests and WebSockets; from elsewhere these headers are replaced, and others of proxies are
+    /// removed.
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     trusted_proxies: Vec<IpNet>,
 

@@ -180,7 +180,8 @@ impl RouterThread {
         }
     }
 
-    /// Returns the accounts of an address, which exist as long as any of its connections.
+    /// Returns the accounts of an address, which exist as long as any of its connections or
+    /// requests.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
         Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }

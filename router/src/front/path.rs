@@ -155,6 +155,9 @@ async fn answer(
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Failure> {
     let Caller { address, scheme: _, client, accounts } = caller;
+    // Clients behind a proxy share its connections, and not what each may have in flight.
+    let behind_proxy = sender.is_trusted.then(|| thread.accounts(sender.address));
+    let accounts = behind_proxy.as_ref().unwrap_or(accounts);
     if let Some(refusal) = parts.extensions.get() {
         return Err(refused(*refusal));
     }

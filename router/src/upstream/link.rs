@@ -44,11 +44,11 @@ use crate::upstream::shared_probe::SharedProbe;
 use crate::upstream::upload::AttemptBody;
 
 /// A path that no shard serves.
-const KNOCK_PATH: &str = "/";
+const PROBE_PATH: &str = "/";
 
 /// The timeout for a shard to answer a probe of whether its node is alive. The requests that
 /// depend on the probe have waited for nearly two seconds already.
-const KNOCK_TIMEOUT: Duration = Duration::from_millis(400);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(400);
 
 pub(crate) struct Link {
     shard: Arc<Shard>,
@@ -182,24 +182,24 @@ impl Link {
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
         let _waiting = self.wait();
         let reads = self.counts.reads();
-        let knock = async {
+        let probe = async {
             if let Ok(sender) = self.sender().await {
-                self.knock(sender).await;
+                self.send_probe(sender).await;
             }
         };
         // A byte of any other message is an answer too.
-        _ = tokio::time::timeout(KNOCK_TIMEOUT, knock).await;
+        _ = tokio::time::timeout(PROBE_TIMEOUT, probe).await;
         self.counts.reads() != reads
     }
 
-    async fn knock(&self, sender: Sender) {
+    async fn send_probe(&self, sender: Sender) {
         let mut sender = match sender {
             Sender::Narrow(sender) => return sender.ping().await,
             Sender::Complete(sender) => sender,
         };
         let mut request = Request::new(AttemptBody::new(Bytes::new(), None));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = connection::uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
+        *request.uri_mut() = connection::uri(&self.shard, self.tls.is_some(), PROBE_PATH);
         request
             .headers_mut()
             .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -265,7 +265,7 @@ impl Link {
     /// reads.
     async fn is_answered(&self, sender: &Sender, reads: u64, by: Instant) -> bool {
         if self.counts.reads() == reads {
-            _ = tokio::time::timeout_at(by, self.knock(sender.clone())).await;
+            _ = tokio::time::timeout_at(by, self.send_probe(sender.clone())).await;
         }
         self.counts.reads() != reads
     }

@@ -80,7 +80,7 @@ impl Connector {
             return self.direct(origin, &addresses).await;
         };
         let known = match by.proxy.resolver {
-            Resolver::Proxy => self.names.known_here(&origin.host),
+            Resolver::Proxy => self.names.without_query(&origin.host),
             Resolver::Node => Some(self.names.addresses(&origin.host).await?),
         };
         let targets = match (known, &origin.host) {

@@ -6,7 +6,7 @@
 //! cluster, and lead one Worker to a different host than another. Its name servers and time-outs
 //! are used.
 //!
-//! Answers are cached for their TTL, between [`SHORTEST`] and [`LONGEST`], up to [`ANSWERS`] of
+//! Answers are cached for their TTL, between [`MIN_TTL`] and [`MAX_TTL`], up to [`CACHED_ANSWERS`] of
 //! them. The cache holds DNS answers only; addresses are judged anew for each connection.
 
 use std::cell::OnceCell;
@@ -28,20 +28,20 @@ use super::error::Stage;
 use super::settings::Settings;
 
 /// The timeout for an answer, regardless of what `/etc/resolv.conf` sets for each attempt.
-const TIME_OUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
 /// host that has moved is found again.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(300);
+const MIN_TTL: Duration = Duration::from_secs(1);
+const MAX_TTL: Duration = Duration::from_secs(300);
 /// The longest TTL of a negative answer.
-const LONGEST_NO: Duration = Duration::from_secs(30);
+const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(30);
 
-const ANSWERS: u64 = 1024;
+const CACHED_ANSWERS: u64 = 1024;
 
 /// The limit on concurrent queries, each of which uses a socket. The queue is bounded by the
 /// permits of the requests that wait in it.
-const QUERIES: usize = 64;
+const MAX_QUERIES: usize = 64;
 
 pub(super) struct Names {
     system: Option<(ResolverConfig, ResolverOpts)>,
@@ -57,7 +57,7 @@ impl Names {
             system: settings.resolver.clone(),
             hosts: Arc::clone(&settings.hosts),
             resolver: OnceCell::new(),
-            queries: Semaphore::new(QUERIES),
+            queries: Semaphore::new(MAX_QUERIES),
         }
     }
 
@@ -66,7 +66,7 @@ impl Names {
     /// # Errors
     /// Fails if the host has no address, or if it cannot be resolved.
     pub(super) async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, EgressError> {
-        if let Some(known) = self.known_here(host) {
+        if let Some(known) = self.without_query(host) {
             return Ok(known);
         }
         let name = host.to_string();
@@ -76,19 +76,19 @@ impl Names {
         let timed_out = || EgressError::TimedOut {
             stage: Stage::Resolve,
             host: name.clone(),
-            seconds: TIME_OUT.as_secs(),
+            seconds: TIMEOUT.as_secs(),
         };
         let ask = async {
             let _permit = self.queries.acquire().await.expect("the semaphore is never closed");
             resolver.lookup_ip(query).await.map_err(|error| failed(describe(&error)))
         };
-        let answer = tokio::time::timeout(TIME_OUT, ask).await.map_err(|_| timed_out())??;
+        let answer = tokio::time::timeout(TIMEOUT, ask).await.map_err(|_| timed_out())??;
         let addresses: Vec<_> = answer.iter().collect();
         if addresses.is_empty() { Err(failed("it has no address")) } else { Ok(addresses) }
     }
 
     /// Returns the addresses of a host that can be resolved without a query.
-    pub(super) fn known_here(&self, host: &Host<String>) -> Option<Vec<IpAddr>> {
+    pub(super) fn without_query(&self, host: &Host<String>) -> Option<Vec<IpAddr>> {
         let name = match host {
             Host::Ipv4(address) => return Some(vec![IpAddr::V4(*address)]),
             Host::Ipv6(address) => return Some(vec![IpAddr::V6(*address)]),
@@ -122,13 +122,13 @@ impl Names {
             let mut builder =
                 Resolver::builder_with_config(config.clone(), TokioRuntimeProvider::default());
             let mut options = options.clone();
-            options.cache_size = ANSWERS;
+            options.cache_size = CACHED_ANSWERS;
             options.use_hosts_file = ResolveHosts::Never;
             options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-            options.positive_min_ttl = Some(SHORTEST);
-            options.positive_max_ttl = Some(LONGEST);
-            options.negative_min_ttl = Some(SHORTEST);
-            options.negative_max_ttl = Some(LONGEST_NO);
+            options.positive_min_ttl = Some(MIN_TTL);
+            options.positive_max_ttl = Some(MAX_TTL);
+            options.negative_min_ttl = Some(MIN_TTL);
+            options.negative_max_ttl = Some(MAX_NEGATIVE_TTL);
             *builder.options_mut() = options;
             let resolver = builder
                 .build()

@@ -180,18 +180,18 @@ impl Proxy {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let nonsense = |error: hyper::Error| ProxyError::Protocol(root_cause(&error));
+        let malformed = |error: hyper::Error| ProxyError::Protocol(root_cause(&error));
         let greeting = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
-        let (mut sender, connection) = greeting.await.map_err(nonsense)?;
+        let (mut sender, connection) = greeting.await.map_err(malformed)?;
         // The task ends with the sender, or when the upgrade takes over the connection.
         spawn_local(connection.with_upgrades());
-        let response = sender.send_request(self.connect(target)).await.map_err(nonsense)?;
+        let response = sender.send_request(self.connect(target)).await.map_err(malformed)?;
         match response.status() {
             status if status.is_success() => {}
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => return Err(ProxyError::Credentials),
             status => return Err(ProxyError::Refused(status)),
         }
-        let tunnel = hyper::upgrade::on(response).await.map_err(nonsense)?;
+        let tunnel = hyper::upgrade::on(response).await.map_err(malformed)?;
         let parts = tunnel
             .downcast::<TokioIo<S>>()
             .expect("the connection was made from a stream of this type");

@@ -1,0 +1,140 @@
+//! `tenon init`: creates a project that runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+
+/// The characters of a Worker's name, which becomes part of a host name.
+const LONGEST_NAME: usize = 63;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Directory to create. Its name becomes that of the Worker.
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+
+    #[arg(long, short, value_enum, default_value_t = Template::Typescript)]
+    template: Template,
+}
+
+/// The kind of project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// A handler in JavaScript.
+    Hello,
+    /// An API in TypeScript, with several modules.
+    Typescript,
+    /// A handler that is called at regular times.
+    Cron,
+    /// A handler of WebSockets, with a page that opens one.
+    Websocket,
+}
+
+/// The text in a template and its paths that stands for the Worker's name. The folder of the modules
+/// contains it because it names a ConfigMap, which the Workers of a namespace must not share.
+const NAME: &str = "NAME";
+
+impl Template {
+    /// Returns the files by their paths in the project.
+    fn files(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Hello => &[
+                ("worker.yaml", include_str!("init/hello/worker.yaml")),
+                ("NAME-code/worker.js", include_str!("init/hello/worker.js")),
+            ],
+            Self::Typescript => &[
+                ("worker.yaml", include_str!("init/typescript/worker.yaml")),
+                ("tsconfig.json", include_str!("init/typescript/tsconfig.json")),
+                ("NAME-code/worker.ts", include_str!("init/typescript/worker.ts")),
+                ("NAME-code/responses.ts", include_str!("init/typescript/responses.ts")),
+            ],
+            Self::Cron => &[
+                ("worker.yaml", include_str!("init/cron/worker.yaml")),
+                ("NAME-code/worker.js", include_str!("init/cron/worker.js")),
+            ],
+            Self::Websocket => &[
+                ("worker.yaml", include_str!("init/websocket/worker.yaml")),
+                ("NAME-code/worker.js", include_str!("init/websocket/worker.js")),
+            ],
+        }
+    }
+}
+
+/// Creates the project, and prints what to do next.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    create(&args.directory, args.template)?;
+    let directory = args.directory.display();
+    println!("created {directory}");
+    println!("next: tenon dev {directory}/worker.yaml");
+    println!("next: tenon deploy {directory}/worker.yaml");
+    Ok(())
+}
+
+fn create(directory: &Path, template: Template) -> anyhow::Result<()> {
+    let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !is_name(name) {
+        bail!(
+            "{name:?} cannot be the name of a Worker; use at most {LONGEST_NAME} letters in lower case, digits and dashes"
+        );
+    }
+    if directory.exists() {
+        bail!("{} exists; choose another directory", directory.display());
+    }
+    for (path, content) in template.files() {
+        let path = directory.join(path.replace(NAME, name));
+        let folder = path.parent().unwrap_or(directory);
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let content = content.replace(NAME, name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Returns whether a Worker can have this name, which is a DNS label.
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(is_allowed)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{load, manifest};
+
+    #[test]
+    fn every_template_is_a_worker_without_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        for template in Template::value_variants() {
+            let directory = folder.path().join(format!("{template:?}").to_lowercase());
+            create(&directory, *template).unwrap();
+            let settings = load::Settings {
+                domain: "localhost".to_owned(),
+                env: [].into(),
+                has_cluster: false,
+                debugged_in: None,
+            };
+            let manifests = manifest::read(&[directory.join("worker.yaml")]);
+            let load = load::load(manifests, &settings, |_| None);
+            assert_eq!(load.problems, [], "{template:?}");
+            let ids: Vec<_> = load.workers.keys().map(|id| id.name().to_owned()).collect();
+            assert_eq!(ids, [directory.file_name().unwrap().to_str().unwrap()]);
+        }
+    }
+
+    #[test]
+    fn nothing_that_exists_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = create(&folder.path().join("My_Shop"), Template::Hello).unwrap_err();
+        assert!(error.to_string().contains("cannot be the name of a Worker"));
+        let directory = folder.path().join("shop");
+        create(&directory, Template::Hello).unwrap();
+        let error = create(&directory, Template::Cron).unwrap_err();
+        assert!(error.to_string().contains("choose another directory"), "{error}");
+    }
+}

@@ -1,0 +1,14 @@
+import { notFound } from "./responses.ts";
+
+// `tenon types worker.yaml` writes `Env` for larger projects.
+interface Env {
+  GREETING: string;
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname !== "/") return notFound(pathname);
+    return Response.json({ greeting: env.GREETING });
+  },
+};
