@@ -252,12 +252,14 @@ fn descriptors(
     }
     let manifest: OciImageManifest = serde_json::from_slice(manifest)
         .map_err(|_| not_a_worker("something without an image manifest"))?;
+    // The client would request them, and a tenant could name any address in the cluster.
+    let without_urls = |descriptor| OciDescriptor { urls: None, ..descriptor };
     if manifest.config.media_type != CONFIG_TYPE {
         return Err(not_a_worker(&manifest.config.media_type));
     }
     let mut layers = manifest.layers.into_iter().filter(|layer| layer.media_type == BUNDLE_TYPE);
     match (layers.next(), layers.next()) {
-        (Some(layer), None) => Ok((manifest.config, layer)),
+        (Some(layer), None) => Ok((without_urls(manifest.config), without_urls(layer))),
         _ => Err(not_a_worker("an artifact without exactly one bundle")),
     }
 }
