@@ -91,7 +91,8 @@ impl RegistryError {
             E::UnsupportedMediaTypeError(found) => {
                 Self::NotAWorker { image, found: shortened(&found) }
             }
-            E::DigestError(_) => Self::WrongDigest { image, cause },
+            // From [`Bounded`]; those of the network are of another kind.
+            E::DigestError(_) | E::IoError(_) => Self::WrongDigest { image, cause },
             E::ServerError { code: 404, .. } => Self::NotFound { image },
             E::ServerError { code: 401 | 403, .. } => Self::Unauthorized { image },
             E::ServerError { code: 400..=428 | 430..=499, .. } => Self::Refused { image, cause },

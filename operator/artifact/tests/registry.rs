@@ -190,6 +190,17 @@ async fn an_image_of_containers_is_not_a_worker() {
     }
 }
 
+#[tokio::test]
+async fn a_blob_is_not_read_beyond_its_size() {
+    let packed = archive::pack(&bundle()).unwrap();
+    let (mut bodies, digest) = bodies(&manifest(&packed), &packed);
+    bodies.get_mut(&blob_path(&self::digest(&packed.layer))).unwrap().extend(vec![0; 1 << 20]);
+    let registry = FakeRegistry::start(bodies, None).await;
+    let error = registry.pull(&digest, &Credentials::Anonymous).await.unwrap_err();
+    assert!(matches!(error, RegistryError::WrongDigest { .. }), "{error}");
+    assert!(!error.is_transient());
+}
+
 /// A tenant writes them, and the operator reaches addresses that the tenant does not.
 #[tokio::test]
 async fn urls_in_a_manifest_are_not_requested() {
