@@ -5,16 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, anyhow, bail};
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use serde_json::json;
-use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryConfig};
+use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryConfig, TOKEN_USER};
 use tenon_proto::id::WorkerId;
 
 use super::objects::{Kind, Object};
 
 /// The key of Docker Hub in a Docker configuration.
 const DOCKER_HUB: &str = "https://index.docker.io/v1/";
-
-/// The user of an identity token at registries that take one in place of a password.
-const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 
 #[derive(clap::Args)]
 pub(crate) struct PushArgs {

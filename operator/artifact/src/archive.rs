@@ -53,6 +53,8 @@ pub enum PackError {
         "the modules have {0} bytes when compressed, more than {MAX_PACKED_BYTES}; leave some out, or minify them"
     )]
     Packed(usize),
+    #[error("the entrypoint {0:?} is not among the modules")]
+    Entrypoint(String),
     #[error("cannot compress the modules: {0}")]
     Compress(#[from] io::Error),
 }
@@ -93,6 +95,11 @@ pub enum OutOfBounds {
 /// Fails if the bundle exceeds a limit.
 pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
     check(&bundle.modules)?;
+    if let Some(entrypoint) = &bundle.entrypoint
+        && !bundle.modules.contains_key(entrypoint)
+    {
+        return Err(PackError::Entrypoint(entrypoint.clone()));
+    }
     let config = Config { entrypoint: bundle.entrypoint.clone() };
     let config = serde_json::to_vec(&config).expect("the config has string keys only").into();
     let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), LEVEL)?);

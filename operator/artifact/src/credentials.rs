@@ -7,6 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+/// The user of an identity token at registries that take one in place of a password.
+pub const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
+
 /// What a client presents to a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
@@ -59,22 +62,30 @@ impl Credentials {
     /// Fails if the configuration is malformed, or has none for the registry.
     pub fn from_docker_config(json: &[u8], registry: &str) -> Result<Self, InvalidCredentials> {
         let DockerConfig { auths } = serde_json::from_slice(json)?;
-        let found = auths.into_iter().find(|(key, _)| host(key) == host(registry));
+        let of_registry = auths.into_iter().filter(|(key, _)| host(key) == host(registry));
+        // The shortest key is the one for the whole registry, if there are others for a part of it.
+        let found = of_registry.min_by_key(|(key, _)| key.len());
         let (key, auth) =
             found.ok_or_else(|| InvalidCredentials::NoRegistry(registry.to_owned()))?;
-        if let Some(token) = auth.registrytoken.filter(|token| !token.is_empty()) {
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        if let Some(token) = filled(auth.registrytoken) {
             return Ok(Self::Bearer(token));
         }
-        let encoded = auth.auth.filter(|auth| !auth.is_empty());
-        let (username, password) = match (encoded, auth.username, auth.password) {
-            (_, Some(username), Some(password)) => (username, password),
-            (Some(encoded), _, _) => {
-                decode(&encoded).ok_or_else(|| InvalidCredentials::Auth(key.clone()))?
+        let pair = match (filled(auth.username), filled(auth.password), filled(auth.auth)) {
+            (Some(username), Some(password), _) => Some((username, password)),
+            (_, _, Some(encoded)) => {
+                Some(decode(&encoded).ok_or_else(|| InvalidCredentials::Auth(key.clone()))?)
             }
-            _ => return Err(InvalidCredentials::NoRegistry(registry.to_owned())),
+            _ => None,
         };
         // An identity token takes the place of the password.
-        let password = auth.identitytoken.filter(|token| !token.is_empty()).unwrap_or(password);
+        let token = filled(auth.identitytoken);
+        let (username, password) = match (pair, token) {
+            (Some((username, _)), Some(token)) => (username, token),
+            (Some(pair), None) => pair,
+            (None, Some(token)) => (TOKEN_USER.to_owned(), token),
+            (None, None) => return Err(InvalidCredentials::NoRegistry(registry.to_owned())),
+        };
         Ok(Self::Basic { username, password })
     }
 }
@@ -91,12 +102,13 @@ impl fmt::Debug for Credentials {
 }
 
 /// Returns the registry's host and port of a key, which may be a URL.
-fn host(key: &str) -> &str {
+fn host(key: &str) -> String {
     let authority = key.trim_start_matches("https://").trim_start_matches("http://");
-    match authority.split('/').next().unwrap_or_default() {
+    let host = authority.split('/').next().unwrap_or_default().to_ascii_lowercase();
+    match host.as_str() {
         // The names under which Docker Hub has been known.
-        "index.docker.io" | "registry-1.docker.io" => "docker.io",
-        host => host,
+        "index.docker.io" | "registry-1.docker.io" => "docker.io".to_owned(),
+        _ => host,
     }
 }
 
@@ -139,6 +151,26 @@ mod tests {
     fn a_token_of_the_registry_is_presented_as_it_is() {
         let config = r#"{"auths": {"ghcr.io": {"registrytoken": "abc"}}}"#;
         assert_eq!(of(config, "ghcr.io").unwrap(), Credentials::Bearer("abc".to_owned()));
+    }
+
+    #[test]
+    fn what_is_empty_counts_as_missing() {
+        let auth = STANDARD.encode("me:word");
+        let config = |fields: &str| format!(r#"{{"auths": {{"GHCR.io": {{{fields}}}}}}}"#);
+        let empty = config(&format!(r#""username": "", "password": "", "auth": "{auth}""#));
+        assert_eq!(of(&empty, "ghcr.io").unwrap(), basic("me", "word"));
+        let token = config(r#""auth": "", "identitytoken": "token""#);
+        assert_eq!(of(&token, "ghcr.io").unwrap(), basic(TOKEN_USER, "token"));
+        assert!(of(&config(""), "ghcr.io").is_err());
+    }
+
+    #[test]
+    fn credentials_for_the_whole_registry_precede_those_for_a_part() {
+        let config = r#"{"auths": {
+            "ghcr.io/acme": {"username": "part", "password": "1"},
+            "ghcr.io": {"username": "whole", "password": "2"}
+        }}"#;
+        assert_eq!(of(config, "ghcr.io").unwrap(), basic("whole", "2"));
     }
 
     #[test]

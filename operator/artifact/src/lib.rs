@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-pub use credentials::{Credentials, InvalidCredentials};
+pub use credentials::{Credentials, InvalidCredentials, TOKEN_USER};
 pub use oci_client::Reference;
 pub use registry::{Registry, RegistryConfig, RegistryError};
 

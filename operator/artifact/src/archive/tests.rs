@@ -63,6 +63,12 @@ fn a_bundle_without_modules_or_with_too_large_ones_is_not_packed() {
 }
 
 #[test]
+fn an_entrypoint_is_one_of_the_modules() {
+    let other = bundle(&[("other.js", "")]);
+    assert!(matches!(pack(&other), Err(PackError::Entrypoint(name)) if name == "worker.js"));
+}
+
+#[test]
 fn incompressible_modules_are_refused_by_their_packed_size() {
     let mut state = 1u64;
     let noise = std::iter::repeat_with(|| {
