@@ -15,6 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         // Bodies keep the buffers that were read from the socket.
         .bytes(".tenon.runtime.v1")
+        .bytes(".tenon.catalog.v1.GetAssetsResponse")
         .bytes(".tenon.catalog.v1.ModuleChunk")
         .compile_fds(protox::compile(between_processes, ["proto"])?)?;
     Ok(())

@@ -14,7 +14,8 @@ pub(crate) struct Args {
 /// Prints problems and notes to standard error and returns a failure code if there is a problem.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = args.source.settings()?;
-    let load = load::load(manifest::read(&args.source.paths), &settings, |_| None);
+    let load =
+        load::load(manifest::read(&args.source.paths), &settings, |_| load::Served::default());
     for note in &load.notes {
         eprintln!("note: {note}");
     }

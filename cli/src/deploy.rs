@@ -78,13 +78,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let manifests = manifest::read(&args.source.paths);
     let objects = objects::of(&manifests);
     let bundles = if args.push.is_set() { load::bundles(&manifests) } else { BTreeMap::new() };
-    let load = load::load(manifests, &settings, |_| None);
+    let assets = manifests.assets.clone();
+    let load = load::load(manifests, &settings, |_| load::Served::default());
     for note in &load.notes {
         eprintln!("note: {note}");
     }
     let problems = load.problems.iter().map(ToString::to_string);
-    let too_large = objects::too_large(&objects).filter(|_| !args.push.is_set());
-    let problems: Vec<_> = problems.chain(too_large).collect();
+    let too_large = objects::too_large(&objects);
+    let unpushed = assets.keys().map(|id| {
+        format!("Worker {id}: spec.assets: the files need a registry; name one by --registry")
+    });
+    let unpushed = too_large.chain(unpushed).filter(|_| !args.push.is_set());
+    let problems: Vec<_> = problems.chain(unpushed).collect();
     problems.iter().for_each(|problem| eprintln!("error: {problem}"));
     if !problems.is_empty() {
         bail!("nothing was deployed; correct the problems above");
@@ -94,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let objects = args.push.push(objects, &bundles, args.dry_run).await?;
+        let objects = args.push.push(objects, &bundles, &assets, args.dry_run).await?;
         deploy(args, &objects, &load.workers).await
     })
 }

@@ -15,23 +15,29 @@
 mod print;
 mod schedules;
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::FutureExt as _;
 use prometheus::Registry;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
-use tenon_operator::catalog::{self, Catalog};
+use tenon_operator::catalog::{self, AssetsSource, Catalog};
 use tenon_proto::catalog::{Node as NodeEntry, node::State};
-use tenon_router::{Router, TrustedProxies};
+use tenon_proto::id::SiteId;
+use tenon_router::{Router, SitesConfig, TrustedProxies};
 use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
 
+use crate::assets::Packed;
 use crate::inspect::{InspectArgs, Inspection};
 use crate::load::{self, Settings};
 use crate::manifest;
@@ -112,6 +118,7 @@ fn probe(listen: SocketAddr) -> anyhow::Result<()> {
 struct Dev {
     paths: Vec<PathBuf>,
     settings: Settings,
+    packs: Packs,
     site: Site,
     files: Changes,
     schedules: Schedules,
@@ -142,6 +149,8 @@ impl Dev {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let catalog_url = format!("http://{}", listener.local_addr()?);
         tokio::spawn(catalog::serve(listener, None, catalog.clone(), catalog_drain));
+        let packs = Packs::default();
+        catalog.set_assets_source(packs.source());
 
         // The router starts first, because the node needs its address for calls between Workers.
         let router = Router::spawn(
@@ -161,6 +170,7 @@ impl Dev {
         let mut dev = Self {
             paths,
             settings,
+            packs,
             site: Site::default(),
             files,
             schedules: Schedules::new(router.internal_addr()),
@@ -190,6 +200,7 @@ impl Dev {
         let changes = self.site.update(load);
         // A request may start a Worker as soon as the catalog has it.
         self.inspection.iter().for_each(|inspection| inspection.follow(&changes));
+        self.packs.set(self.site.assets());
         for id in &changes.removed {
             self.catalog.remove_worker(id);
         }
@@ -223,6 +234,29 @@ impl Dev {
         self.node_signal.drain().await;
         self.node.join();
         self.catalog_signal.drain().await;
+    }
+}
+
+/// The packs of static files, which the router asks for.
+#[derive(Clone, Default)]
+struct Packs(Arc<Mutex<BTreeMap<SiteId, Arc<File>>>>);
+
+impl Packs {
+    fn set<'a>(&self, packed: impl Iterator<Item = &'a Packed>) {
+        *self.lock() = packed.map(|packed| (packed.site, Arc::clone(&packed.pack))).collect();
+    }
+
+    fn source(&self) -> AssetsSource {
+        let packs = self.clone();
+        Arc::new(move |revision| {
+            let site = revision.assets.as_ref().map(|assets| SiteId::try_from(&assets.site[..]));
+            let pack = site.and_then(Result::ok).and_then(|site| packs.lock().get(&site).cloned());
+            ready(pack).boxed()
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SiteId, Arc<File>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -272,6 +306,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),
         shards_may_pause: args.inspect.are_set(),
+        sites: SitesConfig::default(),
         // There is no load balancer that has to learn of the drain first.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,

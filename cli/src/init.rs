@@ -30,6 +30,8 @@ enum Template {
     Cron,
     /// A handler of WebSockets, with a page that opens one.
     Websocket,
+    /// A site of static files, with an API.
+    Static,
 }
 
 /// The text in a template and its paths that stands for the Worker's name. The folder of the modules
@@ -57,6 +59,14 @@ impl Template {
             Self::Websocket => &[
                 ("worker.yaml", include_str!("init/websocket/worker.yaml")),
                 ("NAME-code/worker.js", include_str!("init/websocket/worker.js")),
+            ],
+            Self::Static => &[
+                ("worker.yaml", include_str!("init/static/worker.yaml")),
+                ("NAME-code/worker.js", include_str!("init/static/worker.js")),
+                ("public/index.html", include_str!("init/static/index.html")),
+                ("public/404.html", include_str!("init/static/404.html")),
+                ("public/app.js", include_str!("init/static/app.js")),
+                ("public/style.css", include_str!("init/static/style.css")),
             ],
         }
     }
@@ -120,7 +130,7 @@ mod tests {
                 debugged_in: None,
             };
             let manifests = manifest::read(&[directory.join("worker.yaml")]);
-            let load = load::load(manifests, &settings, |_| None);
+            let load = load::load(manifests, &settings, |_| load::Served::default());
             assert_eq!(load.problems, [], "{template:?}");
             let ids: Vec<_> = load.workers.keys().map(|id| id.name().to_owned()).collect();
             assert_eq!(ids, [directory.file_name().unwrap().to_str().unwrap()]);

@@ -14,9 +14,10 @@ use tenon_operator::revision;
 use tenon_operator::revision::ResolveError;
 use tenon_operator::schedule::timetable::Timetable;
 use tenon_proto::catalog::Route;
-use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::id::{RevisionDigest, SiteId, WorkerId};
 use tenon_proto::revision::Revision;
 
+use crate::assets::{self, Packed};
 use crate::inspect::scripts;
 use crate::manifest::{Location, Manifests, Problem};
 
@@ -45,6 +46,15 @@ pub(crate) struct Loaded {
     pub(crate) schedules: Vec<Schedule>,
     /// Descriptions of its modules for clients that debug the Worker.
     pub(crate) scripts: BTreeMap<String, Script>,
+    /// Its static files.
+    pub(crate) assets: Option<Packed>,
+}
+
+/// What a Worker is served with already, which need not be made again if it is unchanged.
+#[derive(Clone, Default)]
+pub(crate) struct Served {
+    pub(crate) revision: Option<Arc<Revision>>,
+    pub(crate) assets: Option<Packed>,
 }
 
 /// The state that the files describe.
@@ -60,12 +70,11 @@ pub(crate) struct Load {
 /// Builds a revision of every valid Worker.
 ///
 /// # Arguments
-/// * `served` - returns the revision of a Worker that is being served, which need not be compiled
-///   again if it is unchanged.
+/// * `served` - returns what a Worker is being served with.
 pub(crate) fn load(
     manifests: Manifests,
     settings: &Settings,
-    served: impl Fn(&WorkerId) -> Option<Arc<Revision>>,
+    served: impl Fn(&WorkerId) -> Served,
 ) -> Load {
     let mut load = Load::default();
     for (id, (place, worker)) in &manifests.workers {
@@ -76,8 +85,16 @@ pub(crate) fn load(
             ));
             continue;
         }
-        match revision_of(&manifests, settings, id, (place, worker), served(id)) {
-            Ok((revision, scripts)) => {
+        let served = served(id);
+        let assets = packed(&manifests, id, worker, served.assets.as_ref());
+        let loaded = assets.and_then(|assets| {
+            let site = assets.as_ref().map(|assets| assets.site);
+            let (revision, scripts) =
+                revision_of(&manifests, settings, id, (place, worker), site, served.revision)?;
+            Ok((revision, scripts, assets))
+        });
+        match loaded {
+            Ok((revision, scripts, assets)) => {
                 let (digest, routes) =
                     (revision.digest(), revision::routes(worker, &settings.domain));
                 let schedules = worker.spec.schedules.clone();
@@ -95,6 +112,7 @@ pub(crate) fn load(
                     routes,
                     schedules,
                     scripts,
+                    assets,
                 };
                 load.workers.insert(id.clone(), loaded);
             }
@@ -127,6 +145,7 @@ fn revision_of(
     settings: &Settings,
     id: &WorkerId,
     (place, worker): (&Location, &Worker),
+    site: Option<SiteId>,
     served: Option<Arc<Revision>>,
 ) -> Result<(Revision, BTreeMap<String, Script>), Vec<String>> {
     let written = modules(manifests, id, worker).map_err(|message| vec![message])?;
@@ -146,6 +165,8 @@ fn revision_of(
     let mut revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
         .map_err(|error| vec![unresolved(error)])?;
     // The name is derived from the modules as written, before compilation.
+    let assets = worker.spec.assets.as_ref().zip(site);
+    revision.assets = assets.map(|(assets, site)| revision::served_assets(assets, site));
     revision.modules = match served.filter(|served| served.name == name) {
         Some(served) => served.modules.clone(),
         None => {
@@ -160,6 +181,21 @@ fn revision_of(
     let folder = manifests.folder_of(place, worker).map(|folder| directory.join(folder));
     let scripts = scripts::of(&scripts::base(id, folder), &written, &revision.modules);
     Ok((revision, scripts))
+}
+
+/// Packs the static files of a Worker that has some.
+fn packed(
+    manifests: &Manifests,
+    id: &WorkerId,
+    worker: &Worker,
+    before: Option<&Packed>,
+) -> Result<Option<Packed>, Vec<String>> {
+    if worker.spec.assets.is_none() {
+        return Ok(None);
+    }
+    // Without a list there is a problem already.
+    let files = manifests.assets.get(id).ok_or_else(Vec::new)?;
+    assets::pack(files, before).map(Some).map_err(|message| vec![message])
 }
 
 fn unresolved(error: ResolveError) -> String {

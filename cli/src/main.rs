@@ -12,6 +12,7 @@
 //! serves debuggers, `init` creates a project, `import` writes a manifest from a wrangler project,
 //! and `types` the type of `env` from a manifest.
 
+mod assets;
 mod check;
 mod deploy;
 mod dev;

@@ -11,11 +11,12 @@ use kube::CustomResourceExt as _;
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tenon_crds::Worker;
+use tenon_crds::{ASSETS_NEED_AN_ARTIFACT, Worker};
 use tenon_operator::revision::worker_id;
 use tenon_proto::id::WorkerId;
 
-use crate::{folder, schema};
+use crate::assets::{Files, Listing};
+use crate::{assets, folder, schema};
 
 /// Namespace of objects that name none, as with kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -62,6 +63,8 @@ pub(crate) struct Manifests {
     pub(crate) secrets: BTreeMap<(String, String), Secret>,
     /// Folders that stand in for ConfigMaps that are not among the files.
     pub(crate) folders: Vec<PathBuf>,
+    /// The static files of Workers.
+    pub(crate) assets: BTreeMap<WorkerId, Files>,
     pub(crate) problems: Vec<Problem>,
     /// Skipped objects, with the reason.
     pub(crate) notes: Vec<String>,
@@ -78,6 +81,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
         }
     }
     manifests.read_folders();
+    manifests.list_assets();
     manifests
 }
 
@@ -140,6 +144,29 @@ impl Manifests {
                     self.folders.push(path);
                 }
                 Err(error) => self.unreadable(&path, &error),
+            }
+        }
+    }
+
+    /// Lists the static files of Workers whose code is in files, too.
+    fn list_assets(&mut self) {
+        let of_files = self.workers.iter().filter(|(_, (_, it))| it.spec.source.oci.is_none());
+        let folders: Vec<_> = of_files
+            .filter_map(|(id, (place, worker))| {
+                Some((id.clone(), place.clone(), assets::folder(&place.file, worker)?))
+            })
+            .collect();
+        for (id, place, folder) in folders {
+            match assets::list(&folder) {
+                Ok(Listing { files, folders }) => {
+                    self.assets.insert(id, files);
+                    self.folders.extend(folders);
+                }
+                Err(message) => {
+                    // The folder may be created later.
+                    self.folders.extend(folder.parent().map(Path::to_owned));
+                    self.problem(place, Some(id), message);
+                }
             }
         }
     }
@@ -259,6 +286,8 @@ fn violations(value: &Value) -> Vec<String> {
             Some(true);
     }
     let mut found = schema::violations(&schema, value);
+    // `tenon deploy` makes the artifact from the files.
+    found.retain(|message| message != ASSETS_NEED_AN_ARTIFACT);
     if value.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
         found.push("metadata.name: is required".to_owned());
     }

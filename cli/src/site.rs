@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use tenon_crds::Schedule;
 use tenon_proto::id::WorkerId;
-use tenon_proto::revision::Revision;
 
-use crate::load::{Load, Loaded};
+use crate::assets::Packed;
+use crate::load::{Load, Loaded, Served};
 use crate::manifest::Problem;
 
 /// The Workers being served.
@@ -42,9 +42,18 @@ impl Site {
         self.workers.contains_key(id)
     }
 
-    /// Returns the revision of the Worker that is being served.
-    pub(crate) fn served(&self, id: &WorkerId) -> Option<Arc<Revision>> {
-        self.workers.get(id).map(|loaded| Arc::clone(&loaded.revision))
+    /// Returns what the Worker is being served with.
+    pub(crate) fn served(&self, id: &WorkerId) -> Served {
+        let loaded = self.workers.get(id);
+        Served {
+            revision: loaded.map(|loaded| Arc::clone(&loaded.revision)),
+            assets: loaded.and_then(|loaded| loaded.assets.clone()),
+        }
+    }
+
+    /// Returns the static files of the Workers being served.
+    pub(crate) fn assets(&self) -> impl Iterator<Item = &Packed> {
+        self.workers.values().filter_map(|loaded| loaded.assets.as_ref())
     }
 
     /// Returns every schedule of the Workers being served.

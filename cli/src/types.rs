@@ -14,6 +14,9 @@ use crate::source;
 /// The file that editors and compilers find without further configuration, as wrangler names it.
 const FILE: &str = "worker-configuration.d.ts";
 
+/// The type of a binding that takes requests.
+const FETCHER: &str = "{ fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> }";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// YAML files with the Worker, or directories of such files.
@@ -95,11 +98,10 @@ fn of(spec: &WorkerSpec) -> String {
         );
     }
     for ServiceBinding { name, worker } in &spec.services {
-        property(
-            format!("The Worker `{worker}`."),
-            name,
-            "{ fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> }",
-        );
+        property(format!("The Worker `{worker}`."), name, FETCHER);
+    }
+    if let Some(name) = spec.assets.as_ref().and_then(|assets| assets.binding.as_ref()) {
+        property("The Worker's static files.".to_owned(), name, FETCHER);
     }
     types.push_str("  }\n}\ninterface Env extends Cloudflare.Env {}\n");
     types

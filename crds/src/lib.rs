@@ -31,10 +31,10 @@ pub use pool::{
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    Accepted, AcceptedRoute, Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop,
-    Egress, Limits, OciSource, PullSecretRef, Quarantine, QuarantineCause, Route, Schedule,
-    ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec,
-    WorkerStatus,
+    ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, Address, Assets, CRASH_LOOPS,
+    CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, HtmlHandling, Limits, NotFoundHandling,
+    OciSource, PullSecretRef, Quarantine, QuarantineCause, Route, Schedule, ScheduleStatus, Secret,
+    SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

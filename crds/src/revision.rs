@@ -6,9 +6,10 @@ use k8s_openapi::ByteString;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::worker::{SERVICE_NAMES_ARE_UNIQUE, schema};
+use crate::worker::{ASSETS_NAME_IS_UNIQUE, SERVICE_NAMES_ARE_UNIQUE, schema};
 use crate::{
-    CompatibilityFlag, Egress, Limits, PullSecretRef, Secret, ServiceBinding, StatePolicy, name,
+    Assets, CompatibilityFlag, Egress, Limits, PullSecretRef, Secret, ServiceBinding, StatePolicy,
+    name,
 };
 
 /// An immutable snapshot of a Worker's code and configuration, created by the operator and owned by
@@ -40,6 +41,10 @@ use crate::{
         .message("spec.secrets: a name is also in spec.vars; use each binding name once"),
     validation = Rule::new(SERVICE_NAMES_ARE_UNIQUE)
         .message("spec.services: a name is also in spec.vars or spec.secrets; use each binding name once"),
+    validation = Rule::new(ASSETS_NAME_IS_UNIQUE)
+        .message("spec.assets.binding: another binding has that name; use each binding name once"),
+    validation = Rule::new("!has(self.assets) || has(self.artifact) && has(self.artifact.assets)")
+        .message("spec.assets: needs the files; set spec.artifact.assets"),
 )]
 pub struct WorkerRevisionSpec {
     /// Name of the Worker.
@@ -86,6 +91,9 @@ pub struct WorkerRevisionSpec {
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
         .message("spec.services: duplicate name; use each binding name once"))]
     pub services: Vec<ServiceBinding>,
+    /// Static files, which routers serve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assets: Option<Assets>,
     /// Hosts that the Worker may connect to.
     #[serde(default, skip_serializing_if = "Egress::is_empty")]
     pub egress: Egress,
@@ -117,6 +125,10 @@ pub struct Artifact {
     /// Digest of its manifest, to which the reference was resolved.
     #[schemars(length(min = 71, max = 71), regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub digest: String,
+    /// Digest of the layer with the static files, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 71, max = 71), regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub assets: Option<String>,
     /// Secret with the credentials of the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_secret_ref: Option<PullSecretRef>,

@@ -1,5 +1,6 @@
 //! `Worker`: a tenant's program.
 
+mod assets;
 pub(crate) mod schema;
 mod source;
 mod status;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name;
 
+pub use assets::{Assets, HtmlHandling, NotFoundHandling};
 pub use source::{ConfigMapRef, OciSource, PullSecretRef, Source};
 pub use status::{
     Accepted, AcceptedRoute, Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause,
@@ -59,6 +61,9 @@ pub use status::{
     ).message("spec.secrets: a name is also in spec.vars; use each binding name once"),
     validation = Rule::new(SERVICE_NAMES_ARE_UNIQUE)
         .message("spec.services: a name is also in spec.vars or spec.secrets; use each binding name once"),
+    validation = Rule::new(ASSETS_NAME_IS_UNIQUE)
+        .message("spec.assets.binding: another binding has that name; use each binding name once"),
+    validation = Rule::new("!has(self.assets) || has(self.source.oci)").message(ASSETS_NEED_AN_ARTIFACT),
 )]
 pub struct WorkerSpec {
     /// Source of the code.
@@ -103,6 +108,10 @@ pub struct WorkerSpec {
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
         .message("spec.services: duplicate name; use each binding name once"))]
     pub services: Vec<ServiceBinding>,
+
+    /// Static files, which routers serve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assets: Option<Assets>,
 
     /// Schedules of the calls of the `scheduled` handler. The handler is called at most once for
     /// each time; a call that runs past the next time overlaps with the next call.
@@ -205,6 +214,16 @@ pub struct ServiceBinding {
 /// or a secret.
 pub(crate) const SERVICE_NAMES_ARE_UNIQUE: &str = "!has(self.services) || self.services.all(s, \
      (!has(self.vars) || !(s.name in self.vars)) && (!has(self.secrets) || !self.secrets.exists(t, t.name == s.name)))";
+
+/// CEL rule for a Worker's spec and for a revision: the binding of assets has a name of its own.
+pub(crate) const ASSETS_NAME_IS_UNIQUE: &str = "!has(self.assets) || !has(self.assets.binding) || \
+     ((!has(self.vars) || !(self.assets.binding in self.vars)) && \
+     (!has(self.secrets) || !self.secrets.exists(s, s.name == self.assets.binding)) && \
+     (!has(self.services) || !self.services.exists(s, s.name == self.assets.binding)))";
+
+/// Message of the rule that a Worker with assets names an artifact. Tools that make the artifact
+/// from files apply the rule only afterwards.
+pub const ASSETS_NEED_AN_ARTIFACT: &str = "spec.assets: the files are in an OCI artifact; set spec.source.oci, or use tenon deploy --registry";
 
 /// A recurring time, with a resolution of one minute.
 #[derive(
@@ -344,6 +363,7 @@ impl WorkerSpec {
             vars: BTreeMap::new(),
             secrets: Vec::new(),
             services: Vec::new(),
+            assets: None,
             schedules: Vec::new(),
             egress: Egress::default(),
             compatibility_flags: Vec::new(),

@@ -1,6 +1,6 @@
 //! A cache that outlives the process: a file for each entry, in a directory for this process alone.
 //!
-//! Its content is compiled code, so no other process may write there. Users of a file detect damage
+//! Its content is trusted, compiled code for example, so no other process may write there. Users of a file detect damage
 //! themselves, and write it anew. A failing disk costs only time: its content is made again.
 
 use std::fmt::Display;
@@ -76,6 +76,36 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
                 tracing::warn!(path = %path.display(), %error, "cannot write a cached file");
             }
         });
+    }
+
+    /// Opens a file, or returns `None` if the cache does not have it. A file that is removed stays
+    /// readable for as long as it is open.
+    pub fn open_file(&mut self, key: K) -> Option<fs::File> {
+        self.files.get(&key)?;
+        fs::File::open(self.path(key)).ok()
+    }
+
+    /// Creates an empty file of a name that no entry has. It becomes one by
+    /// [`adopt`](Self::adopt), and is removed when the directory is opened next otherwise.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be created.
+    pub fn create_partial(&self) -> io::Result<(PathBuf, fs::File)> {
+        let path = self.directory.join(format!("{:032x}.partial", fastrand::u128(..)));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok((path, file))
+    }
+
+    /// Makes a file of [`create_partial`](Self::create_partial) the entry of a key.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be renamed.
+    pub fn adopt(&mut self, key: K, partial: &Path) -> io::Result<()> {
+        let bytes = fs::metadata(partial)?.len() as usize;
+        fs::rename(partial, self.path(key))?;
+        self.enter(key, bytes);
+        Ok(())
     }
 
     fn enter(&mut self, key: K, bytes: usize) {

@@ -14,27 +14,35 @@
 //! A registry is contacted only if the administrator allows it, because its name comes from a
 //! tenant. A namespace pulls one artifact at a time, so that a slow registry delays only its users.
 //!
+//! - [`error`]: why an artifact cannot be used.
+//! - [`pulls`]: the permits of transfers.
+//! - [`sites`]: static files, on disk.
 //! - [`store`]: compiled modules on disk.
 
+mod error;
+mod pulls;
+mod sites;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
 use moka::future::Cache;
-use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryError};
-use tenon_compiler::CompileError;
-use tenon_compiler::process::{Compiler, CompilerError, Job, NamespaceSemaphores};
+use tenon_artifact::{Credentials, Pulled, Reference, Registry};
+use tenon_compiler::process::{Compiler, Job};
 use tenon_proto::egress::HostPattern;
-use tenon_proto::id::ArtifactDigest;
+use tenon_proto::id::{ArtifactDigest, SiteId};
 use tenon_proto::revision::CompatibilityFlag;
-use tokio::sync::Semaphore;
 
 use crate::index::key;
-use crate::revision::{self, SnapshotError};
+use crate::revision;
+pub use error::ArtifactError;
+use pulls::Pulls;
+pub use sites::Sites;
 use store::CodeKey;
 pub use store::Store;
 
@@ -42,8 +50,13 @@ pub use store::Store;
 /// unpacked.
 const PULLS: usize = 4;
 
-/// Time limit of a pull, from a registry that answers slowly.
+/// Maximum number of sites that are pulled and packed at once, each of up to a gibibyte on disk.
+const ASSET_PULLS: usize = 2;
+
+/// Time limit of a pull, from a registry that answers slowly: of code, and of static files, which
+/// may be large.
 const PULL_TIMEOUT: Duration = Duration::from_secs(60);
+const ASSETS_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Capacity of the cache of bundles, in bytes, and its lifetime: that of a deployment of many
 /// Workers that share one.
@@ -72,6 +85,8 @@ pub struct Source {
     pub pull_secret: Option<Arc<Secret>>,
     /// Determine the built-in modules that can be imported.
     pub flags: BTreeSet<CompatibilityFlag>,
+    /// The Worker serves the artifact's static files.
+    pub assets: bool,
 }
 
 /// An artifact whose modules have been compiled.
@@ -79,48 +94,8 @@ pub struct Source {
 pub struct Compiled {
     pub digest: ArtifactDigest,
     pub entrypoint: String,
-}
-
-/// The reason why an artifact cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ArtifactError {
-    #[error(
-        "spec.source.oci.image: the operator may not pull from {0}; use an allowed registry, or have an administrator add it to operator.registries of the chart"
-    )]
-    NotAllowed(String),
-    #[error("spec.source.oci.image: {0}")]
-    Reference(String),
-    #[error(
-        "spec.source.oci.pullSecretRef: Secret {name:?} has no usable {DOCKER_CONFIG}: {cause}"
-    )]
-    Credentials { name: String, cause: String },
-    #[error("spec.source.oci.image: {0}")]
-    Registry(#[from] RegistryError),
-    #[error("spec.source.oci.image: {image} was not pulled within {} s; retrying", PULL_TIMEOUT.as_secs())]
-    TimedOut { image: String },
-    #[error(transparent)]
-    Entrypoint(#[from] SnapshotError),
-    #[error("cannot compile the modules: {0}")]
-    Compiler(#[from] CompilerError),
-    #[error("{}", tenon_compiler::report(errors))]
-    Invalid { errors: Vec<CompileError> },
-}
-
-impl ArtifactError {
-    /// Returns whether another attempt may succeed although nothing was changed in the cluster.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Registry(error) => error.is_transient(),
-            Self::TimedOut { .. } | Self::Compiler(_) => true,
-            _ => false,
-        }
-    }
-
-    /// Returns whether the registry may answer otherwise later, for example because a missing tag
-    /// is pushed.
-    pub fn is_of_registry(&self) -> bool {
-        matches!(self, Self::Registry(_) | Self::TimedOut { .. })
-    }
+    /// Digest of the layer with the static files, if there is one.
+    pub assets: Option<ArtifactDigest>,
 }
 
 /// Identifies a pulled bundle, and the credentials with which it was pulled.
@@ -139,11 +114,13 @@ pub struct Artifacts {
     registry: Registry,
     allowed: Arc<[HostPattern]>,
     compiler: Compiler,
-    bundles: Cache<BundleKey, Arc<Bundle>>,
+    bundles: Cache<BundleKey, Arc<Pulled>>,
     compiled: Cache<CodeKey, Modules>,
     store: Store,
-    pulls: Arc<Semaphore>,
-    by_namespace: NamespaceSemaphores,
+    sites: Sites,
+    pulls: Pulls,
+    /// Those of static files, which must not delay code.
+    asset_pulls: Pulls,
 }
 
 impl Artifacts {
@@ -156,6 +133,7 @@ impl Artifacts {
         allowed: impl Into<Arc<[HostPattern]>>,
         compiler: Compiler,
         store: Store,
+        sites: Sites,
     ) -> Self {
         let weight = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Self {
@@ -163,7 +141,7 @@ impl Artifacts {
             allowed: allowed.into(),
             compiler,
             bundles: Cache::builder()
-                .weigher(move |_, bundle: &Arc<Bundle>| weight(size(&bundle.modules)))
+                .weigher(move |_, pulled: &Arc<Pulled>| weight(size(&pulled.bundle.modules)))
                 .max_capacity(BUNDLES)
                 .time_to_live(BUNDLE_LIFETIME)
                 .build(),
@@ -172,8 +150,9 @@ impl Artifacts {
                 .max_capacity(COMPILED)
                 .build(),
             store,
-            pulls: Arc::new(Semaphore::new(PULLS)),
-            by_namespace: NamespaceSemaphores::default(),
+            sites,
+            pulls: Pulls::new(PULLS, PULL_TIMEOUT),
+            asset_pulls: Pulls::new(ASSET_PULLS, ASSETS_TIMEOUT),
         }
     }
 
@@ -194,12 +173,57 @@ impl Artifacts {
             Some(digest) => digest,
             None => self.resolve(source).await?,
         };
-        let bundle = self.bundle(source, digest).await?;
-        let requested = entrypoint.or(bundle.entrypoint.as_deref());
-        let entrypoint = revision::entrypoint(requested, &bundle.modules)
+        let pulled = self.bundle(source, digest).await?;
+        let requested = entrypoint.or(pulled.bundle.entrypoint.as_deref());
+        let entrypoint = revision::entrypoint(requested, &pulled.bundle.modules)
             .map_err(|error| Arc::new(error.into()))?;
-        self.compiled_or(source, digest, &entrypoint, async { Ok(bundle) }).await?;
-        Ok(Compiled { digest, entrypoint })
+        let assets = self.assets_of(source, digest, pulled.assets.as_deref()).await?;
+        self.compiled_or(source, digest, &entrypoint, async { Ok(pulled) }).await?;
+        Ok(Compiled { digest, entrypoint, assets })
+    }
+
+    /// Pulls and packs the static files of an artifact, if the Worker serves them.
+    async fn assets_of(
+        &self,
+        source: &Source,
+        digest: ArtifactDigest,
+        layer: Option<&str>,
+    ) -> Result<Option<ArtifactDigest>, Arc<ArtifactError>> {
+        if !source.assets {
+            return Ok(None);
+        }
+        let none = || ArtifactError::NoAssets { image: source.image.clone() };
+        let layer = layer.and_then(|layer| layer.parse().ok()).ok_or_else(none);
+        let layer = layer.map_err(Arc::new)?;
+        self.site(source, digest, layer).await?;
+        Ok(Some(layer))
+    }
+
+    /// Returns the pack of static files, which are pulled if the disk does not have them.
+    ///
+    /// # Arguments
+    /// * `layer` - digest of the layer with the files.
+    ///
+    /// # Errors
+    /// Fails if they are gone, and the layer cannot be pulled and packed again now.
+    pub async fn site(
+        &self,
+        source: &Source,
+        digest: ArtifactDigest,
+        layer: ArtifactDigest,
+    ) -> Result<Arc<File>, Arc<ArtifactError>> {
+        let id = SiteId::of(&source.namespace, &layer);
+        let packed = async {
+            let reference = self.reference(source)?;
+            let pinned = reference.clone_with_digest(digest.to_string());
+            let credentials = credentials(source, &reference)?;
+            let layer = layer.to_string();
+            let mut download = self.sites.download()?;
+            let output = download.writer();
+            self.registry.pull_assets(&pinned, &credentials, &layer, output).await?;
+            self.sites.pack(id, download).await
+        };
+        self.sites.get_or(id, self.asset_pulls.within(source, packed)).await
     }
 
     /// Returns the compiled modules of an accepted artifact.
@@ -224,7 +248,7 @@ impl Artifacts {
         source: &Source,
         digest: ArtifactDigest,
         entrypoint: &str,
-        bundle: impl Future<Output = Result<Arc<Bundle>, Arc<ArtifactError>>>,
+        bundle: impl Future<Output = Result<Arc<Pulled>, Arc<ArtifactError>>>,
     ) -> Result<Modules, Arc<ArtifactError>> {
         let key = CodeKey::new(digest, entrypoint, &source.flags);
         let made = async {
@@ -232,7 +256,7 @@ impl Artifacts {
                 return Ok(Arc::new(modules));
             }
             let job = Job {
-                modules: bundle.await?.modules.clone(),
+                modules: bundle.await?.bundle.modules.clone(),
                 entrypoint: entrypoint.to_owned(),
                 flags: source.flags.clone(),
             };
@@ -255,7 +279,7 @@ impl Artifacts {
         &self,
         source: &Source,
         digest: ArtifactDigest,
-    ) -> Result<Arc<Bundle>, Arc<ArtifactError>> {
+    ) -> Result<Arc<Pulled>, Arc<ArtifactError>> {
         let reference = self.reference(source).map_err(Arc::new)?;
         let pinned = reference.clone_with_digest(digest.to_string());
         let secret = source.pull_secret.as_ref().map(|secret| {
@@ -272,7 +296,7 @@ impl Artifacts {
         let pulled = async {
             let credentials = credentials(source, &reference)?;
             let pull = self.registry.pull(&pinned, &credentials);
-            self.within_limits(source, pull).await.map(Arc::new)
+            self.pulls.within(source, pull).await.map(Arc::new)
         };
         self.bundles.try_get_with(bundle, pulled).await
     }
@@ -282,7 +306,7 @@ impl Artifacts {
             let reference = self.reference(source)?;
             let credentials = credentials(source, &reference)?;
             let resolved = self.registry.resolve(&reference, &credentials);
-            let digest = self.within_limits(source, resolved).await?;
+            let digest = self.pulls.within(source, resolved).await?;
             digest.parse().map_err(|error| {
                 ArtifactError::Reference(format!(
                     "{} has digest {digest:?}: {error}; push it with a SHA-256 digest",
@@ -291,19 +315,6 @@ impl Artifacts {
             })
         };
         resolved.await.map_err(Arc::new)
-    }
-
-    async fn within_limits<T>(
-        &self,
-        source: &Source,
-        transfer: impl Future<Output = Result<T, RegistryError>>,
-    ) -> Result<T, ArtifactError> {
-        let _permit = self.by_namespace.acquire(&source.namespace).await;
-        let _pull = self.pulls.acquire().await.expect("the semaphore is never closed");
-        match tokio::time::timeout(PULL_TIMEOUT, transfer).await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(ArtifactError::TimedOut { image: source.image.clone() }),
-        }
     }
 
     /// Parses the reference of an artifact in an allowed registry.

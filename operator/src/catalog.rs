@@ -14,12 +14,14 @@
 //! - [`revisions`]: pure; the revisions that nodes may fetch.
 //! - [`report`]: pure; nodes' reports about the Workers that they run.
 //! - [`quarantine`]: pure; the revisions that no node may run now, because they ended processes.
+//! - [`assets`]: the static files of revisions.
 //! - [`code`]: the modules of revisions whose code is in OCI artifacts.
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
 //!   behind they are.
 //!
 //! The lock is held for one map operation or to build one message, never across an await.
 
+mod assets;
 mod code;
 mod incoming;
 mod quarantine;
@@ -39,6 +41,7 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
+pub use assets::AssetsSource;
 pub use code::CodeSource;
 use quarantine::{Entry, Quarantine};
 use report::Part;
@@ -65,6 +68,7 @@ struct Shared {
     quarantine_tx: watch::Sender<()>,
     sink: OnceLock<ReportSink>,
     code: OnceLock<CodeSource>,
+    assets: OnceLock<AssetsSource>,
     watchers: Watchers,
 }
 
@@ -107,6 +111,7 @@ impl Catalog {
                 quarantine_tx,
                 sink: OnceLock::new(),
                 code: OnceLock::new(),
+                assets: OnceLock::new(),
                 watchers: Watchers::new(),
             }),
         }
@@ -383,6 +388,7 @@ fn entry(
         wall_ms: revision.limits.wall_ms,
         request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
         services: revision.services().map(|(_, worker)| worker.to_string()).collect(),
+        assets: revision.assets.clone(),
     }
 }
 

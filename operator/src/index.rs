@@ -32,7 +32,7 @@ use tenon_crds::{
     WorkerStatus,
 };
 use tenon_proto::catalog::{Node, Route};
-use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::id::{ArtifactDigest, RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
@@ -238,6 +238,12 @@ impl Index {
         }
     }
 
+    /// Returns the digest of the layer with an accepted revision's static files, if it has any.
+    pub fn assets(&self, revision: &Revision) -> Option<ArtifactDigest> {
+        let by_name = self.revisions.get(&revision.worker)?;
+        by_name.get(&revision.name)?.spec.artifact.as_ref()?.assets.as_ref()?.parse().ok()
+    }
+
     /// Returns the artifact of an accepted revision, if its code is in one.
     pub fn artifact(&self, revision: &Revision) -> Option<Source> {
         let (id, by_name) = (&revision.worker, self.revisions.get(&revision.worker)?);
@@ -248,6 +254,7 @@ impl Index {
             digest: revision.artifact,
             pull_secret: self.pull_secret(id, artifact.pull_secret_ref.as_ref()),
             flags: revision.compatibility_flags.clone(),
+            assets: revision.assets.is_some(),
         })
     }
 

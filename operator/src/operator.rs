@@ -29,8 +29,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::acknowledgement::{Acknowledgement, Acknowledgements};
-use crate::artifacts::{ArtifactError, Artifacts, Store};
-use crate::catalog::{self, Catalog, CodeSource, ReportSink};
+use crate::artifacts::{ArtifactError, Artifacts, Sites, Store};
+use crate::catalog::{self, AssetsSource, Catalog, CodeSource, ReportSink};
 use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
 use crate::config::{ArtifactConfig, Config, TlsSource};
@@ -68,6 +68,8 @@ pub enum SpawnError {
     Tls(#[from] TlsError),
     #[error("cannot use --code-cache-dir: {0}")]
     CodeCache(#[source] io::Error),
+    #[error("cannot use --assets-cache-dir: {0}")]
+    AssetsCache(#[source] io::Error),
     #[error(transparent)]
     Registry(#[from] tenon_artifact::RegistryError),
     #[error("an operator's metrics are registered already: {0}")]
@@ -150,6 +152,7 @@ impl Operator {
         }
         let index = SharedIndex::new(Index::new(config.domain));
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
+        catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
         let acknowledgements = Acknowledgements::new(router, of_process, touched_tx.clone());
         let (health_tx, health_rx) = mpsc::unbounded_channel();
@@ -234,7 +237,9 @@ impl Operator {
 }
 
 fn open_artifacts(config: ArtifactConfig, compiler: Compiler) -> Result<Artifacts, SpawnError> {
-    let ArtifactConfig { allowed, plain_http, authorities, cache } = config;
+    let ArtifactConfig { allowed, plain_http, authorities, cache, sites: (directory, capacity) } =
+        config;
+    let sites = Sites::open(directory, capacity).map_err(SpawnError::AssetsCache)?;
     let registry =
         tenon_artifact::Registry::new(RegistryConfig { extra_roots: authorities, plain_http })?;
     let store = match cache {
@@ -243,7 +248,7 @@ fn open_artifacts(config: ArtifactConfig, compiler: Compiler) -> Result<Artifact
         }
         None => Store::default(),
     };
-    Ok(Artifacts::new(registry, allowed, compiler, store))
+    Ok(Artifacts::new(registry, allowed, compiler, store, sites))
 }
 
 /// Returns the source of the modules of revisions whose code is in artifacts.
@@ -258,6 +263,24 @@ fn code_source(artifacts: Artifacts, index: SharedIndex) -> CodeSource {
                 tracing::warn!(revision = revision.name, %error, "cannot get the code of a revision");
             };
             modules.inspect_err(failed).ok()
+        }
+        .boxed()
+    })
+}
+
+/// Returns the source of the packs of revisions with static files.
+fn assets_source(artifacts: Artifacts, index: SharedIndex) -> AssetsSource {
+    Arc::new(move |revision| {
+        let (artifacts, index) = (artifacts.clone(), index.clone());
+        async move {
+            let (source, layer) =
+                index.with(|index| (index.artifact(&revision), index.assets(&revision)));
+            let (source, digest, layer) = (source?, revision.artifact?, layer?);
+            let site = artifacts.site(&source, digest, layer).await;
+            let failed = |error: &Arc<ArtifactError>| {
+                tracing::warn!(revision = revision.name, %error, "cannot get the static files of a revision");
+            };
+            site.inspect_err(failed).ok()
         }
         .boxed()
     })

@@ -20,12 +20,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tenon_crds::{
-    Accepted, Artifact, PoolLimits, Secret, SecretKeyRef, ServiceBinding, Worker,
-    WorkerRevisionSpec, WorkerSpec,
+    Accepted, Artifact, Assets, HtmlHandling, NotFoundHandling, PoolLimits, Secret, SecretKeyRef,
+    ServiceBinding, Worker, WorkerRevisionSpec, WorkerSpec,
 };
-use tenon_proto::catalog::Route;
+use tenon_proto::catalog::{self, Route};
 use tenon_proto::egress::{Egress, InvalidHostPattern};
-use tenon_proto::id::{InvalidDigest, RevisionDigest, WorkerId};
+use tenon_proto::id::{InvalidDigest, RevisionDigest, SiteId, WorkerId};
 use tenon_proto::revision::{Binding, CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
@@ -120,6 +120,7 @@ fn snapshot_with(
         vars,
         secrets,
         services,
+        assets,
         schedules: _,
         egress,
         compatibility_flags,
@@ -137,6 +138,7 @@ fn snapshot_with(
         vars: vars.clone(),
         secrets: secrets.clone(),
         services: services.clone(),
+        assets: assets.clone(),
         egress: egress.clone(),
         compatibility_flags: compatibility_flags.clone(),
         limits: *limits,
@@ -250,6 +252,7 @@ pub fn resolve(
         vars,
         secrets,
         services,
+        assets,
         egress: allowed,
         compatibility_flags,
         limits,
@@ -266,12 +269,16 @@ pub fn resolve(
     for ServiceBinding { name, worker } in services {
         bindings.insert(name.clone(), Binding::Service(WorkerId::new(id.namespace(), worker)));
     }
+    if let Some(name) = assets.as_ref().and_then(|assets| assets.binding.as_ref()) {
+        bindings.insert(name.clone(), Binding::Assets);
+    }
     Ok(Revision {
         worker: id.clone(),
         name: name.to_owned(),
         entrypoint: entrypoint.clone(),
         modules: join_modules(modules, binary_modules),
         artifact: artifact.as_ref().map(|artifact| artifact.digest.parse()).transpose()?,
+        assets: resolve_assets(id, assets.as_ref(), artifact.as_ref())?,
         bindings,
         salt: Bytes::new(),
         egress: egress(allowed)?,
@@ -282,6 +289,46 @@ pub fn resolve(
             tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
         },
     })
+}
+
+/// Returns how routers serve the files of an artifact.
+fn resolve_assets(
+    id: &WorkerId,
+    assets: Option<&Assets>,
+    artifact: Option<&Artifact>,
+) -> Result<Option<catalog::Assets>, ResolveError> {
+    let digest = artifact.and_then(|artifact| artifact.assets.as_ref());
+    let Some((assets, digest)) = assets.zip(digest) else { return Ok(None) };
+    let site = SiteId::of(id.namespace(), &digest.parse()?);
+    Ok(Some(served_assets(assets, site)))
+}
+
+/// Returns how routers serve files.
+///
+/// # Arguments
+/// * `site` - identifies the files.
+pub fn served_assets(assets: &Assets, site: SiteId) -> catalog::Assets {
+    // The name of the binding is the node's.
+    let Assets { binding: _, html_handling, not_found_handling, run_worker_first } = assets;
+    catalog::Assets {
+        site: site.as_bytes().to_vec(),
+        html_handling: match html_handling {
+            HtmlHandling::AutoTrailingSlash => catalog::HtmlHandling::AutoTrailingSlash,
+            HtmlHandling::ForceTrailingSlash => catalog::HtmlHandling::ForceTrailingSlash,
+            HtmlHandling::DropTrailingSlash => catalog::HtmlHandling::DropTrailingSlash,
+            HtmlHandling::None => catalog::HtmlHandling::None,
+        }
+        .into(),
+        not_found_handling: match not_found_handling {
+            NotFoundHandling::None => catalog::NotFoundHandling::None,
+            NotFoundHandling::NotFoundPage => catalog::NotFoundHandling::NotFoundPage,
+            NotFoundHandling::SinglePageApplication => {
+                catalog::NotFoundHandling::SinglePageApplication
+            }
+        }
+        .into(),
+        run_worker_first: run_worker_first.clone(),
+    }
 }
 
 /// Converts the compatibility flags of a spec.

@@ -86,6 +86,8 @@ codes! {
     WorkerQuarantined = "worker_quarantined", 503, Unavailable;
     /// The node cannot fetch the code from the operator now.
     RevisionUnavailable = "revision_unavailable", 503, Unavailable;
+    /// The router cannot fetch the Worker's static files from the operator now.
+    AssetsUnavailable = "assets_unavailable", 503, Unavailable;
     /// No node of the Worker's pool is reachable.
     NoNode = "no_node", 503, Unavailable;
     /// The node was lost while it ran the invocation.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 /// The id of a Worker, `namespace/name`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(Arc<str>);
@@ -156,6 +158,54 @@ impl FromStr for ArtifactDigest {
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         let hex = text.strip_prefix(Self::ALGORITHM).unwrap_or_default();
         Self::try_from(from_hex(hex).as_slice())
+    }
+}
+
+/// Identifies the static files of a Worker, displayed as lower-case hexadecimal.
+///
+/// It follows from the layer of the files and the namespace: who knows the digest of another
+/// tenant's layer does not get its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteId([u8; 32]);
+
+impl SiteId {
+    pub fn of(namespace: &str, layer: &ArtifactDigest) -> Self {
+        let hash = Sha256::new().chain_update(layer.as_bytes()).chain_update(namespace);
+        Self(hash.finalize().into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// An id of files that are in no artifact, from a hash of them.
+impl From<[u8; 32]> for SiteId {
+    fn from(hash: [u8; 32]) -> Self {
+        Self(hash)
+    }
+}
+
+impl TryFrom<&[u8]> for SiteId {
+    type Error = InvalidDigest;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
+    }
+}
+
+impl fmt::Display for SiteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Parses the form that `Display` writes.
+impl FromStr for SiteId {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        Self::try_from(from_hex(text).as_slice())
     }
 }
 

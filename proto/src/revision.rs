@@ -48,6 +48,8 @@ pub struct Revision {
     /// The OCI artifact that the modules were compiled from. The digest covers it instead of the
     /// modules, so that it can be computed without them. `None` for other sources.
     pub artifact: Option<ArtifactDigest>,
+    /// The static files, if there are any. Routers serve them.
+    pub assets: Option<catalog::Assets>,
     /// Bindings by name, which is that of a property of `env`.
     pub bindings: BTreeMap<String, Binding>,
     pub limits: Limits,
@@ -158,6 +160,7 @@ impl Revision {
             entrypoint: "worker.js".to_owned(),
             modules: modules.into_iter().collect(),
             artifact: None,
+            assets: None,
             bindings: BTreeMap::new(),
             limits: Limits::default(),
             state: StatePolicy::default(),
@@ -177,7 +180,7 @@ impl Revision {
     pub fn services(&self) -> impl Iterator<Item = (&str, &WorkerId)> {
         self.bindings.iter().filter_map(|(name, binding)| match binding {
             Binding::Service(worker) => Some((name.as_str(), worker)),
-            Binding::Var(_) | Binding::Secret(_) => None,
+            Binding::Var(_) | Binding::Secret(_) | Binding::Assets => None,
         })
     }
 
@@ -197,6 +200,7 @@ impl Revision {
             entrypoint,
             modules,
             artifact,
+            assets,
             bindings,
             limits,
             state,
@@ -204,7 +208,7 @@ impl Revision {
             compatibility_flags,
             salt,
         } = self;
-        let ByKind { vars, secrets, services } = ByKind::of(bindings);
+        let ByKind { vars, secrets, services, assets: assets_binding } = ByKind::of(bindings);
         let modules_digest = artifact.map(|_| modules_digest(modules));
         let head = catalog::RevisionHead {
             digest: digest.as_bytes().to_vec(),
@@ -222,6 +226,8 @@ impl Revision {
             salt: salt.to_vec(),
             artifact: artifact.map(|digest| digest.as_bytes().to_vec()).unwrap_or_default(),
             modules_digest: modules_digest.map(Vec::from).unwrap_or_default(),
+            assets: assets.clone(),
+            assets_binding: assets_binding.unwrap_or_default().to_owned(),
         };
         let chunks = modules.clone().into_iter().flat_map(|(name, mut rest)| {
             let mut name = Some(name);

@@ -19,11 +19,13 @@ use tenon_lifecycle::readiness;
 use tenon_lifecycle::tls::Connector;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
-use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse};
+use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse, Worker};
+use tenon_proto::id::{RevisionDigest, SiteId};
 use tokio::sync::watch;
 use tonic::Streaming;
 use tonic::transport::Endpoint;
 
+use crate::sites::Sites;
 use crate::table::{Published, Table};
 
 /// The first and the longest pause after a lost stream.
@@ -47,6 +49,17 @@ pub(crate) struct Server {
     pub(crate) connector: Connector,
 }
 
+impl Server {
+    pub(crate) fn new(endpoint: Endpoint, connector: Connector) -> Self {
+        let endpoint = endpoint
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_while_idle(true);
+        Self { endpoint, connector }
+    }
+}
+
 /// Where the table is published.
 pub(crate) struct Publisher {
     pub(crate) published: Published,
@@ -58,9 +71,10 @@ pub(crate) struct Publisher {
 pub(crate) struct Client {
     /// The name of this router in the operator's log.
     name: String,
-    server: Server,
+    server: Arc<Server>,
     state: State,
     publisher: Publisher,
+    sites: Sites,
     /// Held until the first table has been published.
     ready: Option<readiness::Handle>,
     metrics: CatalogMetrics,
@@ -137,19 +151,14 @@ impl State {
 impl Client {
     pub(crate) fn new(
         name: String,
-        server: Server,
+        server: Arc<Server>,
         publisher: Publisher,
+        sites: Sites,
         ready: readiness::Handle,
         metrics: CatalogMetrics,
     ) -> Self {
-        let Server { endpoint, connector } = server;
-        let endpoint = endpoint
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .keep_alive_while_idle(true);
-        let server = Server { endpoint, connector };
-        Self { name, server, state: State::default(), publisher, ready: Some(ready), metrics }
+        let (state, ready) = (State::default(), Some(ready));
+        Self { name, server, state, publisher, sites, ready, metrics }
     }
 
     /// Watches forever.
@@ -172,7 +181,7 @@ impl Client {
     }
 
     async fn watch(&mut self, pause: &mut Duration) -> Result<(), tonic::Status> {
-        let Server { endpoint, connector } = &self.server;
+        let Server { endpoint, connector } = &*self.server;
         let channel = endpoint.connect_with_connector(connector.clone()).await;
         let channel = channel.map_err(|error| tonic::Status::from_error(error.into()))?;
         let mut client = CatalogClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
@@ -182,8 +191,12 @@ impl Client {
         while let Some(message) = stream.message().await? {
             // The stream works, so the backoff starts over.
             *pause = PAUSE_MIN;
+            let changed = changed_assets(&message);
             if self.state.apply(message) {
                 self.publish();
+                for (site, revision) in changed {
+                    self.sites.prepare(site, revision);
+                }
             }
         }
         Ok(())
@@ -206,10 +219,23 @@ impl Client {
     }
 }
 
+/// Returns the static files of the Workers that a delta announces, each with a revision that serves
+/// them. Those of a snapshot are fetched when they are asked for.
+fn changed_assets(message: &WatchResponse) -> Vec<(SiteId, RevisionDigest)> {
+    if message.kind() != Kind::Delta {
+        return Vec::new();
+    }
+    let of_worker = |worker: &Worker| {
+        let site = SiteId::try_from(&worker.assets.as_ref()?.site[..]).ok()?;
+        Some((site, RevisionDigest::try_from(&worker.digest[..]).ok()?))
+    };
+    message.workers.iter().filter_map(of_worker).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_proto::catalog::{Route, Worker};
+    use tenon_proto::catalog::Route;
 
     fn message(kind: Kind, version: u64, names: &[&str]) -> WatchResponse {
         let worker = |name: &&str| Worker {

@@ -22,10 +22,12 @@
 //!   interprets.
 //! - [`forwarded`]: the client behind proxies; [`https`](mod@https): redirects to https.
 //! - [`response`], [`error`]: what the client receives.
+//! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
 //!
 //! The top of the crate: depends on every other group, and no group depends on it.
 
+pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;
 pub(crate) mod error;

@@ -18,6 +18,7 @@
 //! | [`table`] | what the catalog says: routes, the ring of shards | |
 //! | `clients` | clients' connections: filtering, and what each may take | |
 //! | `https` | TLS towards clients: certificates and handshakes | `clients` |
+//! | `sites` | static files: fetched from operators, kept on disk, read | |
 //!
 //! Any group may use `meters`, `quota` and `trace`. `thread` is what one serving thread owns, of
 //! every group but `front`. `metrics` is the metrics of all groups.
@@ -40,6 +41,7 @@ mod meters;
 mod metrics;
 mod quota;
 mod router;
+mod sites;
 pub mod table;
 mod thread;
 mod trace;
@@ -51,4 +53,5 @@ pub use clients::{descriptors, memory};
 pub use front::forwarded::TrustedProxies;
 pub use https::{Https, HttpsError, HttpsSettings};
 pub use router::{Config, IDLE_TIMEOUT, Router, SpawnError};
+pub use sites::SitesConfig;
 pub use table::Pin;

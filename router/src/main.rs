@@ -17,7 +17,8 @@ use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
 use tenon_router::{
-    Config, Https, HttpsSettings, IDLE_TIMEOUT, Pace, Router, TrustedProxies, descriptors, memory,
+    Config, Https, HttpsSettings, IDLE_TIMEOUT, Pace, Router, SitesConfig, TrustedProxies,
+    descriptors, memory,
 };
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
@@ -68,6 +69,15 @@ struct Args {
     /// removed.
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     trusted_proxies: Vec<IpNet>,
+
+    /// Directory, for this process alone, for static files of Workers. Defaults to a temporary one.
+    #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
+    assets_cache_dir: Option<PathBuf>,
+
+    /// Capacity of --assets-cache-dir, in MiB. The least recently used files are removed when it is
+    /// exceeded, and fetched again when they are asked for.
+    #[arg(long, env = "TENON_ASSETS_CACHE_MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(32..))]
+    assets_cache_mib: u32,
 
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
     /// reach it can call any Worker: keep it inside the cluster.
@@ -179,6 +189,11 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
             rate: args.body_rate,
         },
         shards_may_pause: false,
+        sites: SitesConfig {
+            directory: (args.assets_cache_dir.clone())
+                .unwrap_or_else(|| SitesConfig::default().directory),
+            capacity: (args.assets_cache_mib as usize) << 20,
+        },
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace)
             .context("--tunnel-grace must be a number of seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger)

@@ -8,6 +8,7 @@ use tenon_lifecycle::event_loop;
 
 use crate::clients::metrics::ClientFamilies;
 use crate::meters::RequestFamilies;
+use crate::sites::metrics::SiteMetrics;
 use crate::tunnel::slots;
 use crate::upstream::metrics::UpstreamFamilies;
 
@@ -24,6 +25,7 @@ pub(crate) struct Metrics {
     pub(crate) clients: ClientFamilies,
     pub(crate) upstream: UpstreamFamilies,
     pub(crate) tunnels: IntGauge,
+    pub(crate) sites: SiteMetrics,
 }
 
 impl Metrics {
@@ -37,6 +39,7 @@ impl Metrics {
             clients: ClientFamilies::register(registry)?,
             upstream: UpstreamFamilies::register(registry)?,
             tunnels: slots::register(registry)?,
+            sites: SiteMetrics::register(registry)?,
         })
     }
 }

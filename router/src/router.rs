@@ -26,9 +26,10 @@ use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};
 use crate::https::Https;
 use crate::metrics::{LOOPS, Metrics};
+use crate::sites::{Sites, SitesConfig};
 use crate::table::shares::Shares;
 use crate::table::{Pin, Published, Table};
-use crate::thread::{Announcements, RouterThread, Settings};
+use crate::thread::{Announcements, RouterThread, Settings, Shared};
 
 /// The configuration of a router.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Config {
     /// Shards may stand still for any time, because a debugger pauses them: their silence is no
     /// failure.
     pub shards_may_pause: bool,
+    /// Where the static files of Workers are kept.
+    pub sites: SitesConfig,
     /// The time for which new connections are accepted after a drain has begun.
     pub drain_linger: Duration,
     /// The time for which WebSockets may stay open after that, before they are closed.
@@ -81,6 +84,8 @@ pub enum SpawnError {
     Listen(SocketAddr, #[source] io::Error),
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
+    #[error("cannot use --assets-cache-dir: {0}")]
+    Sites(#[source] io::Error),
     #[error("a router's metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -130,7 +135,26 @@ impl Router {
             }
             None => (None, (0..threads).map(|_| None).collect::<Vec<_>>()),
         };
-        let https = config.https.map(|(_, https)| https);
+
+        let endpoint = Endpoint::from(config.catalog);
+        let connector =
+            Connector::new(config.tls.clone(), Role::Operator, catalog::CONNECT_TIMEOUT);
+        let server = Arc::new(catalog::Server::new(endpoint, connector));
+        let catalog_runtime = runtime()?;
+        let sites = Sites::new(
+            config.sites,
+            server.clone(),
+            metrics.sites.clone(),
+            catalog_runtime.handle().clone(),
+        )
+        .map_err(SpawnError::Sites)?;
+
+        let shared = Shared {
+            tls: config.tls,
+            https: config.https.map(|(_, https)| https),
+            trusted_proxies: config.trusted_proxies,
+            sites: sites.clone(),
+        };
 
         let mut threads = Vec::new();
         // The catalog is watched until the last serving thread has ended.
@@ -151,9 +175,7 @@ impl Router {
                     pace: config.pace,
                     shards_may_pause: config.shards_may_pause,
                 },
-                tls: config.tls.clone(),
-                https: https.clone(),
-                trusted_proxies: config.trusted_proxies.clone(),
+                shared: shared.clone(),
                 announcements: announcements.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
@@ -169,14 +191,9 @@ impl Router {
 
         let ready = readiness.hold("catalog");
         let publisher = catalog::Publisher { published: published.clone(), changes_tx };
-        let server = catalog::Server {
-            endpoint: Endpoint::from(config.catalog),
-            connector: Connector::new(config.tls, Role::Operator, catalog::CONNECT_TIMEOUT),
-        };
-        let client = catalog::Client::new(config.name, server, publisher, ready, of_catalog);
-        let runtime = runtime()?;
+        let client = catalog::Client::new(config.name, server, publisher, sites, ready, of_catalog);
         threads.push(vital::spawn("catalog".to_owned(), move || {
-            runtime.block_on(async {
+            catalog_runtime.block_on(async {
                 tokio::select! {
                     never = client.run() => match never {},
                     () = threads_tx.closed() => {}
@@ -227,9 +244,7 @@ struct ThreadParts {
     loops: EventLoops,
     listeners: Listeners<TcpListener>,
     settings: Settings,
-    tls: Option<Tls>,
-    https: Option<Https>,
-    trusted_proxies: TrustedProxies,
+    shared: Shared,
     announcements: Announcements,
     metrics: Metrics,
     drain: drain::Watch,
@@ -244,9 +259,7 @@ impl ThreadParts {
         let thread = RouterThread::new(
             &self.name,
             self.settings,
-            self.tls,
-            self.https,
-            self.trusted_proxies,
+            self.shared,
             self.announcements,
             &self.metrics,
         );

@@ -25,7 +25,7 @@ use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{self, WatchResponse, node};
-use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+use tenon_proto::id::{RevisionDigest, ShardId, SiteId, WorkerId};
 
 use crate::table::ring::{Key, Ring, Seed};
 use crate::table::route::{Route, Routes};
@@ -67,6 +67,14 @@ pub struct Worker {
     routes: Vec<Route>,
     /// The Workers that this one may call.
     services: Vec<WorkerId>,
+    pub assets: Option<Assets>,
+}
+
+/// The static files of a Worker.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Assets {
+    pub site: SiteId,
+    pub settings: tenon_assets::Settings,
 }
 
 /// Compares by identity: a changed Worker is a different value.
@@ -262,6 +270,8 @@ pub(crate) enum MalformedWorker {
     Id(#[from] tenon_proto::id::InvalidWorkerId),
     #[error("Worker {0}: {1}")]
     Digest(WorkerId, tenon_proto::id::InvalidDigest),
+    #[error("Worker {0}: {1}")]
+    Assets(WorkerId, tenon_assets::pattern::InvalidPattern),
 }
 
 impl Worker {
@@ -269,7 +279,9 @@ impl Worker {
         let id: WorkerId = worker.id.parse()?;
         let digest = RevisionDigest::try_from(&worker.digest[..])
             .map_err(|e| MalformedWorker::Digest(id.clone(), e))?;
+        let assets = worker.assets.as_ref().map(|assets| Assets::new(&id, assets)).transpose()?;
         Ok(Self {
+            assets,
             key: Key::of(&id),
             id,
             digest,
@@ -292,11 +304,23 @@ impl Worker {
         content(self) == content(other)
             && self.routes == other.routes
             && self.services == other.services
+            && self.assets == other.assets
     }
 
     /// Returns whether the revision is so new that nodes are unlikely to know it.
     pub fn is_news(&self, now: Instant) -> bool {
         self.announced.is_some_and(|announced| now.saturating_duration_since(announced) < NEWS)
+    }
+}
+
+impl Assets {
+    fn new(id: &WorkerId, assets: &catalog::Assets) -> Result<Self, MalformedWorker> {
+        let site = SiteId::try_from(&assets.site[..]);
+        let settings = tenon_assets::Settings::of(assets);
+        Ok(Self {
+            site: site.map_err(|error| MalformedWorker::Digest(id.clone(), error))?,
+            settings: settings.map_err(|error| MalformedWorker::Assets(id.clone(), error))?,
+        })
     }
 }
 

@@ -30,6 +30,7 @@ use crate::https::Https;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::quota::{Account, Hold, Peer, Quota};
+use crate::sites::Sites;
 use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
@@ -50,6 +51,7 @@ pub(crate) struct RouterThread {
     /// TLS towards clients.
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) sites: Sites,
     /// The metrics of clients.
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
@@ -97,6 +99,16 @@ pub(crate) struct Announcements {
     pub(crate) changes_rx: watch::Receiver<()>,
 }
 
+/// What all threads have in common besides the table.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) tls: Option<Tls>,
+    /// TLS towards clients.
+    pub(crate) https: Option<Https>,
+    pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) sites: Sites,
+}
+
 struct TableCache {
     published: Cache<Published, Arc<Table>>,
     view: View,
@@ -110,9 +122,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        tls: Option<Tls>,
-        https: Option<Https>,
-        trusted_proxies: TrustedProxies,
+        Shared { tls, https, trusted_proxies, sites }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
@@ -135,6 +145,7 @@ impl RouterThread {
             tls,
             https,
             trusted_proxies,
+            sites,
             meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics: metrics.clients.thread(name),
@@ -164,15 +175,21 @@ impl RouterThread {
         view.clone()
     }
 
-    /// Waits until the table has a Worker with this content.
+    /// Waits until the table has a Worker with this content, and its static files are here.
     ///
     /// # Errors
-    /// Fails if the catalog is no longer watched, because the router ends.
+    /// Fails if the catalog is no longer watched, because the router ends, or if the files cannot be
+    /// had.
     pub(crate) async fn applied(&self, worker: &Worker) -> Result<(), Status> {
         let mut changes_rx = self.changes_rx.clone();
         loop {
             changes_rx.mark_unchanged();
-            if self.view().worker(&worker.id).is_some_and(|applied| applied.serves_as(worker)) {
+            let view = self.view();
+            if view.worker(&worker.id).is_some_and(|applied| applied.serves_as(worker)) {
+                if let Some(assets) = &worker.assets {
+                    let site = self.sites.get(assets.site, worker.digest).await;
+                    site.map_err(|failure| Status::unavailable(failure.message))?;
+                }
                 return Ok(());
             }
             let ends = |_| Status::unavailable("the router ends");

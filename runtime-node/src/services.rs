@@ -96,6 +96,7 @@ fn head(call: &Call) -> InvokeHead {
         worker: call.callee.to_string(),
         caller: call.caller.to_string(),
         depth: call.request.call_context.depth,
+        assets: call.assets,
         ..InvokeHead::default()
     }
 }

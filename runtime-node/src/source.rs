@@ -254,7 +254,7 @@ async fn serve(
 /// Returns the size of the revision's modules and bindings, in bytes.
 fn size(revision: &Revision) -> usize {
     let modules = revision.modules.iter().map(|(name, source)| name.len() + source.len());
-    let ByKind { vars, secrets, services: _ } = ByKind::of(&revision.bindings);
+    let ByKind { vars, secrets, services: _, assets: _ } = ByKind::of(&revision.bindings);
     let bindings = vars.into_iter().chain(secrets).map(|(name, value)| name.len() + value.len());
     modules.chain(bindings).sum()
 }

@@ -1,21 +1,23 @@
 //! Pushes the code of Workers to a registry, and makes their manifests refer to it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use serde_json::json;
-use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryConfig, TOKEN_USER};
+use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryConfig, TOKEN_USER, files};
 use tenon_proto::id::WorkerId;
 
 use super::objects::{Kind, Object};
+use crate::assets::Files;
 
 /// The key of Docker Hub in a Docker configuration.
 const DOCKER_HUB: &str = "https://index.docker.io/v1/";
 
 #[derive(clap::Args)]
 pub(crate) struct PushArgs {
-    /// Push the code of each Worker to PREFIX/<name of the Worker>, for example to
+    /// Push the code and static files of each Worker to PREFIX/<name of the Worker>, for example to
     /// ghcr.io/acme/shop, and have the cluster pull it from there. Without it, the code is part of
     /// the objects, which hold 1 MiB. The credentials are those of `docker login`.
     #[arg(long, value_name = "PREFIX")]
@@ -42,6 +44,7 @@ impl PushArgs {
     ///
     /// # Arguments
     /// * `bundles` - the code of Workers. The others are left as they are.
+    /// * `assets` - the static files of Workers.
     /// * `dry_run` - nothing is pushed; the Workers refer to a digest of zeros.
     ///
     /// # Errors
@@ -50,6 +53,7 @@ impl PushArgs {
         &self,
         objects: Vec<Object>,
         bundles: &BTreeMap<WorkerId, Bundle>,
+        assets: &BTreeMap<WorkerId, Files>,
         dry_run: bool,
     ) -> anyhow::Result<Vec<Object>> {
         let Some(prefix) = &self.registry else { return Ok(objects) };
@@ -59,7 +63,8 @@ impl PushArgs {
             let image = if dry_run {
                 repository.clone_with_digest(format!("sha256:{}", "0".repeat(64)))
             } else {
-                self.push_one(&repository, bundle).await.context(id.to_string())?
+                let files = assets.get(id).map(Vec::as_slice);
+                self.push_one(&repository, bundle, files).await.context(id.to_string())?
             };
             images.insert(id.clone(), image);
         }
@@ -87,12 +92,18 @@ impl PushArgs {
         Ok(objects.map(of_image).collect())
     }
 
-    async fn push_one(&self, repository: &Reference, bundle: &Bundle) -> anyhow::Result<Reference> {
+    async fn push_one(
+        &self,
+        repository: &Reference,
+        bundle: &Bundle,
+        files: Option<&[(String, PathBuf)]>,
+    ) -> anyhow::Result<Reference> {
         let host = repository.registry().to_owned();
         let credentials = credentials(&host)?;
         let plain_http = if self.plain_http { vec![host] } else { Vec::new() };
         let registry = Registry::new(RegistryConfig { plain_http, ..RegistryConfig::default() })?;
-        Ok(registry.push(repository, &credentials, bundle).await?)
+        let layer = files.map(files::layer).transpose().context("spec.assets")?;
+        Ok(registry.push(repository, &credentials, bundle, layer).await?)
     }
 }
 
@@ -173,8 +184,10 @@ spec: {source: {configMapRef: {name: code}}, entrypoint: a.js}
             plain_http: false,
         };
         let bundles = [(id, Bundle::default())].into();
-        let objects =
-            args.push(super::super::objects::of(&manifests), &bundles, true).await.unwrap();
+        let objects = args
+            .push(super::super::objects::of(&manifests), &bundles, &BTreeMap::new(), true)
+            .await
+            .unwrap();
         let names: Vec<_> = objects.iter().map(|object| object.name.as_str()).collect();
         assert_eq!(names, ["other", "hello"]);
         let spec = &objects[1].body["spec"];

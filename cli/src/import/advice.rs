@@ -78,10 +78,7 @@ const ADVICE: &[(&[&str], &str)] = &[
         &["pipelines", "queues", "workflows"],
         "there are no queues or workflows; call a service of the cluster, or use spec.schedules",
     ),
-    (
-        &["assets", "site"],
-        "there are no static assets; serve them by another server, or import text and data modules",
-    ),
+    (&["site"], "use the key assets instead, which has replaced it; Workers with it are imported"),
     (&["secrets_store_secrets"], "create a Kubernetes Secret, and bind its key in spec.secrets"),
     (
         &["logpush", "observability", "tail_consumers"],

@@ -7,9 +7,15 @@ use serde_json::{Map, Value, json};
 
 use super::advice;
 use super::routes::{Routes, routes};
+use crate::assets::FOLDER;
 
 /// The module that the bundler writes.
 const ENTRYPOINT: &str = "index.js";
+
+/// The code of a Worker that only serves static files, and the name of these in its `env`.
+const ONLY_ASSETS: &str =
+    "export default { fetch: (request, env) => env.ASSETS.fetch(request) };\n";
+const ASSETS: &str = "ASSETS";
 
 /// The longest name of a Worker, which is part of a host name.
 const MAX_NAME: usize = 63;
@@ -94,13 +100,20 @@ struct Translator {
     notes: Vec<Note>,
     main: Option<String>,
     build: Option<String>,
+    assets_folder: Option<String>,
 }
 
 impl Translator {
     fn new(wanted: &str) -> Self {
         let name = dns_label(wanted);
-        let mut translator =
-            Self { name, spec: Map::new(), notes: Vec::new(), main: None, build: None };
+        let mut translator = Self {
+            name,
+            spec: Map::new(),
+            notes: Vec::new(),
+            main: None,
+            build: None,
+            assets_folder: None,
+        };
         if translator.name != wanted {
             let text = format!("becomes {}, because it is part of a host name", translator.name);
             translator.note("name", text);
@@ -121,6 +134,7 @@ impl Translator {
             "route" => self.routes(key, std::slice::from_ref(value)),
             "routes" => value.as_array().is_some_and(|all| self.routes(key, all)),
             "services" => value.as_array().is_some_and(|all| self.services(all)),
+            "assets" => self.assets(value),
             "triggers" => self.triggers(value),
             "limits" => self.limits(value),
             "compatibility_flags" => self.flags(value),
@@ -209,6 +223,48 @@ impl Translator {
         true
     }
 
+    fn assets(&mut self, value: &Value) -> bool {
+        let Some(assets) = value.as_object() else { return false };
+        let mut taken = Map::new();
+        for (key, value) in assets {
+            let text = value.as_str().unwrap_or_default();
+            let (field, value) = match (key.as_str(), text) {
+                ("directory", "") => return false,
+                ("directory", folder) => {
+                    self.assets_folder = Some(folder.to_owned());
+                    continue;
+                }
+                ("binding", _) => ("binding", value.clone()),
+                ("not_found_handling", "none") | ("html_handling", "auto-trailing-slash") => {
+                    continue;
+                }
+                ("html_handling", "none") => ("htmlHandling", "None".into()),
+                ("html_handling", "force-trailing-slash") => {
+                    ("htmlHandling", "ForceTrailingSlash".into())
+                }
+                ("html_handling", "drop-trailing-slash") => {
+                    ("htmlHandling", "DropTrailingSlash".into())
+                }
+                ("not_found_handling", "404-page") => ("notFoundHandling", "NotFoundPage".into()),
+                ("not_found_handling", "single-page-application") => {
+                    ("notFoundHandling", "SinglePageApplication".into())
+                }
+                ("run_worker_first", _) => match value {
+                    Value::Bool(true) => ("runWorkerFirst", json!(["/*"])),
+                    Value::Bool(false) => continue,
+                    paths => ("runWorkerFirst", paths.clone()),
+                },
+                (other, _) => {
+                    self.note(&format!("assets.{other}"), "has no counterpart");
+                    continue;
+                }
+            };
+            taken.insert(field.to_owned(), value);
+        }
+        self.spec.insert("assets".to_owned(), taken.into());
+        true
+    }
+
     fn triggers(&mut self, value: &Value) -> bool {
         let Some(crons) = value.get("crons").and_then(Value::as_array) else { return false };
         let schedules = crons.iter().map(|cron| json!({ "cron": cron })).collect();
@@ -243,21 +299,33 @@ impl Translator {
     }
 
     fn finish(self) -> Translation {
-        let Self { name, mut spec, notes, main, build } = self;
-        spec.insert("entrypoint".to_owned(), ENTRYPOINT.into());
-        spec.insert("source".to_owned(), json!({ "configMapRef": { "name": name } }));
+        let Self { name, mut spec, notes, main, build, assets_folder } = self;
         let mut steps: Vec<_> = build.into_iter().collect();
-        match &main {
-            Some(main) => steps.push(bundle(main, &name)),
-            None => steps.push(format!(
-                "put the module whose default export handles requests into {name}/{ENTRYPOINT}"
-            )),
+        let has_assets = spec.contains_key("assets");
+        if main.is_none() && has_assets {
+            // wrangler needs no code for a site without any.
+            spec["assets"]["binding"] = ASSETS.into();
+            spec.insert("source".to_owned(), json!({ "modules": { "worker.js": ONLY_ASSETS } }));
+        } else {
+            spec.insert("entrypoint".to_owned(), ENTRYPOINT.into());
+            spec.insert("source".to_owned(), json!({ "configMapRef": { "name": name } }));
+            match &main {
+                Some(main) => steps.push(bundle(main, &name)),
+                None => steps.push(format!(
+                    "put the module whose default export handles requests into {name}/{ENTRYPOINT}"
+                )),
+            }
         }
-        steps.push("tenon dev worker.yaml, or tenon deploy worker.yaml".to_owned());
+        let registry = if has_assets { " --registry PREFIX" } else { "" };
+        steps.push(format!("tenon dev worker.yaml, or tenon deploy worker.yaml{registry}"));
+        let mut metadata = json!({ "name": name });
+        if let Some(folder) = assets_folder {
+            metadata["annotations"] = json!({ FOLDER: folder });
+        }
         let worker = json!({
             "apiVersion": "tenon.dev/v1alpha1",
             "kind": "Worker",
-            "metadata": { "name": name },
+            "metadata": metadata,
             "spec": spec,
         });
         Translation { worker, notes, steps }
@@ -327,12 +395,47 @@ mod tests {
 
     #[test]
     fn no_key_is_dropped_in_silence() {
-        let keys = ["kv_namespaces", "compatibility_date", "assets", "workers_dev", "frobnicate"];
+        let keys = ["kv_namespaces", "compatibility_date", "site", "workers_dev", "frobnicate"];
         for key in keys {
             let (_, notes) = translated(json!({ "name": "shop", key: [] }));
             assert_eq!(notes.len(), 1, "{key}: {notes:?}");
             assert!(notes[0].starts_with(key), "{notes:?}");
         }
+    }
+
+    #[test]
+    fn static_files_are_taken_over_with_their_settings() {
+        let (worker, notes) = translated(json!({
+            "name": "shop",
+            "main": "src/index.ts",
+            "assets": {
+                "directory": "./dist",
+                "binding": "FILES",
+                "html_handling": "none",
+                "not_found_handling": "single-page-application",
+                "run_worker_first": ["/api/*", "!/api/docs/*"],
+            },
+        }));
+        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(worker["metadata"]["annotations"], json!({ "tenon.dev/assets": "./dist" }));
+        assert_eq!(
+            worker["spec"]["assets"],
+            json!({
+                "binding": "FILES",
+                "htmlHandling": "None",
+                "notFoundHandling": "SinglePageApplication",
+                "runWorkerFirst": ["/api/*", "!/api/docs/*"],
+            })
+        );
+    }
+
+    #[test]
+    fn a_site_without_code_gets_the_code_that_serves_it() {
+        let config = json!({ "name": "site", "assets": { "directory": "public" } });
+        let Translation { worker, steps, .. } = translate(&config, None, "").unwrap();
+        assert_eq!(worker["spec"]["assets"], json!({ "binding": "ASSETS" }));
+        assert_eq!(worker["spec"]["source"]["modules"]["worker.js"], ONLY_ASSETS);
+        assert_eq!(steps, ["tenon dev worker.yaml, or tenon deploy worker.yaml --registry PREFIX"]);
     }
 
     #[test]

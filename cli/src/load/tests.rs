@@ -19,7 +19,7 @@ fn loaded(text: &str) -> Load {
     load(
         manifests,
         &Settings { domain: "localhost".to_owned(), env, has_cluster: false, debugged_in: None },
-        |_| None,
+        |_| Served::default(),
     )
 }
 

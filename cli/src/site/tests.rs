@@ -16,6 +16,7 @@ fn place(file: &str) -> Location {
 fn loaded(name: &str, version: &str, file: &str) -> Loaded {
     let revision = Revision { name: version.to_owned(), ..Revision::with_modules(id(name), []) };
     Loaded {
+        assets: None,
         place: place(file),
         digest: revision.digest(),
         revision: Arc::new(revision),
@@ -70,7 +71,10 @@ fn a_broken_worker_keeps_its_last_good_revision() {
     site.update(load([first.clone()], []));
     let changes = site.update(load([], [problem(Some("a"), "x")]));
     assert_eq!((changes.removed.len(), changes.problems.len()), (0, 1));
-    assert_eq!(site.served(&id("a")).map(|revision| revision.digest()), Some(first.digest));
+    assert_eq!(
+        site.served(&id("a")).revision.map(|revision| revision.digest()),
+        Some(first.digest)
+    );
 }
 
 #[test]

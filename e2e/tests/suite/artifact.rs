@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::process::Output;
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use tenon_artifact::{Bundle, Credentials, Reference, Registry, RegistryConfig};
-use tenon_crds::{ConditionStatus, OciSource, Source, Worker};
+use tenon_crds::{Assets, ConditionStatus, OciSource, Source, Worker};
 use tenon_e2e::{Process, REGISTRY, SOON, Scenario, answering, worker};
 use tokio::process::Command;
 
@@ -80,6 +81,96 @@ pub async fn a_bundle_that_no_object_can_hold_is_pushed_and_served(
     Ok(())
 }
 
+const SITE: &str = "
+apiVersion: tenon.dev/v1alpha1
+kind: Worker
+metadata: {name: site}
+spec:
+  source:
+    modules:
+      worker.js: |
+        export default {
+          async fetch(request, env) {
+            const { pathname } = new URL(request.url);
+            if (pathname === '/api/page') {
+              const page = await env.FILES.fetch(new URL('/about', request.url));
+              return new Response('worker: ' + await page.text(), page);
+            }
+            return env.FILES.fetch(request);
+          },
+        };
+  assets: {binding: FILES, notFoundHandling: NotFoundPage}
+";
+
+pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let public = folder.path().join("public");
+    std::fs::create_dir(&public)?;
+    std::fs::write(folder.path().join("worker.yaml"), SITE)?;
+    std::fs::write(public.join("404.html"), "missing")?;
+    std::fs::write(public.join("_redirects"), "/old /about 301\n")?;
+    let large = "0123456789".repeat(200_000);
+    std::fs::write(public.join("large.txt"), &large)?;
+    let pages = public.join("pages");
+    std::fs::create_dir(&pages)?;
+    let files = std::env::var("TENON_E2E_FILES").map_or(Ok(100), |files| files.parse())?;
+    for page in 0..files {
+        let text = format!("<p>page {page}</p>\n").repeat(400);
+        std::fs::write(pages.join(format!("{page}.html")), text)?;
+    }
+    let prefix = format!("{REGISTRY}/{}", scenario.namespace.name());
+    let mut connection = scenario.router.connection();
+    let host = scenario.namespace.host("site");
+    for text in ["first", "second"] {
+        std::fs::write(public.join("about.html"), text)?;
+        let began = Instant::now();
+        let output = deploy(&scenario, folder.path(), &prefix).await?;
+        ensure!(output.status.success(), "{output:?}");
+        println!("deployed {files} files in {:?}", began.elapsed());
+        for (path, status, body) in [
+            ("/about", 200, text),
+            ("/old", 301, ""),
+            ("/large.txt", 200, &large),
+            ("/api/page", 200, &format!("worker: {text}")),
+            ("/none", 404, "missing"),
+        ] {
+            let answer = connection.get(&host, path).await?;
+            ensure!(answer.status == status && answer.body == body, "{path}: {}", answer.status);
+            // A file comes from no node.
+            let by_worker = path == "/api/page" || path == "/none";
+            ensure!(answer.node.is_some() == by_worker, "{path}: {:?}", answer.node);
+        }
+    }
+
+    // Invalid rules keep what served before, and are named.
+    std::fs::write(public.join("_redirects"), "/old\n")?;
+    let output = deploy(&scenario, folder.path(), &prefix).await?;
+    let message = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success() && message.contains("_redirects:1: "), "{message}");
+    ensure!(connection.get(&host, "/about").await?.body == "second");
+
+    // The artifact of a Worker without files has none to serve.
+    let mut without = of_image("without", &artifact_without_files(&scenario).await?);
+    without.spec.assets = Some(Assets::default());
+    scenario.namespace.apply(&without).await?;
+    let ready = await_stalled(&scenario, "without").await?;
+    ensure!(ready.reason == "InvalidAssets", "{ready:?}");
+    Ok(())
+}
+
+async fn artifact_without_files(scenario: &Scenario) -> anyhow::Result<String> {
+    let config =
+        RegistryConfig { plain_http: vec![REGISTRY.to_owned()], ..RegistryConfig::default() };
+    let modules = [("worker.js".to_owned(), answering("code").into())].into();
+    let bundle = Bundle { entrypoint: None, modules };
+    let reference: Reference = format!("{REGISTRY}/{}/code", scenario.namespace.name()).parse()?;
+    let pushed =
+        Registry::new(config)?.push(&reference, &Credentials::Anonymous, &bundle, None).await?;
+    Ok(pushed.to_string())
+}
+
 pub async fn an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
@@ -96,7 +187,7 @@ pub async fn an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can(
     let bundle = Bundle { entrypoint: None, modules };
     let push = async |repository: &str| {
         let reference: Reference = format!("{REGISTRY}/{name}/{repository}:v1").parse()?;
-        let pushed = registry.push(&reference, &Credentials::Anonymous, &bundle).await?;
+        let pushed = registry.push(&reference, &Credentials::Anonymous, &bundle, None).await?;
         anyhow::Ok(pushed.digest().context("no digest")?.to_owned())
     };
     // The same bundle has the same digest in every repository.

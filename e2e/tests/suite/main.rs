@@ -58,6 +58,7 @@ fn main() -> anyhow::Result<ExitCode> {
         deploy::a_deployed_folder_serves_when_the_command_ends,
         deploy::a_deployment_that_does_not_serve_says_why,
         artifact::a_bundle_that_no_object_can_hold_is_pushed_and_served,
+        artifact::static_files_are_pushed_with_the_code_and_served_by_routers,
         artifact::an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_the_invocations_that_it_had_begun,

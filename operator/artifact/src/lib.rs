@@ -7,10 +7,12 @@
 //! ```
 //!
 //! An artifact is an OCI image manifest with a JSON config, which names the entrypoint, and one
-//! layer, a tar archive of the modules that is compressed by zstd. Tools that know OCI artifacts,
-//! such as crane, oras and cosign, can copy, list and sign it.
+//! layer, a tar archive of the modules that is compressed by zstd. A second layer of the same form
+//! has the static files, if there are any. Tools that know OCI artifacts, such as crane, oras and
+//! cosign, can copy, list and sign it.
 //!
 //! - [`archive`]: from a bundle to the bytes of an artifact and back. Pure.
+//! - [`files`]: from a folder of static files to a layer, and on to a pack.
 //! - [`Credentials`]: what a Docker configuration holds for a registry. Pure.
 //! - [`Registry`]: a client of registries.
 //!
@@ -19,6 +21,7 @@
 
 pub mod archive;
 mod credentials;
+pub mod files;
 mod registry;
 
 use std::collections::BTreeMap;
@@ -35,6 +38,9 @@ pub const CONFIG_TYPE: &str = "application/vnd.tenon.worker.config.v1+json";
 /// Media type of the layer with a Worker's modules.
 pub const BUNDLE_TYPE: &str = "application/vnd.tenon.worker.bundle.v1.tar+zstd";
 
+/// Media type of the layer with a Worker's static files.
+pub const ASSETS_TYPE: &str = "application/vnd.tenon.worker.assets.v1.tar+zstd";
+
 /// The code of a Worker, as its author wrote or bundled it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
@@ -42,4 +48,12 @@ pub struct Bundle {
     pub entrypoint: Option<String>,
     /// Source text by module name.
     pub modules: BTreeMap<String, Bytes>,
+}
+
+/// An artifact without its static files, which may be large.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    pub bundle: Bundle,
+    /// Digest of the layer with the static files, `sha256:` and hexadecimal, if there is one.
+    pub assets: Option<String>,
 }

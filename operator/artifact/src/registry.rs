@@ -3,12 +3,10 @@
 //! Every call has a connection and a store of tokens of its own, because a token is kept by the
 //! name of its registry: another tenant's call must not find it.
 
-use std::fmt::Display;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Duration;
+mod blob;
 
-use std::io;
+use std::fmt::Display;
+use std::time::Duration;
 
 use bytes::Bytes;
 use oci_client::client::{Certificate, CertificateEncoding, Client, ClientConfig, ClientProtocol};
@@ -21,7 +19,9 @@ use tokio::io::AsyncWrite;
 use tokio::task::spawn_blocking;
 
 use crate::archive::{self, MAX_CONFIG_BYTES, MAX_PACKED_BYTES, PackError, Packed, UnpackError};
-use crate::{BUNDLE_TYPE, Bundle, CONFIG_TYPE, Credentials};
+use crate::files::MAX_PACKED_ASSETS;
+use crate::{ASSETS_TYPE, BUNDLE_TYPE, Bundle, CONFIG_TYPE, Credentials, Pulled};
+use blob::{blob, blob_into};
 
 /// Time limits of a connection: until it is established, and between two pieces of a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,12 +59,16 @@ pub enum RegistryError {
     Unauthorized { image: String },
     #[error("{image} is not a Worker but {found}; push a Worker with tenon deploy --registry")]
     NotAWorker { image: String, found: String },
+    #[error("{image} has no layer {digest} of static files")]
+    NoAssets { image: String, digest: String },
     #[error("{image} has a blob of {bytes} bytes, more than a Worker's may have")]
     TooLarge { image: String, bytes: i64 },
     #[error("{image} cannot be unpacked: {source}")]
     Unpack { image: String, source: UnpackError },
     #[error("the registry sent other bytes than those of {image}: {cause}")]
     WrongDigest { image: String, cause: String },
+    #[error("cannot store what the registry sent of {image}: {cause}")]
+    Store { image: String, cause: String },
     #[error("the registry cannot be reached for {image}: {cause}")]
     Unreachable { image: String, cause: String },
     #[error("the registry refuses {image}: {cause}")]
@@ -76,7 +80,7 @@ pub enum RegistryError {
 impl RegistryError {
     /// Returns whether the same call may succeed later, although nothing was changed.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable { .. })
+        matches!(self, Self::Unreachable { .. } | Self::Store { .. })
     }
 
     fn of(image: &Reference, error: OciDistributionError) -> Self {
@@ -91,7 +95,9 @@ impl RegistryError {
             E::UnsupportedMediaTypeError(found) => {
                 Self::NotAWorker { image, found: shortened(&found) }
             }
-            // From [`Bounded`]; those of the network are of another kind.
+            // Those of the network are of another kind. Errors of the disk have a number, and that
+            // of [`Bounded`] has none.
+            E::IoError(error) if error.raw_os_error().is_some() => Self::Store { image, cause },
             E::DigestError(_) | E::IoError(_) => Self::WrongDigest { image, cause },
             E::ServerError { code: 404, .. } => Self::NotFound { image },
             E::ServerError { code: 401 | 403, .. } => Self::Unauthorized { image },
@@ -148,7 +154,7 @@ impl Registry {
         digest.map_err(|error| RegistryError::of(image, error))
     }
 
-    /// Pulls an artifact, and verifies every byte against the digest.
+    /// Pulls an artifact without its static files, and verifies every byte against the digest.
     ///
     /// # Arguments
     /// * `image` - with a digest.
@@ -159,21 +165,42 @@ impl Registry {
         &self,
         image: &Reference,
         credentials: &Credentials,
-    ) -> Result<Bundle, RegistryError> {
-        let (client, auth) = (self.client()?, auth(credentials));
-        let failed = |error| RegistryError::of(image, error);
-        let (manifest, _) = client
-            .pull_manifest_raw(image, &auth, &[OCI_IMAGE_MEDIA_TYPE])
-            .await
-            .map_err(failed)?;
-        let (config, layer) = descriptors(image, &manifest)?;
+    ) -> Result<Pulled, RegistryError> {
+        let client = self.client()?;
+        let Descriptors { config, layer, assets } =
+            descriptors_of(&client, image, credentials).await?;
         let config = blob(&client, image, &config, MAX_CONFIG_BYTES).await?;
         let layer = blob(&client, image, &layer, MAX_PACKED_BYTES).await?;
         // Milliseconds for a large bundle.
         let unpacked = spawn_blocking(move || archive::unpack(&config, &layer)).await;
-        unpacked
+        let bundle = unpacked
             .expect("unpacking does not panic")
-            .map_err(|source| RegistryError::Unpack { image: image.to_string(), source })
+            .map_err(|source| RegistryError::Unpack { image: image.to_string(), source })?;
+        Ok(Pulled { bundle, assets: assets.map(|assets| assets.digest) })
+    }
+
+    /// Pulls the layer with the static files of an artifact, and verifies it against its digest.
+    ///
+    /// # Arguments
+    /// * `image` - with a digest.
+    /// * `digest` - that of the layer.
+    /// * `output` - takes the compressed layer, and may have taken a part of it if this fails.
+    ///
+    /// # Errors
+    /// Fails if the artifact has no such layer, or it cannot be pulled now.
+    pub async fn pull_assets(
+        &self,
+        image: &Reference,
+        credentials: &Credentials,
+        digest: &str,
+        output: impl AsyncWrite + Unpin,
+    ) -> Result<(), RegistryError> {
+        let client = self.client()?;
+        let Descriptors { assets, .. } = descriptors_of(&client, image, credentials).await?;
+        let no_assets =
+            || RegistryError::NoAssets { image: image.to_string(), digest: digest.to_owned() };
+        let assets = assets.filter(|assets| assets.digest == digest).ok_or_else(no_assets)?;
+        blob_into(&client, image, &assets, MAX_PACKED_ASSETS, output).await
     }
 
     /// Pushes a bundle, and returns its reference with the digest. The artifact gets a tag that
@@ -181,6 +208,7 @@ impl Registry {
     ///
     /// # Arguments
     /// * `repository` - its tag is ignored.
+    /// * `assets` - the layer with the static files.
     ///
     /// # Errors
     /// Fails if the bundle exceeds a limit, or the registry does not take it.
@@ -189,10 +217,11 @@ impl Registry {
         repository: &Reference,
         credentials: &Credentials,
         bundle: &Bundle,
+        assets: Option<Bytes>,
     ) -> Result<Reference, RegistryError> {
         let Packed { config, layer } = archive::pack(bundle)?;
         let (client, auth) = (self.client()?, auth(credentials));
-        let manifest = manifest(&config, &layer);
+        let manifest = manifest(&config, &layer, assets.as_ref());
         let digest = sha256(&manifest);
         let hex = digest.trim_start_matches("sha256:");
         let (registry, name) = (repository.registry(), repository.repository());
@@ -200,7 +229,7 @@ impl Registry {
             Reference::with_tag(registry.to_owned(), name.to_owned(), hex[..12].to_owned());
         let failed = |error| RegistryError::of(&tagged, error);
         client.auth(&tagged, &auth, RegistryOperation::Push).await.map_err(failed)?;
-        for blob in [config, layer] {
+        for blob in [Some(config), Some(layer), assets].into_iter().flatten() {
             let digest = sha256(&blob);
             if !client.blob_exists(&tagged, &digest).await.map_err(failed)? {
                 client.push_blob(&tagged, blob, &digest).await.map_err(failed)?;
@@ -239,11 +268,24 @@ fn auth(credentials: &Credentials) -> RegistryAuth {
     }
 }
 
-/// Returns the descriptors of a manifest's config and of its only layer.
-fn descriptors(
+/// The descriptors of an artifact's parts.
+struct Descriptors {
+    config: OciDescriptor,
+    layer: OciDescriptor,
+    assets: Option<OciDescriptor>,
+}
+
+async fn descriptors_of(
+    client: &Client,
     image: &Reference,
-    manifest: &[u8],
-) -> Result<(OciDescriptor, OciDescriptor), RegistryError> {
+    credentials: &Credentials,
+) -> Result<Descriptors, RegistryError> {
+    let manifest =
+        client.pull_manifest_raw(image, &auth(credentials), &[OCI_IMAGE_MEDIA_TYPE]).await;
+    descriptors(image, &manifest.map_err(|error| RegistryError::of(image, error))?.0)
+}
+
+fn descriptors(image: &Reference, manifest: &[u8]) -> Result<Descriptors, RegistryError> {
     let not_a_worker = |found: &str| RegistryError::NotAWorker {
         image: image.to_string(),
         found: shortened(&found),
@@ -258,15 +300,25 @@ fn descriptors(
     if manifest.config.media_type != CONFIG_TYPE {
         return Err(not_a_worker(&manifest.config.media_type));
     }
-    let mut layers = manifest.layers.into_iter().filter(|layer| layer.media_type == BUNDLE_TYPE);
-    match (layers.next(), layers.next()) {
-        (Some(layer), None) => Ok((without_urls(manifest.config), without_urls(layer))),
-        _ => Err(not_a_worker("an artifact without exactly one bundle")),
-    }
+    let of_type = |media_type| {
+        let mut layers = manifest.layers.iter().filter(move |layer| layer.media_type == media_type);
+        (layers.next().cloned(), layers.next().is_some())
+    };
+    let (Some(layer), false) = of_type(BUNDLE_TYPE) else {
+        return Err(not_a_worker("an artifact without exactly one bundle"));
+    };
+    let (assets, false) = of_type(ASSETS_TYPE) else {
+        return Err(not_a_worker("an artifact with several layers of static files"));
+    };
+    Ok(Descriptors {
+        config: without_urls(manifest.config),
+        layer: without_urls(layer),
+        assets: assets.map(without_urls),
+    })
 }
 
 /// Returns a manifest's bytes, which are the same for the same blobs.
-fn manifest(config: &Bytes, layer: &Bytes) -> Vec<u8> {
+fn manifest(config: &Bytes, layer: &Bytes, assets: Option<&Bytes>) -> Vec<u8> {
     let descriptor = |media_type: &str, blob: &Bytes| OciDescriptor {
         media_type: media_type.to_owned(),
         digest: sha256(blob),
@@ -278,55 +330,17 @@ fn manifest(config: &Bytes, layer: &Bytes) -> Vec<u8> {
         media_type: Some(OCI_IMAGE_MEDIA_TYPE.to_owned()),
         artifact_type: Some(CONFIG_TYPE.to_owned()),
         config: descriptor(CONFIG_TYPE, config),
-        layers: vec![descriptor(BUNDLE_TYPE, layer)],
+        layers: [
+            Some(descriptor(BUNDLE_TYPE, layer)),
+            assets.map(|it| descriptor(ASSETS_TYPE, it)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         subject: None,
         annotations: None,
     };
     serde_json::to_vec(&manifest).expect("a manifest has string keys only")
-}
-
-/// Pulls a blob, and no more of it than its descriptor says.
-async fn blob(
-    client: &Client,
-    image: &Reference,
-    descriptor: &OciDescriptor,
-    limit: usize,
-) -> Result<Vec<u8>, RegistryError> {
-    let size = usize::try_from(descriptor.size).ok().filter(|size| *size <= limit);
-    let too_large = || RegistryError::TooLarge { image: image.to_string(), bytes: descriptor.size };
-    let mut bounded = Bounded { bytes: Vec::new(), room: size.ok_or_else(too_large)? };
-    let pulled = client.pull_blob(image, descriptor, &mut bounded).await;
-    pulled.map_err(|error| RegistryError::of(image, error))?;
-    Ok(bounded.bytes)
-}
-
-/// Collects a stream of bytes up to a limit.
-struct Bounded {
-    bytes: Vec<u8>,
-    room: usize,
-}
-
-impl AsyncWrite for Bounded {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        piece: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let Some(room) = self.room.checked_sub(piece.len()) else {
-            return Poll::Ready(Err(io::Error::other("a blob is longer than its descriptor says")));
-        };
-        self.room = room;
-        self.bytes.extend_from_slice(piece);
-        Poll::Ready(Ok(piece.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
 }
 
 fn sha256(bytes: &[u8]) -> String {

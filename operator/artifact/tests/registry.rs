@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tenon_artifact::archive::{self, Packed};
 use tenon_artifact::{
-    BUNDLE_TYPE, Bundle, CONFIG_TYPE, Credentials, Reference, Registry, RegistryConfig,
-    RegistryError,
+    ASSETS_TYPE, BUNDLE_TYPE, Bundle, CONFIG_TYPE, Credentials, Reference, Registry,
+    RegistryConfig, RegistryError,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -46,7 +46,7 @@ impl FakeRegistry {
     }
 
     async fn pull(&self, digest: &str, user: &Credentials) -> Result<Bundle, RegistryError> {
-        client(self.address).pull(&self.image(digest), user).await
+        client(self.address).pull(&self.image(digest), user).await.map(|pulled| pulled.bundle)
     }
 }
 
@@ -140,6 +140,34 @@ async fn an_artifact_is_pulled_by_its_digest() {
     let missing = format!("sha256:{}", "0".repeat(64));
     let error = registry.pull(&missing, &Credentials::Anonymous).await.unwrap_err();
     assert!(matches!(error, RegistryError::NotFound { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn static_files_are_a_layer_of_their_own() {
+    let (packed, files) = (archive::pack(&bundle()).unwrap(), b"any bytes".to_vec());
+    let layer = digest(&files);
+    let mut with_files = manifest(&packed);
+    let descriptor = json!({"mediaType": ASSETS_TYPE, "digest": layer, "size": files.len()});
+    with_files["layers"].as_array_mut().unwrap().push(descriptor);
+    let (mut bodies, of_manifest) = bodies(&with_files, &packed);
+    bodies.insert(blob_path(&layer), files.clone());
+    let registry = FakeRegistry::start(bodies.clone(), None).await;
+    let (client, image) = (client(registry.address), registry.image(&of_manifest));
+    let anonymous = Credentials::Anonymous;
+    let pulled = client.pull(&image, &anonymous).await.unwrap();
+    assert_eq!((pulled.bundle, pulled.assets.as_ref()), (bundle(), Some(&layer)));
+    let mut output = Vec::new();
+    client.pull_assets(&image, &anonymous, &layer, &mut output).await.unwrap();
+    assert_eq!(output, files);
+    let other = digest(b"other");
+    let error = client.pull_assets(&image, &anonymous, &other, &mut output).await.unwrap_err();
+    assert!(matches!(error, RegistryError::NoAssets { .. }), "{error}");
+
+    bodies.insert(blob_path(&layer), b"ANY BYTES".to_vec());
+    let registry = FakeRegistry::start(bodies, None).await;
+    let (client, image) = (self::client(registry.address), registry.image(&of_manifest));
+    let error = client.pull_assets(&image, &anonymous, &layer, &mut output).await.unwrap_err();
+    assert!(matches!(error, RegistryError::WrongDigest { .. }), "{error}");
 }
 
 #[tokio::test]

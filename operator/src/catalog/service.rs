@@ -12,8 +12,8 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
-    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchQuarantineRequest,
-    WatchQuarantineResponse, WatchRequest, WatchResponse,
+    GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
+    ReportResponse, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
@@ -25,7 +25,7 @@ use super::incoming::{Caller, incoming};
 use super::quarantine::Entry;
 use super::state::Walk;
 use super::watchers::Registration;
-use super::{Catalog, Full, Progress, report};
+use super::{Catalog, Full, Progress, assets, report};
 
 /// A client that has not answered a ping for this long is considered dead, and its stream is
 /// closed.
@@ -125,6 +125,28 @@ impl catalog_server::Catalog for Service {
         }
     }
 
+    type GetAssetsStream = BoxStream<'static, Result<GetAssetsResponse, Status>>;
+
+    async fn get_assets(
+        &self,
+        request: Request<GetAssetsRequest>,
+    ) -> Result<Response<Self::GetAssetsStream>, Status> {
+        routers_only(&request)?;
+        let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
+            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let revision = self.catalog.revision(&digest).ok_or_else(|| {
+            if self.catalog.is_synced() {
+                Status::not_found(format!("no Worker serves revision {digest}"))
+            } else {
+                not_synced()
+            }
+        })?;
+        let pack = self.catalog.pack(revision).await.ok_or_else(|| {
+            Status::unavailable("the static files of the revision cannot be pulled now")
+        })?;
+        Ok(Response::new(assets::messages(pack).boxed()))
+    }
+
     type WatchQuarantineStream = BoxStream<'static, Result<WatchQuarantineResponse, Status>>;
 
     async fn watch_quarantine(
@@ -174,6 +196,17 @@ fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
             Err(Status::permission_denied("only nodes may call this; present a node's certificate"))
         }
         Some(true) | None => Ok(()),
+    }
+}
+
+/// Refuses nodes, to which static files are of no use. Without TLS the caller is unknown, and the
+/// request is allowed.
+fn routers_only<T>(request: &Request<T>) -> Result<(), Status> {
+    match Caller::of(request).and_then(|caller| caller.is_node) {
+        Some(true) => Err(Status::permission_denied(
+            "nodes may not call this; present a router's certificate",
+        )),
+        Some(false) | None => Ok(()),
     }
 }
 

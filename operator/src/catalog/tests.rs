@@ -83,6 +83,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
     let snapshot = stream.message().await.unwrap().unwrap();
     assert_eq!(snapshot.kind(), Kind::SnapshotEnd);
     let expected = Worker {
+        assets: None,
         id: "shop/cart".into(),
         pool: "default".into(),
         digest: digest.as_bytes().to_vec(),

@@ -29,6 +29,13 @@ pub struct ArtifactArgs {
     /// Capacity of --code-cache-dir, in MiB.
     #[arg(long, env = "TENON_CODE_CACHE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(32..))]
     pub code_cache_mib: u32,
+    /// Directory, for this process alone, for static files of Workers. Defaults to a temporary one.
+    #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
+    pub assets_cache_dir: Option<PathBuf>,
+    /// Capacity of --assets-cache-dir, in MiB. While a site is packed, up to twice 512 MiB more are
+    /// in use.
+    #[arg(long, env = "TENON_ASSETS_CACHE_MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(32..))]
+    pub assets_cache_mib: u32,
 }
 
 /// An invalid argument for artifacts.
@@ -41,7 +48,7 @@ pub enum ArtifactArgsError {
 }
 
 /// The validated configuration of artifacts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ArtifactConfig {
     pub allowed: Vec<HostPattern>,
     pub plain_http: Vec<String>,
@@ -49,6 +56,26 @@ pub struct ArtifactConfig {
     pub authorities: Vec<Vec<u8>>,
     /// The directory of compiled code and its capacity, in bytes.
     pub cache: Option<(PathBuf, usize)>,
+    /// The directory of static files and its capacity, in bytes.
+    pub sites: (PathBuf, usize),
+}
+
+impl Default for ArtifactConfig {
+    /// Allows no registry.
+    fn default() -> Self {
+        Self {
+            allowed: Vec::new(),
+            plain_http: Vec::new(),
+            authorities: Vec::new(),
+            cache: None,
+            sites: (temporary_sites(), 1 << 30),
+        }
+    }
+}
+
+/// Returns a directory that no other process uses.
+fn temporary_sites() -> PathBuf {
+    std::env::temp_dir().join(format!("tenon-assets-{}", std::process::id()))
 }
 
 impl ArtifactArgs {
@@ -68,6 +95,10 @@ impl ArtifactArgs {
             plain_http: self.plain_http_registry,
             authorities: self.registry_ca.as_deref().map(read).transpose()?.into_iter().collect(),
             cache: self.code_cache_dir.map(|directory| (directory, capacity)),
+            sites: (
+                self.assets_cache_dir.unwrap_or_else(temporary_sites),
+                (self.assets_cache_mib as usize) << 20,
+            ),
         })
     }
 }

@@ -84,8 +84,9 @@ impl Draft {
     pub fn pulled(self, worker: &Worker, pulled: Result<Compiled, &ArtifactError>) -> Self {
         let Stage::Artifact(source) = self.0 else { return self };
         Self(Stage::Settled(match pulled {
-            Ok(Compiled { digest, entrypoint }) => {
-                Ok(artifact::snapshot(worker, &source.image, digest, entrypoint))
+            Ok(Compiled { digest, entrypoint, assets }) => {
+                let assets = assets.map(|layer| layer.to_string());
+                Ok(artifact::snapshot(worker, &source.image, digest, entrypoint, assets))
             }
             Err(error) => Err(error.into()),
         }))

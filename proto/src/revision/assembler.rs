@@ -55,7 +55,7 @@ pub enum TooLarge {
     #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total")]
     Source,
     #[error(
-        "a Worker has at most {MAX_BINDINGS} bindings, compatibility flags and host patterns in total"
+        "a Worker has at most {MAX_BINDINGS} bindings, compatibility flags and patterns in total"
     )]
     Bindings,
 }
@@ -138,6 +138,8 @@ impl Assembler {
             salt,
             artifact,
             modules_digest: announced_modules,
+            assets,
+            assets_binding,
         } = head;
         if self.modules.len() != modules as usize {
             return Err(MalformedRevision::Incomplete {
@@ -167,7 +169,8 @@ impl Assembler {
             entrypoint,
             modules: self.modules,
             artifact,
-            bindings: bindings(vars, secrets, services)?,
+            assets,
+            bindings: bindings(vars, secrets, services, assets_binding)?,
             limits: limits.ok_or(MalformedRevision::NoLimits)?.into(),
             state,
             egress,
@@ -190,6 +193,7 @@ fn bindings(
     vars: Vec<catalog::Variable>,
     secrets: Vec<catalog::Variable>,
     services: Vec<catalog::ServiceBinding>,
+    assets: String,
 ) -> Result<BTreeMap<String, Binding>, MalformedRevision> {
     let mut bindings = BTreeMap::new();
     let mut bind = |name: String, binding| match bindings.entry(name) {
@@ -208,15 +212,20 @@ fn bindings(
     for catalog::ServiceBinding { name, worker } in services {
         bind(name, Binding::Service(worker.parse()?))?;
     }
+    if !assets.is_empty() {
+        bind(assets, Binding::Assets)?;
+    }
     Ok(bindings)
 }
 
 /// Returns the number of entries that count towards [`MAX_BINDINGS`].
 fn count(head: &catalog::RevisionHead) -> usize {
     let hosts = head.egress.as_ref().map_or(0, |egress| egress.allow.len());
+    let paths = head.assets.as_ref().map_or(0, |assets| assets.run_worker_first.len());
     head.vars.len()
         + head.secrets.len()
         + head.services.len()
         + head.compatibility_flags.len()
         + hosts
+        + paths
 }

@@ -13,6 +13,8 @@ pub enum Binding {
     Secret(String),
     /// Another Worker of the same namespace.
     Service(WorkerId),
+    /// The Worker's own static files.
+    Assets,
 }
 
 /// The bindings of a revision by kind, each kind sorted by name: their order in messages, in the
@@ -25,6 +27,8 @@ pub struct ByKind<'a> {
     pub vars: Vec<(&'a str, &'a str)>,
     pub secrets: Vec<(&'a str, &'a str)>,
     pub services: Vec<(&'a str, &'a WorkerId)>,
+    /// At most one.
+    pub assets: Option<&'a str>,
 }
 
 impl<'a> ByKind<'a> {
@@ -35,6 +39,7 @@ impl<'a> ByKind<'a> {
                 Binding::Var(value) => by_kind.vars.push((name, value)),
                 Binding::Secret(value) => by_kind.secrets.push((name, value)),
                 Binding::Service(worker) => by_kind.services.push((name, worker)),
+                Binding::Assets => by_kind.assets = Some(name),
             }
         }
         by_kind

@@ -26,6 +26,7 @@ impl Revision {
             entrypoint,
             modules,
             artifact,
+            assets,
             bindings,
             limits,
             state,
@@ -33,7 +34,7 @@ impl Revision {
             compatibility_flags,
             salt,
         } = self;
-        let ByKind { vars, secrets, services } = ByKind::of(bindings);
+        let ByKind { vars, secrets, services, assets: assets_binding } = ByKind::of(bindings);
         let &Limits {
             cpu_ms,
             wall_ms,
@@ -73,6 +74,20 @@ impl Revision {
         if !services.is_empty() {
             hash.field("services");
             hash.list(services.iter().flat_map(|(name, worker)| [*name, worker.as_str()]));
+        }
+        if let Some(assets) = assets {
+            // Without `..`, so that a new field is not forgotten here.
+            let catalog::Assets { site, html_handling, not_found_handling, run_worker_first } =
+                assets;
+            hash.field("assets");
+            hash.field(site);
+            hash.field(html_handling.to_le_bytes());
+            hash.field(not_found_handling.to_le_bytes());
+            hash.list(run_worker_first.iter());
+        }
+        if let Some(name) = assets_binding {
+            hash.field("assetsBinding");
+            hash.field(name);
         }
         if !compatibility_flags.is_empty() {
             hash.field("compatibilityFlags");

@@ -24,7 +24,9 @@ fn with_every_option() -> Revision {
     let mut bindings = revision().bindings;
     bindings.insert("KEY".to_owned(), Binding::Secret("k".to_owned()));
     bindings.insert("AUTH".to_owned(), service("auth"));
+    bindings.insert("ASSETS".to_owned(), Binding::Assets);
     Revision {
+        assets: Some(assets()),
         bindings,
         limits: Limits { subrequests: 7, ..Limits::default() },
         state: StatePolicy::Reset,
@@ -34,6 +36,15 @@ fn with_every_option() -> Revision {
         ]),
         compatibility_flags: CompatibilityFlag::ALL.into(),
         ..revision()
+    }
+}
+
+fn assets() -> catalog::Assets {
+    catalog::Assets {
+        site: vec![7; 32],
+        html_handling: catalog::HtmlHandling::DropTrailingSlash.into(),
+        not_found_handling: catalog::NotFoundHandling::NotFoundPage.into(),
+        run_worker_first: vec!["/api/*".to_owned()],
     }
 }
 
@@ -196,7 +207,7 @@ fn an_endless_module_is_refused() {
 #[test]
 fn every_field_is_part_of_the_digest() {
     let mut digests = BTreeSet::from([revision().digest()]);
-    let changes: [fn(&mut Revision); 15] = [
+    let changes: [fn(&mut Revision); 20] = [
         |r| r.worker = WorkerId::new("shop", "basket"),
         |r| r.name.push('x'),
         |r| r.entrypoint = "empty.js".into(),
@@ -212,6 +223,11 @@ fn every_field_is_part_of_the_digest() {
         |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
         |r| r.salt = Bytes::from_static(b"uid"),
         |r| r.artifact = of_artifact().artifact,
+        |r| r.assets = Some(assets()),
+        |r| r.assets = Some(catalog::Assets { html_handling: 3, ..assets() }),
+        |r| r.assets = Some(catalog::Assets { not_found_handling: 2, ..assets() }),
+        |r| r.assets = Some(catalog::Assets { run_worker_first: vec!["/x".into()], ..assets() }),
+        |r| drop(r.bindings.insert("ASSETS".into(), Binding::Assets)),
     ];
     for (i, change) in changes.iter().enumerate() {
         let mut changed = revision();
@@ -243,7 +259,7 @@ fn digests_do_not_change_from_version_to_version() {
     let salted = Revision { salt: Bytes::from_static(b"uid"), ..mixed.clone() };
     for (revision, digest) in [
         (revision(), "26098021518e676e8d020f75f9b48c1c08b7a953755205b805dd06296409aeaa"),
-        (with_every_option(), "90e0d20568623df1b764159c2dfbb3f5b43e5f636725ef329be3e3b27f359167"),
+        (with_every_option(), "1a2a0769072b51d0536713afcd0af752815aea97cf60fa623dba8c893f375214"),
         (mixed.clone(), "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
         (salted, "20448134b432d6c4d684b60902e36ee027dbfdadf67e16292a144ab466b70fe1"),
         (of_artifact(), "d2b44d1273123b1782662c90ed486029c057cb3fde9884fa85d4a4fa4f0a6fb8"),

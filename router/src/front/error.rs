@@ -52,7 +52,10 @@ pub(crate) fn response(failure: &Failure, request: &Parts, request_id: &str) -> 
 fn retry_after(code: FailureCode) -> Option<u32> {
     match code {
         FailureCode::Overloaded | FailureCode::Draining => Some(1),
-        FailureCode::NoNode | FailureCode::RevisionUnavailable | FailureCode::Moved => Some(2),
+        FailureCode::NoNode
+        | FailureCode::RevisionUnavailable
+        | FailureCode::AssetsUnavailable
+        | FailureCode::Moved => Some(2),
         FailureCode::WorkerQuarantined => Some(10),
         _ => None,
     }

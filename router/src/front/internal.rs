@@ -6,7 +6,8 @@
 //! operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
 //! ```
 //!
-//! Operators also ask here whether this router has applied a Worker's entry: `applied`.
+//! Operators also ask here whether this router has applied a Worker's entry: `applied`. A Worker
+//! that asks for its own static files is answered by the router itself: `assets`.
 //!
 //! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
 //! Any caller that is admitted here can call any Worker: with TLS these are nodes and operators
@@ -14,6 +15,7 @@
 //! that a Worker calls only Workers that its object binds.
 
 mod applied;
+mod assets;
 mod messages;
 mod relay;
 
@@ -34,11 +36,12 @@ use tenon_proto::router::AWAIT_WORKER_PATH;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
 use tonic::Status;
 
+use crate::front::assets::Answer;
 use crate::front::internal::messages::Messages;
 use crate::front::internal::relay::{Held, Relay};
 use crate::front::response;
 use crate::meters::Outcome;
-use crate::thread::{Accounts, RouterThread};
+use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;
 use crate::upstream::forward::{self, Call, Idempotency};
@@ -91,8 +94,7 @@ async fn answer(
     let line = trace.for_log.then(|| Line::of(&head));
     let result = invoke(thread, accounts, head, messages, &mut trace).await;
     let outcome = match &result {
-        // Nodes answer with valid HTTP statuses.
-        Ok((reply, _)) => Outcome::Answered(status(reply)),
+        Ok(called) => Outcome::Answered(called.status()),
         Err(failure) => Outcome::Failed(failure.code),
     };
     let took = started.elapsed();
@@ -101,7 +103,8 @@ async fn answer(
         trace.log(&line.logged(peer), outcome, took);
     }
     match result {
-        Ok((reply, held)) => relay::reply(reply, held),
+        Ok(Called::Worker(reply, held)) => relay::reply(reply, held),
+        Ok(Called::Assets(answer, permit)) => relay::file(answer, permit),
         Err(failure) => relay::failure(&failure),
     }
 }
@@ -112,7 +115,7 @@ async fn invoke(
     mut head: InvokeHead,
     messages: Messages,
     trace: &mut Trace,
-) -> Result<(Reply, Held), Failure> {
+) -> Result<Called, Failure> {
     head.check_depth()?;
     let view = thread.view();
     let id: Option<WorkerId> = head.worker.parse().ok();
@@ -120,6 +123,9 @@ async fn invoke(
     trace.worker(&worker.id);
 
     let permit = thread.admit(accounts)?;
+    if head.assets {
+        return Ok(Called::Assets(assets::called(thread, worker, &head).await?, permit));
+    }
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
@@ -148,7 +154,24 @@ async fn invoke(
         }
         (false, _) => Held::request(permit),
     };
-    Ok((reply, held))
+    Ok(Called::Worker(reply, held))
+}
+
+/// The result of a call.
+enum Called {
+    Worker(Reply, Held),
+    /// The Worker's static files have answered.
+    Assets(Answer, Permit),
+}
+
+impl Called {
+    fn status(&self) -> StatusCode {
+        match self {
+            // Nodes answer with valid HTTP statuses.
+            Self::Worker(reply, _) => status(reply),
+            Self::Assets(answer, _) => answer.status,
+        }
+    }
 }
 
 impl Source for Messages {

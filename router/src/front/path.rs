@@ -27,6 +27,7 @@ use tenon_proto::invoke::HeadWriter;
 
 use crate::clients::head::Refusal;
 use crate::clients::{ByteHandling, Client, REQUEST};
+use crate::front::assets;
 use crate::front::body::{self, RequestBody};
 use crate::front::error;
 use crate::front::forwarded::Sender;
@@ -171,6 +172,25 @@ async fn answer(
     let view = thread.view();
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
+
+    // A static file needs no Worker.
+    if let Some(assets) = &worker.assets
+        && handshake.is_none()
+        && assets::may_answer(assets, method, target.path())
+    {
+        let request = assets::Request {
+            method,
+            path: target.path(),
+            query: target.query(),
+            headers: &parts.headers,
+        };
+        let audience = assets::client(&parts.headers);
+        let permit = thread.admit(accounts)?;
+        let answer = assets::answer(&thread.sites, worker, assets, audience, &request).await?;
+        if let Some(answer) = answer {
+            return Ok(response::of_file(answer, permit, client));
+        }
+    }
 
     // Admit. A small body is read before the request takes a permit, so that no permit waits for a
     // client.

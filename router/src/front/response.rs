@@ -3,6 +3,7 @@
 //! Belongs to one thread.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -17,9 +18,11 @@ use tenon_proto::runtime::{Header, ResponseHead};
 use tokio::task::spawn_local;
 
 use crate::clients::{Client, InFlight};
+use crate::front::assets::{Answer, Content};
 use crate::front::handshake::Handshake;
 use crate::front::headers;
 use crate::quota::Hold;
+use crate::sites::read::{FileStream, PIECE};
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
 use crate::upstream::exchange::{BEHIND, Reply, Rest};
@@ -32,6 +35,16 @@ const SMALL: usize = 4 * 1024;
 pub(crate) enum ResponseBody {
     Full(Option<Bytes>),
     Streaming(Streaming),
+    File(FileBody),
+}
+
+/// A static file that is being sent.
+pub(crate) struct FileBody {
+    content: FileStream,
+    /// The memory of the piece that waits for the client.
+    _memory: Hold,
+    /// The request counts as in flight until its last byte has been sent.
+    _permit: Permit,
 }
 
 /// A body that has not completely arrived from the node. Dropping this ends the node's stream.
@@ -89,6 +102,25 @@ pub(crate) fn of(
     let streaming =
         Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
     Ok(built(status, map, ResponseBody::Streaming(streaming)))
+}
+
+/// Builds the response with a static file. Without memory for its pieces, it is an empty 503.
+pub(crate) fn of_file(
+    Answer { status, headers, content }: Answer,
+    permit: Permit,
+    client: &Arc<Client>,
+) -> Response<ResponseBody> {
+    let body = match content {
+        Content::Bytes(bytes) => ResponseBody::Full((!bytes.is_empty()).then_some(bytes)),
+        Content::File(content) => {
+            let Some(memory) = client.memory(PIECE) else {
+                let none = ResponseBody::Full(None);
+                return built(StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new(), none);
+            };
+            ResponseBody::File(FileBody { content, _memory: memory, _permit: permit })
+        }
+    };
+    built(status, headers, body)
 }
 
 /// Returns whether the Worker accepts the upgrade that the request asked for.
@@ -157,8 +189,15 @@ fn end(mut rest: Rest) {
 
 /// Makes hyper reset the client's stream, so that a partial body is not taken for a complete one.
 #[derive(Debug, thiserror::Error)]
-#[error("the node's response broke off: {0:?}")]
+#[error("the response broke off: {0:?}")]
 pub(crate) struct BrokeOff(AttemptError);
+
+impl BrokeOff {
+    fn file(error: io::Error) -> Self {
+        tracing::error!(%error, "cannot read a static file");
+        Self(AttemptError::Nonsense("the file cannot be read".into()))
+    }
+}
 
 impl Streaming {
     /// Returns the next piece. While pieces are available, the client is behind: data from its node
@@ -206,7 +245,7 @@ impl WrittenResponse {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {
             ResponseBody::Full(Some(whole)) => whole.len(),
-            ResponseBody::Full(None) | ResponseBody::Streaming(_) => 0,
+            ResponseBody::Full(None) | ResponseBody::Streaming(_) | ResponseBody::File(_) => 0,
         };
         let memory = if len > SMALL { in_flight.client().memory(len) } else { None };
         if len > SMALL && memory.is_none() {
@@ -254,6 +293,14 @@ impl Body for ResponseBody {
         let streaming = match &mut *self {
             Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Streaming(streaming) => streaming,
+            Self::File(file) => {
+                let piece = ready!(file.content.poll_piece(cx));
+                let piece = piece.map(|piece| piece.map(Frame::data).map_err(BrokeOff::file));
+                if file.content.left() == 0 || !matches!(piece, Some(Ok(_))) {
+                    *self = Self::Full(None);
+                }
+                return Poll::Ready(piece);
+            }
         };
         if let Some(first) = streaming.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
@@ -273,6 +320,7 @@ impl Body for ResponseBody {
         match self {
             Self::Full(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
             Self::Streaming(_) => SizeHint::default(),
+            Self::File(file) => SizeHint::with_exact(file.content.left()),
         }
     }
 }

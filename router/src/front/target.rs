@@ -87,6 +87,10 @@ impl<'a> Target<'a> {
         &self.path_and_query[..self.path]
     }
 
+    pub(crate) fn query(&self) -> Option<&str> {
+        self.path_and_query[self.path..].strip_prefix('?')
+    }
+
     pub(crate) fn path_and_query(&self) -> &str {
         &self.path_and_query
     }

@@ -4,6 +4,7 @@ use super::*;
 
 fn worker(id: &str, host: &str) -> catalog::Worker {
     catalog::Worker {
+        assets: None,
         id: id.into(),
         pool: "default".into(),
         digest: vec![7; 32],

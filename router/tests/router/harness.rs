@@ -20,7 +20,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
-use tenon_router::{Config, Https, IDLE_TIMEOUT, Pace, Router, TrustedProxies};
+use tenon_router::{Config, Https, IDLE_TIMEOUT, Pace, Router, SitesConfig, TrustedProxies};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
@@ -62,6 +62,8 @@ pub(crate) struct Options {
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) threads: NonZeroUsize,
+    /// In bytes.
+    pub(crate) site_capacity: usize,
 }
 
 impl Default for Options {
@@ -77,6 +79,7 @@ impl Default for Options {
             https: None,
             trusted_proxies: Vec::new(),
             threads: NonZeroUsize::new(2).unwrap(),
+            site_capacity: 1 << 30,
         }
     }
 }
@@ -120,6 +123,7 @@ impl Scenario {
             idle_timeout: IDLE_TIMEOUT,
             pace: options.pace,
             shards_may_pause: false,
+            sites: SitesConfig { capacity: options.site_capacity, ..SitesConfig::default() },
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
         };
@@ -182,5 +186,6 @@ pub(crate) fn worker(id: &str, host: &str) -> Worker {
         wall_ms: 10_000,
         request_body_bytes: 64 << 20,
         services: Vec::new(),
+        assets: None,
     }
 }

@@ -9,6 +9,7 @@
 mod harness;
 mod internal;
 
+mod assets;
 mod bodies;
 mod catalog;
 mod front;

@@ -182,6 +182,13 @@ impl Worker {
         self
     }
 
+    /// Binds the static files.
+    #[allow(dead_code)] // Not every suite uses it.
+    pub(crate) fn assets(mut self, name: &str) -> Self {
+        self.revision.bindings.insert(name.to_owned(), Binding::Assets);
+        self
+    }
+
     pub(crate) fn var(mut self, name: &str, value: &str) -> Self {
         self.revision.bindings.insert(name.to_owned(), Binding::Var(value.to_owned()));
         self

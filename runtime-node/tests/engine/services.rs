@@ -16,6 +16,7 @@ use crate::harness::{Shard, Text as _, request, trials};
 
 trials! {
     a_binding_calls_the_worker_that_it_names,
+    the_static_files_are_called_as_the_worker_itself,
     a_request_is_passed_on_with_its_body_and_the_answer_passed_back,
     a_body_that_the_worker_writes_is_streamed_to_the_call,
     a_call_carries_its_depth_and_the_serving_revision,
@@ -40,6 +41,7 @@ struct Called {
     caller: WorkerId,
     callee: WorkerId,
     digest: Option<RevisionDigest>,
+    assets: bool,
     depth: u32,
     method: String,
     url: String,
@@ -57,7 +59,7 @@ impl Drop for Dropped {
 
 impl Services for Other {
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
-        let Call { caller, callee, digest, request } = call;
+        let Call { caller, callee, digest, assets, request } = call;
         let FetchRequest { request_id, method, url, headers, body, call_context } = request;
         let text = |header: &Header| {
             (header.name.clone(), String::from_utf8_lossy(&header.value).into_owned())
@@ -74,6 +76,7 @@ impl Services for Other {
             caller,
             callee,
             digest,
+            assets,
             depth,
             method,
             url,
@@ -122,6 +125,21 @@ impl Services for Other {
 
 fn id(name: &str) -> WorkerId {
     WorkerId::new("test", name)
+}
+
+async fn the_static_files_are_called_as_the_worker_itself(shard: Rc<Shard>) {
+    let other = Rc::new(Other::default());
+    let shard = shard.with_services(other.clone());
+    let source = "
+        const file = await env.FILES.fetch('http://any.test/page.html');
+        await env.AUTH.fetch('http://auth.test/empty');
+        return Response.json([file.status, Object.keys(env), String(env.FILES)]);";
+    let worker = shard.handler(source).service("AUTH", "auth").assets("FILES");
+    let answer = worker.get().await.unwrap();
+    assert_eq!(answer.text(), r#"[201,["AUTH","FILES"],"[object Fetcher]"]"#);
+    let calls = other.calls.borrow();
+    assert!(calls[0].assets && calls[0].callee == calls[0].caller && calls[0].digest.is_none());
+    assert_eq!((calls[1].assets, &calls[1].callee), (false, &id("auth")));
 }
 
 async fn a_binding_calls_the_worker_that_it_names(shard: Rc<Shard>) {

@@ -26,7 +26,7 @@ type LateScript<'s> = v8::Local<'s, v8::Value>;
 #[op]
 pub(crate) fn environment(scope: &mut v8::PinScope<'_, '_>) -> Vec<String> {
     let state = State::of(scope);
-    let ByKind { vars, secrets, services: _ } = ByKind::of(&state.revision.bindings);
+    let ByKind { vars, secrets, services: _, assets: _ } = ByKind::of(&state.revision.bindings);
     let pairs = vars.into_iter().chain(secrets);
     pairs.flat_map(|(name, value)| [name.to_owned(), value.to_owned()]).collect()
 }

@@ -1,4 +1,5 @@
-//! The native half of service bindings: `env.OTHER.fetch(request)`, a variant of `fetch.js`.
+//! The native half of bindings to other Workers and to static files: `env.OTHER.fetch(request)`, a
+//! variant of `fetch.js`.
 
 pub(crate) mod calls;
 
@@ -20,6 +21,7 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
+use tenon_proto::revision::{ByKind, Revision};
 use tenon_proto::runtime::Header;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use url::Url;
@@ -34,8 +36,8 @@ use crate::websocket::sockets::link::Wire;
 /// The stage of a failed call, as `fetch.js` reports it.
 const STAGE: &str = "service";
 
-/// Sends a request to the Worker that the revision's binding at index `service` names. Returns a
-/// promise of its outcome, as `fetch_send` does. The response is returned as it is: redirects are
+/// Sends a request to the Worker that the revision's binding at index `service` names, or to the
+/// Worker's own static files if that is the index after the last. Returns a promise of its outcome, as `fetch_send` does. The response is returned as it is: redirects are
 /// left to the caller.
 #[op]
 pub(crate) fn service_send<'s>(
@@ -52,8 +54,8 @@ pub(crate) fn service_send<'s>(
     let Some(invocation) = state.current(scope) else {
         return Err(Thrown::type_error("Cannot call a Worker: the invocation has ended"));
     };
-    let callee = state.revision.services().nth(service).map(|(_, worker)| worker.clone());
-    let callee = callee.ok_or_else(|| Thrown::type_error("There is no such binding"))?;
+    let callee = callee(&state.revision, service)
+        .ok_or_else(|| Thrown::type_error("There is no such binding"))?;
     let body = body.outgoing(&headers);
     let mut request = Request { method, url, headers, body, redirect };
     let url = request.url.to_string();
@@ -156,26 +158,49 @@ impl RequestedWebSocket {
     }
 }
 
-/// Builds a call to another Worker.
+/// Returns what the binding at an index calls.
+fn callee(revision: &Revision, service: usize) -> Option<Callee> {
+    let ByKind { services, assets, .. } = ByKind::of(&revision.bindings);
+    match services.get(service) {
+        Some((_, worker)) => Some(Callee::Worker((*worker).clone())),
+        None => assets.filter(|_| service == services.len()).map(|_| Callee::Assets),
+    }
+}
+
+/// The target of a binding.
+enum Callee {
+    Worker(WorkerId),
+    /// The Worker's own static files.
+    Assets,
+}
+
+/// Builds a call.
 ///
 /// # Errors
 /// Returns the invocation's limit on subrequests when it is reached.
 fn call(
     state: &State,
     invocation: InvocationId,
-    callee: WorkerId,
+    callee: Callee,
     request: Request,
 ) -> Result<Call, u32> {
     state.subrequest(invocation)?;
     let invocations = state.invocations.borrow();
     let caller = invocations.get(invocation).ok_or(0_u32)?;
-    let digest = caller.call_context.digest_of(&callee);
+    let worker = &state.revision.worker;
+    let (callee, digest, assets) = match callee {
+        Callee::Worker(callee) => {
+            let digest = caller.call_context.digest_of(&callee);
+            (callee, digest, false)
+        }
+        Callee::Assets => (worker.clone(), None, true),
+    };
     let call_context =
         CallContext { depth: caller.call_context.depth.saturating_add(1), services: Vec::new() };
     let request_id = caller.request_id.to_string();
     drop(invocations);
     let request = delivered(request, request_id, call_context);
-    Ok(Call { caller: state.revision.worker.clone(), callee, digest, request })
+    Ok(Call { caller: worker.clone(), callee, digest, assets, request })
 }
 
 /// Builds the request as the other Worker receives it.

@@ -123,7 +123,7 @@ declare global {
 
   // The functions that native code calls by name.
   interface Hooks {
-    bind(variables: object, services: string[]): void;
+    bind(variables: object, fetchers: string[]): void;
     start(invocation: number, evaluation: Promise<unknown>, namespace: any): Promise<void>;
     scheduled(invocation: number, cron: string, time: number): Promise<void>;
     import(specifier: string, referrer: string, attributes: object): Promise<object>;

@@ -20,6 +20,7 @@ pub(super) fn dashboard() -> Dashboard {
     .row("Ring", ring())
     .row("Spills, retries and ejections", redirected())
     .row("Clients", clients())
+    .row("Static files", assets())
     .row("Catalog", catalog())
     .row("Process", process("router"))
 }
@@ -220,6 +221,30 @@ fn clients() -> [Panel; 4] {
             )],
         )
         .wide(12),
+    ]
+}
+
+fn assets() -> [Panel; 2] {
+    [
+        Panel::areas(
+            "Static files",
+            Unit::Requests,
+            "Responses with static files, which need no Worker, by result.",
+            &[(
+                "sum by (result) (rate(tenon_router_asset_responses_total{@}[$__rate_interval]))",
+                "{{result}}",
+            )],
+        ),
+        Panel::lines(
+            "Fetches of sites",
+            Unit::PerSecond,
+            "Sites of static files that routers fetched from operators, by result. Many fetches \
+             without deployments mean that `router.assetsCacheMiB` is too small.",
+            &[(
+                "sum by (result) (rate(tenon_router_site_fetches_total{@}[$__rate_interval]))",
+                "{{result}}",
+            )],
+        ),
     ]
 }
 

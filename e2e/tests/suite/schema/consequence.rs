@@ -83,6 +83,7 @@ impl Kind for Worker {
         }
         let entrypoint = candidate.worker.spec.entrypoint.clone();
         let artifact = Compiled {
+            assets: candidate.worker.spec.assets.as_ref().map(|_| ArtifactDigest::new([2; 32])),
             digest: ArtifactDigest::new([0; 32]),
             entrypoint: entrypoint.unwrap_or_else(|| "worker.js".to_owned()),
         };
@@ -130,6 +131,9 @@ impl Kind for WorkerRevision {
         let id = WorkerId::new(namespace, &self.spec.worker);
         let revision =
             resolve(&id, &name, &self.spec, &PoolLimits::default(), |_| Some("value".to_owned()))?;
+        if let Some(assets) = &revision.assets {
+            tenon_assets::Settings::of(assets)?;
+        }
         if let Some(artifact) = &self.spec.artifact {
             artifact.image.parse::<Reference>().with_context(|| format!("{:?}", artifact.image))?;
         }
@@ -138,7 +142,11 @@ impl Kind for WorkerRevision {
             "there is no {}",
             revision.entrypoint
         );
-        let bindings = self.spec.vars.len() + self.spec.secrets.len() + self.spec.services.len();
+        let assets = self.spec.assets.as_ref().and_then(|assets| assets.binding.as_ref());
+        let bindings = self.spec.vars.len()
+            + self.spec.secrets.len()
+            + self.spec.services.len()
+            + assets.iter().count();
         ensure!(revision.bindings.len() == bindings, "a binding hides another");
         Ok(Vec::new())
     }

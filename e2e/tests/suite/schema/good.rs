@@ -30,9 +30,18 @@ pub fn workers() -> Vec<Value> {
         json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
     let without_entrypoint =
         json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
-    let of_artifact = json!({"source": {"oci": {
-        "image": "registry.example.com:5000/acme/shop:v1.2", "pullSecretRef": {"name": "registry"},
-    }}});
+    let of_artifact = json!({
+        "source": {"oci": {
+            "image": "registry.example.com:5000/acme/shop:v1.2", "pullSecretRef": {"name": "registry"},
+        }},
+        "services": [{"name": "AUTH", "worker": "auth"}],
+        "assets": {
+            "binding": "ASSETS",
+            "htmlHandling": "DropTrailingSlash",
+            "notFoundHandling": "SinglePageApplication",
+            "runWorkerFirst": ["/api/*", "!/api/docs/*"],
+        },
+    });
     let of_one_module = json!({"source": {"modules": {"worker.js": "export default {}"}}});
     vec![
         object("Worker", "good", full),
@@ -83,9 +92,12 @@ pub fn revisions() -> [Value; 2] {
         "worker": "good",
         "digest": "1".repeat(64),
         "entrypoint": "worker.js",
+        "services": [{"name": "AUTH", "worker": "auth"}],
+        "assets": {"binding": "ASSETS", "runWorkerFirst": ["/api/*"]},
         "artifact": {
             "image": "ghcr.io/acme/shop:v1",
             "digest": format!("sha256:{digest}"),
+            "assets": format!("sha256:{digest}"),
             "pullSecretRef": {"name": "registry"},
         },
     });

@@ -188,7 +188,10 @@ fn edits(good: &Value, places: &[FieldPath], rng: &mut Rng) -> Vec<Edit> {
         edits.extend(
             names.filter(|other| other != name).map(|other| Edit::Rename(at.clone(), other)),
         );
-        let namesakes = places.iter().filter(|other| other.name() == Some(name) && *other != at);
+        // `binding` is the name of one, too.
+        let is_same = |other: &str| other == name || (name, other) == ("binding", "name");
+        let namesakes =
+            places.iter().filter(|other| other.name().is_some_and(is_same) && *other != at);
         edits.extend(
             namesakes.map(|other| Edit::Set(at.clone(), Arc::new(other.get(good).clone()))),
         );

@@ -32,7 +32,8 @@ pub(super) fn draft(
             let entrypoint = revision.spec.entrypoint.clone();
             let is_requested =
                 worker.spec.entrypoint.as_ref().is_none_or(|requested| *requested == entrypoint);
-            let spec = snapshot(worker, &oci.image, digest, entrypoint);
+            let assets = revision.spec.artifact.as_ref()?.assets.clone();
+            let spec = snapshot(worker, &oci.image, digest, entrypoint, assets);
             (is_requested && spec.digest == revision.spec.digest).then_some(spec)
         };
         candidate.revisions.iter().find_map(of_revision)
@@ -45,6 +46,7 @@ pub(super) fn draft(
             digest,
             pull_secret: pull_secret.cloned(),
             flags: revision::flags(&worker.spec.compatibility_flags),
+            assets: worker.spec.assets.is_some(),
         }),
     }
 }
@@ -62,16 +64,21 @@ fn pinned(candidate: &Candidate, image: &str) -> Option<ArtifactDigest> {
 }
 
 /// Returns the snapshot of a Worker with an artifact in it.
+///
+/// # Arguments
+/// * `assets` - digest of the layer with the static files that the Worker serves.
 pub(super) fn snapshot(
     worker: &Worker,
     image: &str,
     digest: ArtifactDigest,
     entrypoint: String,
+    assets: Option<String>,
 ) -> WorkerRevisionSpec {
     let oci = worker.spec.source.oci.as_ref();
     let artifact = Artifact {
         image: image.to_owned(),
         digest: digest.to_string(),
+        assets,
         pull_secret_ref: oci.and_then(|oci| oci.pull_secret_ref.clone()),
     };
     revision::snapshot_of_artifact(worker, artifact, entrypoint)

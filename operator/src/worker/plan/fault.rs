@@ -61,10 +61,12 @@ impl From<&ArtifactError> for Fault {
             ArtifactError::Credentials { .. } => "InvalidPullSecret",
             ArtifactError::Entrypoint(_) => "InvalidSource",
             ArtifactError::Compiler(_) => "CompilerFailed",
+            ArtifactError::NoAssets { .. } | ArtifactError::Assets(_) => "InvalidAssets",
             ArtifactError::Invalid { errors } => return Self::of_errors(errors),
             ArtifactError::Reference(_)
             | ArtifactError::Registry(_)
-            | ArtifactError::TimedOut { .. } => "ArtifactUnavailable",
+            | ArtifactError::TimedOut { .. }
+            | ArtifactError::Disk(_) => "ArtifactUnavailable",
         };
         let progress = if error.is_transient() { Progress::Reconciling } else { Progress::Stalled };
         Self { reason, message: error.to_string(), progress }

@@ -14,10 +14,12 @@ use http_body::{Body, Frame};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame;
 use tenon_proto::invoke::Prologue;
-use tenon_proto::runtime::InvokeResponse;
 use tenon_proto::runtime::invoke_response::Part;
+use tenon_proto::runtime::{Header, InvokeResponse, ResponseHead};
 use tonic::Status;
 
+use crate::front::assets::{Answer, Content};
+use crate::sites::read::FileStream;
 use crate::thread::Permit;
 use crate::tunnel::slots::TunnelSlot;
 use crate::upstream::exchange::{Reply, Rest};
@@ -34,6 +36,7 @@ pub(crate) struct Relay {
     /// A piece of body whose prologue has been sent.
     piece: Option<Bytes>,
     rest: Option<Rest>,
+    file: Option<FileStream>,
     trailers: Option<HeaderMap>,
     held: Option<Held>,
 }
@@ -78,6 +81,36 @@ pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay =
         Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
+    let mut response = Response::new(relay);
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// Returns the response to a call that a static file answers.
+pub(crate) fn file(answer: Answer, permit: Permit) -> Response<Relay> {
+    let Answer { status, headers, content } = answer;
+    let header = |(name, value): (&HeaderName, &HeaderValue)| Header {
+        name: name.as_str().to_owned(),
+        value: Bytes::copy_from_slice(value.as_bytes()),
+    };
+    let (body, file) = match content {
+        Content::Bytes(body) => (body, None),
+        Content::File(file) => (Bytes::new(), Some(file)),
+    };
+    let head = ResponseHead {
+        status: status.as_u16().into(),
+        headers: headers.iter().map(header).collect(),
+        body,
+        more_body: file.is_some(),
+    };
+    let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
+    let relay = Relay {
+        message: Some(message),
+        file,
+        trailers: Some(trailers(None)),
+        held: Some(Held::request(permit)),
+        ..Relay::default()
+    };
     let mut response = Response::new(relay);
     response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
     response
@@ -138,6 +171,23 @@ impl Body for Relay {
             this.rest = None;
             this.trailers = Some(trailers(ended));
         }
+        if let Some(file) = &mut this.file {
+            match ready!(file.poll_piece(cx)) {
+                Some(Ok(piece)) => {
+                    let prologue = Prologue::of_piece(piece.len()).to_bytes();
+                    this.piece = Some(piece);
+                    return Poll::Ready(Some(Ok(Frame::data(prologue))));
+                }
+                Some(Err(error)) => {
+                    tracing::error!(%error, "cannot read a static file");
+                    let message = "the file cannot be read";
+                    let failure = Failure::new(FailureCode::Internal, Phase::Response, message);
+                    this.trailers = Some(trailers(Some(failure)));
+                }
+                None => {}
+            }
+            this.file = None;
+        }
         Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
@@ -145,6 +195,7 @@ impl Body for Relay {
         self.message.is_none()
             && self.piece.is_none()
             && self.rest.is_none()
+            && self.file.is_none()
             && self.trailers.is_none()
     }
 }

@@ -1,15 +1,18 @@
 //! A catalog whose content the test sets.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
-    Cursor, GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse,
-    WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
+    Cursor, GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse,
+    ReportRequest, ReportResponse, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest,
+    WatchResponse,
 };
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, oneshot};
@@ -34,6 +37,10 @@ struct State {
     changes: Vec<WatchResponse>,
     watchers: Vec<mpsc::UnboundedSender<WatchResponse>>,
     resumed: Vec<Option<Cursor>>,
+    /// Packs of static files, by the digest of a revision.
+    packs: HashMap<Vec<u8>, Bytes>,
+    /// Number of packs that were asked for.
+    asked: usize,
 }
 
 const EPOCH: &str = "test";
@@ -75,6 +82,16 @@ impl Catalog {
     pub(crate) fn stop(self) -> Stopped {
         self.content.0.lock().unwrap().watchers.clear();
         Stopped { addr: self.addr, content: self.content }
+    }
+
+    /// Sets the pack of the static files of a revision.
+    pub(crate) fn set_pack(&self, digest: &[u8], pack: Bytes) {
+        self.content.0.lock().unwrap().packs.insert(digest.to_vec(), pack);
+    }
+
+    /// Returns the number of packs that were asked for.
+    pub(crate) fn asked_for_packs(&self) -> usize {
+        self.content.0.lock().unwrap().asked
     }
 
     /// Returns the cursors from which watchers asked to resume, in order of arrival.
@@ -136,6 +153,21 @@ impl catalog_server::Catalog for Content {
         _request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         Err(Status::unimplemented("routers do not ask for code"))
+    }
+
+    type GetAssetsStream = Answers<GetAssetsResponse>;
+
+    async fn get_assets(
+        &self,
+        request: Request<GetAssetsRequest>,
+    ) -> Result<Response<Self::GetAssetsStream>, Status> {
+        let mut state = self.0.lock().unwrap();
+        state.asked += 1;
+        let pack = state.packs.get(&request.into_inner().digest);
+        let pack = pack.cloned().ok_or_else(|| Status::not_found("no such pack"))?;
+        let pieces: Vec<_> = pack.chunks(1000).map(|piece| pack.slice_ref(piece)).collect();
+        let pieces = pieces.into_iter().map(|data| Ok(GetAssetsResponse { data }));
+        Ok(Response::new(futures::stream::iter(pieces).boxed()))
     }
 
     type WatchQuarantineStream = Answers<WatchQuarantineResponse>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::{ByKind, Revision, StatePolicy};
 use tokio::time::Instant;
 
@@ -204,14 +204,15 @@ fn evaluate(
     modules::builtin::define_globals(scope, &revision)?;
     let undefined = v8::undefined(scope).into();
     let variables = v8::Object::new(scope);
-    let ByKind { vars, secrets, services } = ByKind::of(&revision.bindings);
+    let ByKind { vars, secrets, services, assets } = ByKind::of(&revision.bindings);
     for (name, value) in vars.into_iter().chain(secrets) {
         let (name, value) = (v8::String::new(scope, name)?, v8::String::new(scope, value)?);
         variables.create_data_property(scope, name.into(), value.into())?;
     }
-    let services = names(scope, &services)?;
+    let services = services.into_iter().map(|(name, _)| name);
+    let fetchers = names(scope, services.chain(assets))?;
     let bind = v8::Local::new(scope, &hooks.bind);
-    bind.call(scope, undefined, &[variables.into(), services.into()])?;
+    bind.call(scope, undefined, &[variables.into(), fetchers.into()])?;
     agent.into_iter().for_each(Agent::begin);
     let (evaluation, namespace) = modules::evaluate(scope, &revision)?;
     let start = v8::Local::new(scope, &hooks.start);
@@ -219,12 +220,12 @@ fn evaluate(
     start.call(scope, undefined, &[id, evaluation, namespace]).map(drop)
 }
 
-/// Returns the names of the bindings to other Workers.
-fn names<'s>(
+/// Returns an array of names.
+fn names<'a, 's>(
     scope: &mut v8::PinScope<'s, '_>,
-    services: &[(&str, &WorkerId)],
+    names: impl Iterator<Item = &'a str>,
 ) -> Option<v8::Local<'s, v8::Array>> {
-    let names = services.iter().map(|(name, _)| Some(v8::String::new(scope, name)?.into()));
+    let names = names.map(|name| Some(v8::String::new(scope, name)?.into()));
     let names: Option<Vec<v8::Local<'_, v8::Value>>> = names.collect();
     Some(v8::Array::new_with_elements(scope, &names?))
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
-    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchQuarantineRequest,
-    WatchQuarantineResponse, WatchRequest, WatchResponse,
+    GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
+    ReportResponse, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
@@ -151,6 +151,15 @@ impl catalog_server::Catalog for Content {
         let revision =
             state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
         Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
+    }
+
+    type GetAssetsStream = Answers<GetAssetsResponse>;
+
+    async fn get_assets(
+        &self,
+        _: Request<GetAssetsRequest>,
+    ) -> Result<Response<Self::GetAssetsStream>, Status> {
+        Err(Status::unimplemented("nodes do not serve static files"))
     }
 
     type WatchQuarantineStream = Answers<WatchQuarantineResponse>;

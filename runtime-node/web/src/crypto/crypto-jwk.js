@@ -134,7 +134,7 @@
         const missing = usageList(usages & ~bits);
         if (missing.length > 0) throw dataError(`'key_ops' of the JSON Web Key has no '${missing[0]}'`);
       }
-      if (jwk.ext === false && extractable) throw dataError("'ext' of the JSON Web Key forbids to have it extractable");
+      if (jwk.ext === false && extractable) throw dataError("'ext' of the JSON Web Key does not allow it to be extractable");
     };
     const expectAlgorithm = (jwk, alg) => {
       if (jwk.alg !== undefined && jwk.alg !== alg) {

@@ -2,7 +2,7 @@
 //
 // Native code calls
 //
-//   hooks.bind(variables, services)                     sets `env` before the Worker's code runs
+//   hooks.bind(variables, fetchers)                     sets `env` before the Worker's code runs
 //   hooks.start(id, evaluation, namespace)              starts the Worker; the promise `evaluation`
 //                                                       settles when its modules are evaluated
 //   hooks.fetch(id, method, url, hasBody)               delivers a request
@@ -85,8 +85,8 @@
     __proto__: null, value: "ExecutionContext", configurable: true,
   });
 
-  hooks.bind = (variables, services) => {
-    if (services.length > 0) internal.service().bind(variables, services);
+  hooks.bind = (variables, fetchers) => {
+    if (fetchers.length > 0) internal.service().bind(variables, fetchers);
     env = ObjectFreeze(variables);
   };
 

@@ -11,12 +11,14 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::Header;
 
-/// A call from one Worker to another.
+/// A call from one Worker to another, or to its own static files.
 pub struct Call {
     pub caller: WorkerId,
     pub callee: WorkerId,
     /// The revision that serves the callee, if known.
     pub digest: Option<RevisionDigest>,
+    /// The request is for the callee's static files, and not for its code.
+    pub assets: bool,
     /// The request, whose context is the call's.
     pub request: FetchRequest,
 }

@@ -1,7 +1,7 @@
-// Service bindings: other Workers as values of `env`.
+// Service bindings: other Workers, and the Worker's own static files, as values of `env`.
 //
-// The target is another Worker, not an origin: redirects are not followed, content codings are not
-// decoded, and the URL's host is not resolved but passed to that Worker.
+// The target is not an origin: redirects are not followed, content codings are not
+// decoded, and the URL's host is not resolved but passed to the target.
 //: late, after fetch.js
 (function (internal) {
   "use strict";
@@ -39,7 +39,8 @@
     });
     internal.describe("Fetcher", isFetcher, Fetcher, []);
 
-    // Defines the bindings in `env`, in the order in which the revision lists them.
+    // Defines the bindings in `env`: those to Workers in the order in which the revision lists them,
+    // then the static files.
     const bind = (env, names) => {
       for (let i = 0; i < names.length; i++) {
         ObjectDefineProperty(env, names[i], {

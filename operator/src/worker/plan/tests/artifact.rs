@@ -22,7 +22,8 @@ fn of_image(mut candidate: Candidate, image: &str) -> Candidate {
 
 /// Returns the plan of a Worker whose artifact is pulled if that is necessary.
 fn pulled(candidate: &Candidate, outcome: Result<ArtifactDigest, &ArtifactError>) -> Plan {
-    let compiled = outcome.map(|digest| Compiled { digest, entrypoint: "worker.js".to_owned() });
+    let compiled =
+        outcome.map(|digest| Compiled { digest, entrypoint: "worker.js".to_owned(), assets: None });
     let draft = draft(candidate).pulled(&candidate.worker, compiled);
     super::super::plan(candidate, &draft, None, now())
 }

@@ -1,0 +1,3 @@
+const response = await fetch("/api/time");
+const { time } = await response.json();
+document.getElementById("time").textContent = time;

@@ -1,0 +1,8 @@
+export default {
+  async fetch(request, env) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/api/time") return Response.json({ time: new Date() });
+    // The response with 404.html.
+    return env.ASSETS.fetch(request);
+  },
+};

@@ -1,0 +1,172 @@
+//! Static files on the disk of the Pod, each site in one pack ([`tenon_assets::pack`]), which routers
+//! ask for.
+//!
+//! ```text
+//!  layer ─► download: a partial file ─► pack: another one ─► entry of the disk's cache
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, Seek as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use moka::future::Cache;
+use tenon_artifact::files;
+use tenon_assets::Packer;
+use tenon_lifecycle::disk_cache::DiskCache;
+use tenon_proto::id::SiteId;
+use tokio::io::AsyncWrite;
+use tokio::task::spawn_blocking;
+
+use super::ArtifactError;
+
+/// Packs that stay open for routers that may ask soon, and how long.
+const OPEN: u64 = 64;
+const OPEN_FOR: Duration = Duration::from_secs(60);
+
+/// The sites of this process, shared by all clones.
+#[derive(Clone)]
+pub struct Sites {
+    disk: Arc<Mutex<DiskCache<SiteId>>>,
+    open: Cache<SiteId, Arc<File>>,
+}
+
+/// A layer while it is downloaded. Its file is removed when this is dropped.
+pub(super) struct Download {
+    file: tokio::fs::File,
+    _path: Removed,
+}
+
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // Not there any more if it has become an entry.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+impl Download {
+    pub(super) fn writer(&mut self) -> impl AsyncWrite + Unpin + Send {
+        &mut self.file
+    }
+}
+
+impl Sites {
+    /// Opens the sites in a directory.
+    ///
+    /// # Arguments
+    /// * `capacity` - in bytes.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be created or read.
+    pub fn open(directory: PathBuf, capacity: usize) -> io::Result<Self> {
+        let disk = Arc::new(Mutex::new(DiskCache::open(directory, capacity)?));
+        let open = Cache::builder().max_capacity(OPEN).time_to_idle(OPEN_FOR).build();
+        Ok(Self { disk, open })
+    }
+
+    /// Begins a download.
+    pub(super) fn download(&self) -> io::Result<Download> {
+        let (path, file) = self.disk().create_partial()?;
+        Ok(Download { file: tokio::fs::File::from_std(file), _path: Removed(path) })
+    }
+
+    /// Returns a pack. Concurrent callers wait for one download.
+    ///
+    /// # Arguments
+    /// * `packed` - downloads and packs the site, if the disk does not have it.
+    pub(super) async fn get_or(
+        &self,
+        id: SiteId,
+        packed: impl Future<Output = Result<File, ArtifactError>>,
+    ) -> Result<Arc<File>, Arc<ArtifactError>> {
+        let found = async {
+            let kept = self.disk().open_file(id);
+            match kept {
+                Some(file) => Ok(Arc::new(file)),
+                None => packed.await.map(Arc::new),
+            }
+        };
+        self.open.try_get_with(id, found).await
+    }
+
+    /// Packs a downloaded layer.
+    ///
+    /// # Errors
+    /// Fails if it is no site, or the disk fails.
+    pub(super) async fn pack(&self, id: SiteId, layer: Download) -> Result<File, ArtifactError> {
+        let Download { file, _path: removed } = layer;
+        let (mut layer, disk) = (file.into_std().await, self.disk.clone());
+        // Seconds for a large site.
+        let packed = spawn_blocking(move || {
+            layer.rewind()?;
+            let (path, pack) = lock(&disk).create_partial()?;
+            let partial = Removed(path);
+            files::pack(io::BufReader::new(layer), Packer::new(pack.try_clone()?))?;
+            lock(&disk).adopt(id, &partial.0)?;
+            Ok(pack)
+        });
+        let packed = packed.await.expect("packing does not panic");
+        drop(removed);
+        packed
+    }
+
+    fn disk(&self) -> MutexGuard<'_, DiskCache<SiteId>> {
+        lock(&self.disk)
+    }
+}
+
+fn lock(disk: &Mutex<DiskCache<SiteId>>) -> MutexGuard<'_, DiskCache<SiteId>> {
+    disk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_assets::Site;
+    use tenon_proto::id::ArtifactDigest;
+    use tokio::io::AsyncWriteExt as _;
+
+    fn layer(folder: &std::path::Path, content: &str) -> bytes::Bytes {
+        let path = folder.join("index.html");
+        fs::write(&path, content).unwrap();
+        files::layer(&[("index.html".to_owned(), path)]).unwrap()
+    }
+
+    fn id(namespace: &str) -> SiteId {
+        SiteId::of(namespace, &ArtifactDigest::new([1; 32]))
+    }
+
+    async fn packed(sites: &Sites, id: SiteId, layer: &[u8]) -> Result<File, ArtifactError> {
+        let mut download = sites.download()?;
+        download.writer().write_all(layer).await?;
+        download.writer().flush().await?;
+        sites.pack(id, download).await
+    }
+
+    #[tokio::test]
+    async fn a_site_is_packed_once_and_survives_a_restart() {
+        let (folder, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let open = || Sites::open(directory.path().join("sites"), 1 << 20).unwrap();
+        let (sites, layer) = (open(), layer(folder.path(), "home"));
+        let pack = sites.get_or(id("shop"), packed(&sites, id("shop"), &layer)).await.unwrap();
+        let site = Site::of(pack.try_clone().unwrap()).unwrap();
+        assert_eq!(site.file("index.html").unwrap().length, 4);
+
+        let never = async { panic!("the disk has the pack") };
+        assert!(open().get_or(id("shop"), never).await.is_ok());
+        let missing = async { Err(ArtifactError::NoAssets { image: "i".to_owned() }) };
+        assert!(open().get_or(id("other"), missing).await.is_err(), "of another namespace");
+    }
+
+    #[tokio::test]
+    async fn a_layer_that_is_no_site_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let sites = Sites::open(directory.path().to_owned(), 1 << 20).unwrap();
+        let error = packed(&sites, id("shop"), b"no layer").await.unwrap_err();
+        assert!(matches!(error, ArtifactError::Assets(_)), "{error}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

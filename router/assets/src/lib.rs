@@ -1,0 +1,26 @@
+//! Static files of Workers, their assets.
+//!
+//! ```text
+//!  files ─► Packer ─► one file: a pack ─► Site::open ─► resolve(path) ─► a file, a redirect, nothing
+//! ```
+//!
+//! A site is the set of a Worker's assets. The operator packs it into one file, which routers keep
+//! on disk and serve from.
+//!
+//! - [`pack`]: the file that contains a site, written and opened.
+//! - [`resolve`](mod@resolve): from the path of a request to a file or a redirect. Pure.
+//! - [`rules`]: what the site's own `_headers` and `_redirects` say. Pure.
+//! - [`pattern`]: patterns of paths. Pure.
+//! - [`content_type`]: of a file, by its name. Pure.
+//!
+//! The content comes from tenants. [`pack`] states its limits, and no lookup costs more than a pass
+//! over the path for each of a bounded number of rules.
+
+pub mod content_type;
+pub mod pack;
+pub mod pattern;
+pub mod resolve;
+pub mod rules;
+
+pub use pack::{File, PackError, Packer, Site};
+pub use resolve::{Audience, HtmlHandling, NotFoundHandling, Resolved, Settings};

@@ -1,0 +1,423 @@
+//! A pack: one file that contains a site.
+//!
+//! ```text
+//!  contents of all files │ index │ length of the index: 8 bytes │ magic: 8 bytes
+//! ```
+//!
+//! The index is a protobuf message with the path, position, length and hash of each file, sorted by
+//! path. It is in memory while a site is open, in one buffer for all paths; contents are read when
+//! they are asked for.
+
+use std::fs;
+use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use prost::Message;
+use sha2::{Digest as _, Sha256};
+
+use crate::rules::headers::Headers;
+use crate::rules::redirects::Redirects;
+use crate::rules::{HEADERS_FILE, InvalidRule, MAX_RULES_BYTES, REDIRECTS_FILE};
+
+/// The maximum number of files of a site.
+pub const MAX_FILES: usize = 20_000;
+/// The largest file, in bytes.
+pub const MAX_FILE_BYTES: u64 = 25 << 20;
+/// The maximum size of all files together, in bytes.
+pub const MAX_SITE_BYTES: u64 = 512 << 20;
+/// The longest path of a file, in bytes.
+pub const MAX_PATH: usize = 1_024;
+
+/// The file that says which files of a folder are not packed. It is not served.
+pub const IGNORE_FILE: &str = ".assetsignore";
+
+const MAGIC: [u8; 8] = *b"tenonas1";
+const FOOTER: u64 = 16;
+
+/// The largest index, in bytes: a file's entry besides its path takes at most 64 bytes.
+const MAX_INDEX: u64 = (MAX_FILES * (MAX_PATH + 64) + 2 * MAX_RULES_BYTES) as u64;
+
+/// The largest pack, in bytes.
+pub const MAX_PACK_BYTES: u64 = MAX_SITE_BYTES + MAX_INDEX + FOOTER;
+
+#[derive(Clone, PartialEq, Message)]
+struct Index {
+    #[prost(message, repeated, tag = "1")]
+    files: Vec<IndexedFile>,
+    #[prost(string, tag = "2")]
+    headers: String,
+    #[prost(string, tag = "3")]
+    redirects: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct IndexedFile {
+    #[prost(string, tag = "1")]
+    path: String,
+    #[prost(uint64, tag = "2")]
+    offset: u64,
+    #[prost(uint64, tag = "3")]
+    length: u64,
+    /// The first 16 bytes of the SHA-256 hash of the content.
+    #[prost(bytes = "vec", tag = "4")]
+    hash: Vec<u8>,
+}
+
+/// The reason why a site cannot be packed.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    #[error("there are more than {MAX_FILES} files; leave some out")]
+    Files,
+    #[error("{path:?} has more than {} MiB, the most that a file may have", MAX_FILE_BYTES >> 20)]
+    File { path: String },
+    #[error("the files have more than {} MiB in total; leave some out", MAX_SITE_BYTES >> 20)]
+    Site,
+    #[error(
+        "{0:?} is no path of a file; use a relative path of at most {MAX_PATH} bytes without control characters and without . and .. segments"
+    )]
+    Path(String),
+    #[error("{0:?} occurs twice")]
+    Duplicate(String),
+    #[error("{0:?} has more than {MAX_RULES_BYTES} bytes, or is not text")]
+    Rules(&'static str),
+    #[error("{}", list(.0))]
+    InvalidRules(Vec<InvalidRule>),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn list(rules: &[InvalidRule]) -> String {
+    rules.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes a pack.
+pub struct Packer {
+    writer: BufWriter<fs::File>,
+    offset: u64,
+    index: Index,
+}
+
+impl Packer {
+    /// Begins a pack in an empty file.
+    pub fn new(file: fs::File) -> Self {
+        Self { writer: BufWriter::new(file), offset: 0, index: Index::default() }
+    }
+
+    /// Adds a file.
+    ///
+    /// # Arguments
+    /// * `path` - relative, with `/` between its segments.
+    /// * `content` - no more of it is read than a file may have.
+    ///
+    /// # Errors
+    /// Fails if a limit is exceeded, or reading or writing fails.
+    pub fn add(&mut self, path: &str, content: &mut impl Read) -> Result<(), PackError> {
+        match path {
+            IGNORE_FILE => return Ok(()),
+            HEADERS_FILE => {
+                self.index.headers = rules(HEADERS_FILE, content)?;
+                return Ok(());
+            }
+            REDIRECTS_FILE => {
+                self.index.redirects = rules(REDIRECTS_FILE, content)?;
+                return Ok(());
+            }
+            _ => {}
+        }
+        if !is_path(path) {
+            return Err(PackError::Path(path.to_owned()));
+        }
+        if self.index.files.len() == MAX_FILES {
+            return Err(PackError::Files);
+        }
+        let (mut hash, mut length, mut buffer) = (Sha256::new(), 0, vec![0; 64 * 1024]);
+        loop {
+            let read = content.read(&mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            length += read as u64;
+            if length > MAX_FILE_BYTES {
+                return Err(PackError::File { path: path.to_owned() });
+            }
+            if self.offset + length > MAX_SITE_BYTES {
+                return Err(PackError::Site);
+            }
+            hash.update(&buffer[..read]);
+            self.writer.write_all(&buffer[..read])?;
+        }
+        self.index.files.push(IndexedFile {
+            path: path.to_owned(),
+            offset: self.offset,
+            length,
+            hash: hash.finalize()[..16].to_vec(),
+        });
+        self.offset += length;
+        Ok(())
+    }
+
+    /// Writes the rest of the pack. Returns the SHA-256 hash of its index, which is the same for the
+    /// same files and rules.
+    ///
+    /// # Errors
+    /// Fails if the site's rules are invalid, two files have one path, or writing fails.
+    pub fn finish(self) -> Result<[u8; 32], PackError> {
+        let Self { mut writer, mut index, .. } = self;
+        let mut faults = Headers::parse(&index.headers).err().unwrap_or_default();
+        faults.extend(Redirects::parse(&index.redirects).err().unwrap_or_default());
+        if !faults.is_empty() {
+            return Err(PackError::InvalidRules(faults));
+        }
+        index.files.sort_by(|a, b| a.path.cmp(&b.path));
+        if let Some(pair) = index.files.windows(2).find(|pair| pair[0].path == pair[1].path) {
+            return Err(PackError::Duplicate(pair[0].path.clone()));
+        }
+        let index = index.encode_to_vec();
+        writer.write_all(&index)?;
+        writer.write_all(&(index.len() as u64).to_le_bytes())?;
+        writer.write_all(&MAGIC)?;
+        writer.flush()?;
+        Ok(Sha256::digest(index).into())
+    }
+}
+
+fn rules(name: &'static str, content: &mut impl Read) -> Result<String, PackError> {
+    let mut text = String::new();
+    let read = content.take(MAX_RULES_BYTES as u64 + 1).read_to_string(&mut text);
+    match read {
+        Ok(read) if read <= MAX_RULES_BYTES => Ok(text),
+        _ => Err(PackError::Rules(name)),
+    }
+}
+
+/// Returns whether a text is a relative path of a file that stays within its folder.
+pub fn is_path(text: &str) -> bool {
+    (1..=MAX_PATH).contains(&text.len())
+        && !text.chars().any(|c| c.is_control() || c == '\\')
+        && text.split('/').all(|segment| !["", ".", ".."].contains(&segment))
+}
+
+/// An open site.
+#[derive(Debug)]
+pub struct Site {
+    pack: fs::File,
+    /// All paths, one after the other, in their order.
+    paths: String,
+    files: Vec<FileEntry>,
+    pub(crate) headers: Headers,
+    pub(crate) redirects: Redirects,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FileEntry {
+    /// The end of the path in `paths`.
+    path_end: u32,
+    length: u32,
+    offset: u64,
+    hash: [u8; 16],
+}
+
+/// A file of a site.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'s> {
+    pub path: &'s str,
+    /// In bytes.
+    pub length: u32,
+    /// Position of the content in the pack, in bytes.
+    pub offset: u64,
+    /// Identifies the content.
+    pub hash: [u8; 16],
+}
+
+impl PartialEq for File<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Site {
+    /// Opens a pack.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read, or is not whole.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::of(fs::File::open(path)?)
+    }
+
+    /// Opens a pack in a file that is open.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read, or is not whole.
+    pub fn of(mut pack: fs::File) -> io::Result<Self> {
+        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let end = pack.seek(SeekFrom::End(0))?;
+        let footer = end.checked_sub(FOOTER).ok_or_else(|| damaged("the pack has no footer"))?;
+        let mut bytes = [0; FOOTER as usize];
+        pack.read_exact_at(&mut bytes, footer)?;
+        let (length, magic) = bytes.split_at(8);
+        if magic != MAGIC {
+            return Err(damaged("the pack has another format"));
+        }
+        let length = u64::from_le_bytes(length.try_into().expect("the half of 16 bytes"));
+        let contents = footer
+            .checked_sub(length)
+            .filter(|_| length <= MAX_INDEX)
+            .ok_or_else(|| damaged("the pack's index is not in it"))?;
+        let mut index = vec![0; length as usize];
+        pack.read_exact_at(&mut index, contents)?;
+        let Index { files: indexed, headers, redirects } =
+            Index::decode(&index[..]).map_err(|error| damaged(&error.to_string()))?;
+        let (mut paths, mut files) = (String::new(), Vec::with_capacity(indexed.len()));
+        for IndexedFile { path, offset, length, hash } in indexed {
+            paths.push_str(&path);
+            let entry = FileEntry {
+                path_end: u32::try_from(paths.len()).map_err(|_| damaged("too many paths"))?,
+                length: u32::try_from(length).map_err(|_| damaged("a file is too large"))?,
+                offset,
+                hash: hash[..].try_into().map_err(|_| damaged("a file has no hash"))?,
+            };
+            if offset.checked_add(length).is_none_or(|end| end > contents) {
+                return Err(damaged("a file is not in the pack"));
+            }
+            files.push(entry);
+        }
+        paths.shrink_to_fit();
+        let rules = |_| damaged("the pack has invalid rules");
+        let site = Self {
+            pack,
+            paths,
+            files,
+            headers: Headers::parse(&headers).map_err(rules)?,
+            redirects: Redirects::parse(&redirects).map_err(rules)?,
+        };
+        if !(1..site.files.len()).all(|at| site.path(at - 1) < site.path(at)) {
+            return Err(damaged("the pack's index is not sorted"));
+        }
+        Ok(site)
+    }
+
+    /// Returns the file with a path, which has no slash at its beginning.
+    pub fn file(&self, path: &str) -> Option<File<'_>> {
+        let (mut low, mut high) = (0, self.files.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.path(middle).cmp(path) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => {
+                    let FileEntry { length, offset, hash, .. } = self.files[middle];
+                    return Some(File { path: self.path(middle), length, offset, hash });
+                }
+            }
+        }
+        None
+    }
+
+    fn path(&self, at: usize) -> &str {
+        let start = at.checked_sub(1).map_or(0, |before| self.files[before].path_end as usize);
+        &self.paths[start..self.files[at].path_end as usize]
+    }
+
+    /// Returns the open pack, from which contents are read.
+    pub fn pack(&self) -> &fs::File {
+        &self.pack
+    }
+
+    /// Returns the memory that the open site takes, in bytes.
+    pub fn memory(&self) -> usize {
+        self.paths.len() + self.files.len() * size_of::<FileEntry>() + 2 * MAX_RULES_BYTES
+    }
+
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Returns a site of these files.
+    pub(crate) fn site(files: &[(&str, &str)]) -> Site {
+        packed(files).unwrap()
+    }
+
+    fn packed(files: &[(&str, &str)]) -> Result<Site, PackError> {
+        let file = tempfile::tempfile().unwrap();
+        let mut packer = Packer::new(file.try_clone().unwrap());
+        for (path, content) in files {
+            packer.add(path, &mut content.as_bytes())?;
+        }
+        packer.finish()?;
+        Ok(Site::of(file).unwrap())
+    }
+
+    #[test]
+    fn every_file_of_a_pack_is_found_with_its_content() {
+        let site = site(&[("b/c.txt", "see"), ("a.txt", ""), ("b.txt", "bee"), ("_headers", "")]);
+        for (path, content) in [("a.txt", ""), ("b.txt", "bee"), ("b/c.txt", "see")] {
+            let file = site.file(path).unwrap();
+            let mut bytes = vec![0; file.length as usize];
+            site.pack().read_exact_at(&mut bytes, file.offset).unwrap();
+            assert_eq!((file.path, bytes.as_slice()), (path, content.as_bytes()));
+        }
+        for path in ["", "a", "a.txt0", "b", "c", "_headers"] {
+            assert!(site.file(path).is_none(), "{path}");
+        }
+        assert_eq!(site.file_count(), 3);
+    }
+
+    #[test]
+    fn equal_contents_have_equal_hashes() {
+        let (one, two) = (site(&[("a", "x"), ("b", "y")]), site(&[("0", "y"), ("a", "x")]));
+        assert_eq!(one.file("a").unwrap().hash, two.file("a").unwrap().hash);
+        assert_ne!(one.file("a").unwrap().hash, one.file("b").unwrap().hash);
+    }
+
+    #[test]
+    fn a_site_beyond_a_limit_is_refused() {
+        let refused = |files: &[(&str, &str)]| packed(files).unwrap_err().to_string();
+        for path in ["", "/a", "a//b", "../a", "a/./b", "a\n", "a\\b", &"x".repeat(MAX_PATH + 1)] {
+            assert!(refused(&[(path, "")]).contains("is no path of a file"), "{path}");
+        }
+        assert_eq!(refused(&[("a", ""), ("a", "")]), "\"a\" occurs twice");
+        let large = "x".repeat(MAX_FILE_BYTES as usize + 1);
+        assert!(refused(&[("a", &large)]).contains("25 MiB"));
+        assert!(refused(&[("_redirects", "/a\n")]).starts_with("_redirects:1: "));
+        assert!(refused(&[("_headers", &large)]).contains("_headers"));
+        let mut packer = Packer::new(tempfile::tempfile().unwrap());
+        for file in 0..MAX_FILES {
+            packer.add(&file.to_string(), &mut &b""[..]).unwrap();
+        }
+        assert!(matches!(packer.add("x", &mut &b""[..]), Err(PackError::Files)));
+    }
+
+    #[test]
+    fn a_damaged_pack_is_not_opened() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut packer = Packer::new(file.reopen().unwrap());
+        packer.add("a", &mut &b"content"[..]).unwrap();
+        packer.finish().unwrap();
+        let whole = fs::read(file.path()).unwrap();
+        assert!(Site::open(file.path()).is_ok());
+        for cut in 0..whole.len() {
+            fs::write(file.path(), &whole[..cut]).unwrap();
+            assert!(Site::open(file.path()).is_err(), "{cut}");
+            fs::write(file.path(), &whole[cut + 1..]).unwrap();
+            assert!(Site::open(file.path()).is_err() || cut < 7, "{cut}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_opened_or_refused(index in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
+            let mut bytes = index.clone();
+            bytes.extend((index.len() as u64).to_le_bytes());
+            bytes.extend(MAGIC);
+            let file = tempfile::NamedTempFile::new().unwrap();
+            fs::write(file.path(), bytes).unwrap();
+            let _ = Site::open(file.path());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! From the path of a request to a file, a redirect or nothing, with the handling of HTML pages that
+//! Cloudflare Workers has. This module is pure.
+//!
+//! Lookups use the decoded path; locations of redirects are made from it again, so they are always
+//! on the same host.
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use crate::pack::{File, Site};
+use crate::pattern::{InvalidPattern, Pattern};
+use crate::rules::headers::Change;
+use crate::rules::redirects::Redirect;
+use tenon_proto::catalog;
+pub use tenon_proto::catalog::{HtmlHandling, NotFoundHandling};
+
+/// The characters that a path in a location must not contain.
+pub(crate) const IN_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+const TEMPORARY_REDIRECT: u16 = 307;
+
+/// How a Worker's assets are served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub html: HtmlHandling,
+    pub not_found: NotFoundHandling,
+    /// The paths for which the Worker runs although there may be a file.
+    pub worker_first: PathSet,
+}
+
+impl Settings {
+    /// Returns whether the Worker runs for a path although there may be a file.
+    ///
+    /// # Arguments
+    /// * `path` - percent-encoded. It is compared as files are looked up, or a client could reach
+    ///   a file under another spelling of its path.
+    pub fn is_worker_first(&self, path: &str) -> bool {
+        !self.worker_first.is_empty() && self.worker_first.contains(&decoded(path))
+    }
+
+    /// Reads the settings of a Worker.
+    ///
+    /// # Errors
+    /// Fails if one of the paths is no pattern.
+    pub fn of(assets: &catalog::Assets) -> Result<Self, InvalidPattern> {
+        Ok(Self {
+            html: assets.html_handling(),
+            not_found: assets.not_found_handling(),
+            worker_first: PathSet::parse(assets.run_worker_first.iter().map(String::as_str))?,
+        })
+    }
+}
+
+/// A set of paths: those that a pattern matches, without those that a pattern with `!` matches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathSet {
+    included: Vec<Pattern>,
+    excluded: Vec<Pattern>,
+}
+
+impl PathSet {
+    /// Parses patterns such as `/api/*` and `!/api/docs/*`.
+    ///
+    /// # Errors
+    /// Fails if one of them is no pattern.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidPattern> {
+        let mut set = Self::default();
+        for text in texts {
+            match text.strip_prefix('!') {
+                Some(text) => set.excluded.push(Pattern::parse(text)?),
+                None => set.included.push(Pattern::parse(text)?),
+            }
+        }
+        Ok(set)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.included.is_empty()
+    }
+
+    /// Returns whether a decoded path is in the set.
+    pub fn contains(&self, path: &str) -> bool {
+        let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
+        any(&self.included) && !any(&self.excluded)
+    }
+}
+
+/// The one who asks for a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// A client whose request the Worker answers if there is no file.
+    Client {
+        /// A browser opens the path as a page.
+        navigates: bool,
+    },
+    /// The Worker itself: there is no one else who could answer.
+    Worker,
+}
+
+/// The response to a path.
+#[derive(Debug, PartialEq)]
+pub enum Resolved<'s> {
+    File {
+        file: File<'s>,
+        status: u16,
+    },
+    Redirect {
+        status: u16,
+        /// A path on the same host or, from the site's own rules, a URL.
+        location: String,
+    },
+    /// There is no file.
+    Nothing,
+}
+
+impl Site {
+    /// Resolves a path.
+    ///
+    /// # Arguments
+    /// * `path` - percent-encoded, as in the URL.
+    /// * `query` - kept by redirects to other URLs of a page.
+    pub fn resolve(
+        &self,
+        settings: &Settings,
+        audience: Audience,
+        path: &str,
+        query: Option<&str>,
+    ) -> Resolved<'_> {
+        let mut decoded = decoded(path);
+        if let Some(Redirect { status, target }) = self.redirects.of(&decoded) {
+            if status != 200 {
+                return Resolved::Redirect { status, location: target };
+            }
+            // The client sees the content of another path, which redirects no further.
+            let path = target.split(['?', '#']).next().unwrap_or_default();
+            decoded = self::decoded(path);
+        }
+        match self.page(settings.html, &decoded) {
+            Some(Page::File(file)) => Resolved::File { file, status: 200 },
+            Some(Page::At(canonical)) => {
+                let mut location = utf8_percent_encode(&canonical, IN_PATH).to_string();
+                if let Some(query) = query {
+                    location.push('?');
+                    location.push_str(query);
+                }
+                Resolved::Redirect { status: TEMPORARY_REDIRECT, location }
+            }
+            None => self.missing(settings.not_found, audience, &decoded),
+        }
+    }
+
+    fn missing(&self, handling: NotFoundHandling, audience: Audience, path: &str) -> Resolved<'_> {
+        let found = match (handling, audience) {
+            (
+                NotFoundHandling::SinglePageApplication,
+                Audience::Worker | Audience::Client { navigates: true },
+            ) => self.file("index.html").map(|file| (file, 200)),
+            (NotFoundHandling::NotFoundPage, Audience::Worker) => {
+                let folders = path.rmatch_indices('/').map(|(at, _)| &path[1.min(at)..at]);
+                let page = |folder: &str| match folder {
+                    "" => self.file("404.html"),
+                    folder => self.file(&format!("{folder}/404.html")),
+                };
+                folders
+                    .map(|folder| folder.trim_start_matches('/'))
+                    .find_map(page)
+                    .map(|file| (file, 404))
+            }
+            _ => None,
+        };
+        found.map_or(Resolved::Nothing, |(file, status)| Resolved::File { file, status })
+    }
+
+    /// Finds the page or other file of a decoded path.
+    fn page(&self, html: HtmlHandling, path: &str) -> Option<Page<'_>> {
+        let name = path.strip_prefix('/')?;
+        let exact = self.file(name);
+        let stem = stem(name);
+        // A page is served at its URL, unless another file has that path.
+        if html == HtmlHandling::None || stem.is_none_or(|stem| self.file(stem).is_some()) {
+            if let Some(exact) = exact {
+                return Some(Page::File(exact));
+            }
+            if html == HtmlHandling::None {
+                return None;
+            }
+        }
+        let found = match exact {
+            Some(page) => page,
+            None => {
+                let base = name.strip_suffix('/').unwrap_or(name);
+                let page = if is_stem(base) { self.file(&format!("{base}.html")) } else { None };
+                let index = match base {
+                    "" if name.is_empty() => self.file("index.html"),
+                    base => self.file(&format!("{base}/index.html")),
+                };
+                let of_folder = html == HtmlHandling::AutoTrailingSlash && name.ends_with('/');
+                if of_folder { index.or(page)? } else { page.or(index)? }
+            }
+        };
+        let url = url(html, found.path);
+        Some(if url == path { Page::File(found) } else { Page::At(url) })
+    }
+
+    /// Returns the changes of the headers of the response to a path.
+    pub fn headers(&self, path: &str) -> Vec<Change> {
+        self.headers.of(&decoded(path))
+    }
+}
+
+enum Page<'s> {
+    File(File<'s>),
+    /// The URL of the page, decoded.
+    At(String),
+}
+
+/// Returns the path of a page without its extension, or `None` if it is that of another file.
+fn stem(path: &str) -> Option<&str> {
+    path.strip_suffix(".html").filter(|stem| is_stem(stem))
+}
+
+/// Returns whether a page can have this path without its extension.
+fn is_stem(path: &str) -> bool {
+    !path.is_empty() && !path.ends_with('/')
+}
+
+/// Returns the URL of a page, decoded.
+fn url(html: HtmlHandling, file: &str) -> String {
+    let stem = stem(file).unwrap_or(file);
+    let folder = if stem == "index" { Some("") } else { stem.strip_suffix("/index") };
+    match (html, folder) {
+        (_, Some("")) => "/".to_owned(),
+        (HtmlHandling::AutoTrailingSlash | HtmlHandling::ForceTrailingSlash, Some(folder)) => {
+            format!("/{folder}/")
+        }
+        (_, Some(folder)) => format!("/{folder}"),
+        (HtmlHandling::ForceTrailingSlash, None) => format!("/{stem}/"),
+        (_, None) => format!("/{stem}"),
+    }
+}
+
+/// Decodes a path. A path that is no text finds no file.
+fn decoded(path: &str) -> String {
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

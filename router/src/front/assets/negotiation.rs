@@ -1,0 +1,177 @@
+//! Which form of a content a client accepts, and which it has: `Accept-Encoding`, `If-None-Match`,
+//! `Range`. This module is pure.
+
+use http::{HeaderMap, HeaderValue, header};
+
+use crate::front::headers;
+use crate::sites::compressed::Coding;
+
+/// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` for the content
+/// as it is.
+pub(crate) fn coding(request: &HeaderMap) -> Option<Coding> {
+    let mut best: Option<(u16, Coding)> = None;
+    for member in headers::members(request, &header::ACCEPT_ENCODING) {
+        let (name, weight) = member.split_once(';').unwrap_or((member, ""));
+        let name = name.trim();
+        let weight = weight.trim().strip_prefix("q=").map_or(1000, per_mille);
+        let rank = |coding: Coding| Coding::ALL.iter().position(|other| *other == coding);
+        for coding in Coding::ALL.into_iter().filter(|coding| {
+            weight > 0 && (name.eq_ignore_ascii_case(coding.as_str()) || name == "*")
+        }) {
+            let is_better = best.is_none_or(|(other, preferred)| {
+                weight > other || weight == other && rank(coding) < rank(preferred)
+            });
+            if is_better {
+                best = Some((weight, coding));
+            }
+        }
+    }
+    best.map(|(_, coding)| coding)
+}
+
+/// Parses a weight, such as `0.5`. An invalid one is 0.
+fn per_mille(text: &str) -> u16 {
+    let weight: f32 = text.trim().parse().unwrap_or(0.0);
+    if (0.0..=1.0).contains(&weight) { (weight * 1000.0) as u16 } else { 0 }
+}
+
+/// The entity tag of a content in a coding.
+pub(crate) fn entity_tag(hash: &[u8; 16], coding: Option<Coding>) -> String {
+    let suffix = coding.map_or("", |coding| coding.as_str());
+    let dash = if coding.is_some() { "-" } else { "" };
+    format!("\"{:032x}{dash}{suffix}\"", u128::from_be_bytes(*hash))
+}
+
+/// Returns whether the client has the content, in whichever coding.
+pub(crate) fn has_content(request: &HeaderMap, hash: &[u8; 16]) -> bool {
+    let is_same = |tag: &str| {
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        let tag = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+        tag.is_some_and(|tag| {
+            let (content, _) = tag.split_once('-').unwrap_or((tag, ""));
+            content.len() == 32
+                && u128::from_str_radix(content, 16) == Ok(u128::from_be_bytes(*hash))
+        })
+    };
+    headers::members(request, &header::IF_NONE_MATCH).any(|tag| tag == "*" || is_same(tag))
+}
+
+/// The part of a content that a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// From the first to the last byte, both included.
+    Range(u64, u64),
+    /// There is no such part.
+    Unsatisfiable,
+}
+
+/// Returns the part that a request asks for (RFC 9110, section 14.2). Several ranges, and those of
+/// a content that has changed, are answered with the whole.
+///
+/// # Arguments
+/// * `tag` - the entity tag of the content as it is.
+pub(crate) fn part(request: &HeaderMap, length: u64, tag: &str) -> Part {
+    let text = |name| request.get(name).map(HeaderValue::as_bytes);
+    let range = text(header::RANGE).and_then(|range| std::str::from_utf8(range).ok());
+    let Some(range) = range.and_then(|range| range.strip_prefix("bytes=")) else {
+        return Part::Whole;
+    };
+    if text(header::IF_RANGE).is_some_and(|condition| condition != tag.as_bytes()) {
+        return Part::Whole;
+    }
+    let number = |text: &str| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // A number beyond 64 bits is beyond any content.
+        is_number.then(|| text.parse().unwrap_or(u64::MAX))
+    };
+    let (first, last) = match range.trim().split_once('-') {
+        Some(("", suffix)) => match number(suffix) {
+            Some(0) => return Part::Unsatisfiable,
+            Some(suffix) => (length.saturating_sub(suffix), u64::MAX),
+            None => return Part::Whole,
+        },
+        Some((first, "")) => match number(first) {
+            Some(first) => (first, u64::MAX),
+            None => return Part::Whole,
+        },
+        Some((first, last)) => match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => (first, last),
+            _ => return Part::Whole,
+        },
+        None => return Part::Whole,
+    };
+    match length.checked_sub(1) {
+        Some(end) if first <= end => Part::Range(first, last.min(end)),
+        _ => Part::Unsatisfiable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderName;
+
+    fn request(headers: &[(HeaderName, &str)]) -> HeaderMap {
+        headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_coding_is_the_one_that_the_client_prefers() {
+        for (accepted, expected) in [
+            ("", None),
+            ("identity", None),
+            ("gzip", Some(Coding::Gzip)),
+            ("gzip, deflate, br, zstd", Some(Coding::Brotli)),
+            ("GZIP;q=1.0, br;q=0.5", Some(Coding::Gzip)),
+            ("br;q=0, zstd; q=0.1", Some(Coding::Zstd)),
+            ("br;q=2, gzip;q=x", None),
+            ("*", Some(Coding::Brotli)),
+        ] {
+            let headers = request(&[(header::ACCEPT_ENCODING, accepted)]);
+            assert_eq!(coding(&headers), expected, "{accepted}");
+        }
+        assert_eq!(coding(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_client_has_a_content_in_any_coding() {
+        let hash = [0xab; 16];
+        let tags = [entity_tag(&hash, None), entity_tag(&hash, Some(Coding::Brotli))];
+        assert_eq!(tags[1], format!("\"{}-br\"", "ab".repeat(16)));
+        for value in
+            [tags[0].clone(), format!("W/{}", tags[1]), format!("\"x\", {}", tags[0]), "*".into()]
+        {
+            let headers = request(&[(header::IF_NONE_MATCH, &value)]);
+            assert!(has_content(&headers, &hash), "{value}");
+            assert_eq!(has_content(&headers, &[1; 16]), value == "*", "{value}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_a_part_of_the_content() {
+        let tag = entity_tag(&[1; 16], None);
+        for (range, length, expected) in [
+            ("bytes=0-0", 10, Part::Range(0, 0)),
+            ("bytes=2-", 10, Part::Range(2, 9)),
+            ("bytes=-3", 10, Part::Range(7, 9)),
+            ("bytes=-30", 10, Part::Range(0, 9)),
+            ("bytes=5-99", 10, Part::Range(5, 9)),
+            ("bytes=5-99999999999999999999999", 10, Part::Range(5, 9)),
+            ("bytes=10-", 10, Part::Unsatisfiable),
+            ("bytes=-0", 10, Part::Unsatisfiable),
+            ("bytes=0-", 0, Part::Unsatisfiable),
+            ("bytes=3-2", 10, Part::Whole),
+            ("bytes=0-1,3-4", 10, Part::Whole),
+            ("bytes=+1-2", 10, Part::Whole),
+            ("items=0-1", 10, Part::Whole),
+        ] {
+            let headers = request(&[(header::RANGE, range)]);
+            assert_eq!(part(&headers, length, &tag), expected, "{range}");
+        }
+        let with = |condition: &str| {
+            part(&request(&[(header::RANGE, "bytes=0-0"), (header::IF_RANGE, condition)]), 10, &tag)
+        };
+        assert_eq!((with(&tag), with("\"other\"")), (Part::Range(0, 0), Part::Whole));
+    }
+}

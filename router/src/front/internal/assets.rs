@@ -1,0 +1,48 @@
+//! Requests of Workers for their own static files: `env.ASSETS.fetch(request)`.
+//!
+//! Belongs to one thread.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use tenon_assets::Audience;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::runtime::InvokeHead;
+
+use crate::front::assets::{self, Answer, Request};
+use crate::table::Worker;
+use crate::thread::RouterThread;
+
+/// Answers a call for static files.
+///
+/// # Errors
+/// Fails if the Worker has none, or they cannot be had now.
+pub(super) async fn called(
+    thread: &RouterThread,
+    worker: &Worker,
+    head: &InvokeHead,
+) -> Result<Answer, Failure> {
+    let invalid = |what: &str| Failure::new(FailureCode::BadRequest, Phase::Admission, what);
+    let assets = worker.assets.as_ref().ok_or_else(|| invalid("the Worker has no static files"))?;
+    let method = Method::from_bytes(head.method.as_bytes())
+        .map_err(|_| invalid("the request's method is not valid"))?;
+    let url: Uri = head.url.parse().map_err(|_| invalid("the request's URL is not valid"))?;
+    let headers = header_map(head);
+    let request =
+        Request { method: &method, path: url.path(), query: url.query(), headers: &headers };
+    let answer = match method {
+        Method::GET | Method::HEAD => {
+            assets::answer(&thread.sites, worker, assets, Audience::Worker, &request).await?
+        }
+        _ => None,
+    };
+    Ok(answer.unwrap_or_else(|| assets::nothing(&method)))
+}
+
+/// Returns the headers that select a file's form. The Worker reads its content, so it is not
+/// compressed.
+fn header_map(head: &InvokeHead) -> HeaderMap {
+    let pairs = head.headers.iter().filter_map(|header| {
+        let name: HeaderName = header.name.parse().ok()?;
+        Some((name, HeaderValue::from_maybe_shared(header.value.clone()).ok()?))
+    });
+    pairs.filter(|(name, _)| *name != header::ACCEPT_ENCODING).collect()
+}

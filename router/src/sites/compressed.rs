@@ -1,0 +1,143 @@
+//! Contents in the codings that clients accept. Each is made once, on another thread and only one at
+//! a time, after it was first asked for; until then, clients get the content as it is.
+
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use flate2::write::GzEncoder;
+use moka::sync::Cache;
+use tenon_assets::{File, Site};
+use tokio::task::spawn_blocking;
+
+/// Memory of compressed contents, in bytes.
+const CAPACITY: u64 = 64 << 20;
+
+/// The sizes of files that are worth compressing, in bytes: a small one fits into a packet or two
+/// anyway, and a large one would occupy the thread for seconds.
+const SIZES: std::ops::RangeInclusive<u32> = 512..=4 << 20;
+
+/// The part of the content that compression must save.
+const WORTH: f64 = 0.1;
+
+/// A content coding that the router makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Coding {
+    Brotli,
+    Zstd,
+    Gzip,
+}
+
+impl Coding {
+    /// In order of preference.
+    pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+}
+
+/// A content by its hash, which is as good as the content.
+type Key = ([u8; 16], Coding);
+
+/// The compressed contents of all sites.
+#[derive(Clone)]
+pub(crate) struct Compressed {
+    /// `None` if the content does not become smaller.
+    contents: Cache<Key, Option<Bytes>>,
+    is_busy: Arc<AtomicBool>,
+}
+
+impl Default for Compressed {
+    fn default() -> Self {
+        let weight = |_: &Key, content: &Option<Bytes>| {
+            u32::try_from(content.as_ref().map_or(0, Bytes::len) + 128).unwrap_or(u32::MAX)
+        };
+        let contents = Cache::builder().weigher(weight).max_capacity(CAPACITY).build();
+        Self { contents, is_busy: Arc::default() }
+    }
+}
+
+impl Compressed {
+    /// Returns a file's content in a coding, if there is one that is smaller.
+    pub(crate) fn get(&self, site: &Arc<Site>, file: &File<'_>, coding: Coding) -> Option<Bytes> {
+        if !SIZES.contains(&file.length) {
+            return None;
+        }
+        let key = (file.hash, coding);
+        let made = self.contents.get(&key);
+        if made.is_none() && !self.is_busy.swap(true, Ordering::Relaxed) {
+            let (this, site) = (self.clone(), site.clone());
+            let (offset, length) = (file.offset, file.length as usize);
+            spawn_blocking(move || {
+                let busy = Busy(&this.is_busy);
+                let made = make(&site, offset, length, coding);
+                let made = made.inspect_err(|error| tracing::warn!(%error, "cannot compress"));
+                this.contents.insert(key, made.unwrap_or_default());
+                drop(busy);
+            });
+        }
+        made.flatten()
+    }
+}
+
+struct Busy<'a>(&'a AtomicBool);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+fn make(site: &Site, offset: u64, length: usize, coding: Coding) -> io::Result<Option<Bytes>> {
+    let mut content = vec![0; length];
+    site.pack().read_exact_at(&mut content, offset)?;
+    let made = encode(&content, coding)?;
+    let is_smaller = (made.len() as f64) < length as f64 * (1.0 - WORTH);
+    Ok(is_smaller.then(|| made.into()))
+}
+
+fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
+    match coding {
+        Coding::Brotli => {
+            const QUALITY: u32 = 6;
+            const WINDOW: u32 = 22;
+            let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, QUALITY, WINDOW);
+            writer.write_all(content)?;
+            Ok(writer.into_inner())
+        }
+        Coding::Zstd => zstd::bulk::compress(content, 9),
+        Coding::Gzip => {
+            let mut writer = GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            writer.write_all(content)?;
+            writer.finish()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    #[test]
+    fn every_coding_can_be_decoded() {
+        let content = b"static files ".repeat(100);
+        let encoded = |coding| encode(&content, coding).unwrap();
+        let mut decoded = Vec::new();
+        brotli::Decompressor::new(&encoded(Coding::Brotli)[..], 4096)
+            .read_to_end(&mut decoded)
+            .unwrap();
+        assert_eq!(decoded, content);
+        let mut decoded = Vec::new();
+        flate2::read::GzDecoder::new(&encoded(Coding::Gzip)[..]).read_to_end(&mut decoded).unwrap();
+        assert_eq!(decoded, content);
+        assert_eq!(zstd::decode_all(&encoded(Coding::Zstd)[..]).unwrap(), content);
+    }
+}

@@ -1,0 +1,58 @@
+//! The metrics of static files.
+
+use prometheus::Registry;
+use tenon_lifecycle::label_values;
+use tenon_lifecycle::metrics::{EnumCounters, Register as _};
+
+label_values! {
+    /// The response to a request for a static file.
+    pub(crate) enum Answer {
+        /// The file, or a part of it.
+        File = "file",
+        NotModified = "not_modified",
+        Redirect = "redirect",
+        NotFound = "not_found",
+        /// The site cannot be had now.
+        Unavailable = "unavailable",
+    }
+}
+
+label_values! {
+    enum Fetch {
+        Done = "done",
+        Failed = "failed",
+    }
+}
+
+/// The metrics of all threads.
+#[derive(Clone)]
+pub(crate) struct SiteMetrics {
+    pub(crate) answers: EnumCounters<Answer>,
+    fetches: EnumCounters<Fetch>,
+}
+
+impl SiteMetrics {
+    /// Registers the metrics.
+    ///
+    /// # Errors
+    /// Fails if the registry already has metrics of these names.
+    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            answers: registry.counters_by(
+                "tenon_router_asset_responses_total",
+                "Responses with static files, by result.",
+                "result",
+            )?,
+            fetches: registry.counters_by(
+                "tenon_router_site_fetches_total",
+                "Sites of static files that were fetched from operators, by result.",
+                "result",
+            )?,
+        })
+    }
+
+    /// Counts a fetch.
+    pub(crate) fn fetched(&self, done: bool) {
+        self.fetches.inc(if done { Fetch::Done } else { Fetch::Failed });
+    }
+}
