@@ -10,6 +10,7 @@
 //!  front     greedy clients of a router ──► latencies of its other clients, its memory
 //!  hostile   the suite of hostile Workers ──► scripts that fail, whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and the node's memory
+//!  assets    a static file, beside nginx ──► CPU time of each
 //!  web       typical work of Workers, beside deno ──► CPU time of each
 //!                                                          └──► the objectives, and their verdicts
 //! ```
@@ -19,6 +20,7 @@
 //! cluster, for hostile Workers beside 300 others on several nodes.
 
 mod apply;
+mod assets;
 mod containment;
 mod contest;
 mod crowd;
@@ -170,6 +172,8 @@ enum Part {
     Soak,
     /// Streamed bodies.
     Streams,
+    /// A static file, compared with nginx.
+    Assets,
     /// The Web API, compared with deno.
     Web,
 }
@@ -195,6 +199,7 @@ fn main() -> anyhow::Result<()> {
             Part::Front,
             Part::Streams,
             Part::Web,
+            Part::Assets,
             Part::Hostile,
             Part::Apply,
         ],
@@ -226,6 +231,10 @@ fn main() -> anyhow::Result<()> {
             Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
             Part::Web => {
                 report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?)
+            }
+            Part::Assets => {
+                let (load, schedule) = (args.load(&peers), args.schedule());
+                report.assets = Some(assets::run(&peers, &own, &load, schedule)?);
             }
             Part::Containment => report.containment = Some(containment::run(&args.only)?),
             Part::Soak => {

@@ -54,7 +54,7 @@ impl Peers {
         let dir = self.dir("envoy-deno")?;
         let (deno, upstream) = self.deno_process(&dir, HELLO)?;
         let listen = free_port()?;
-        let config = self.configure("envoy.yaml", &dir, listen, upstream)?;
+        let config = self.configure("envoy.yaml", &dir, listen, &upstream.to_string())?;
         let mut envoy = self.command("envoy");
         envoy
             .args([
@@ -75,11 +75,30 @@ impl Peers {
         let dir = self.dir("nginx-deno")?;
         let (deno, upstream) = self.deno_process(&dir, HELLO)?;
         let listen = free_port()?;
-        let config = self.configure("nginx.conf", &dir, listen, upstream)?;
+        let nginx = self.nginx("nginx.conf", &dir, listen, &upstream.to_string())?;
+        Ok(contender("nginx + deno", listen, [nginx, deno]))
+    }
+
+    /// Starts an nginx with one worker process that serves the files of a folder.
+    pub fn nginx_serving(&self, root: &Path) -> anyhow::Result<Contender> {
+        let dir = self.dir("nginx-static")?;
+        let listen = free_port()?;
+        let root = root.display().to_string();
+        let nginx = self.nginx("nginx-static.conf", &dir, listen, &root)?;
+        Ok(contender("nginx", listen, [nginx]))
+    }
+
+    fn nginx(
+        &self,
+        config: &str,
+        dir: &Path,
+        listen: u16,
+        upstream: &str,
+    ) -> anyhow::Result<Process> {
+        let config = self.configure(config, dir, listen, upstream)?;
         let mut nginx = self.command("nginx");
         nginx.args(["-e", "stderr", "-c"]).arg(config);
-        let nginx = Process::start("nginx", nginx, &dir)?;
-        Ok(contender("nginx + deno", listen, [nginx, deno]))
+        Process::start("nginx", nginx, dir)
     }
 
     pub fn workerd(&self) -> anyhow::Result<Contender> {
@@ -141,13 +160,13 @@ impl Peers {
         name: &str,
         dir: &Path,
         listen: u16,
-        upstream: u16,
+        upstream: &str,
     ) -> anyhow::Result<PathBuf> {
         let template = self.sources.join(name).with_added_extension("in");
         let config = fs::read_to_string(&template)
             .with_context(|| format!("cannot read {}", template.display()))?
             .replace("@LISTEN@", &listen.to_string())
-            .replace("@UPSTREAM@", &upstream.to_string())
+            .replace("@UPSTREAM@", upstream)
             .replace("@STATE@", &dir.display().to_string());
         let path = dir.join(name);
         fs::write(&path, config)?;

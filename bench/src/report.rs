@@ -8,7 +8,8 @@ use crate::objective::{self, Objective};
 use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{
-    containment, contest, engine, fairness, fleet, front, hostile, isolates, soak, streams, web,
+    assets, containment, contest, engine, fairness, fleet, front, hostile, isolates, soak, streams,
+    web,
 };
 
 /// The contender that bounds Tenon's CPU time per request.
@@ -28,6 +29,7 @@ pub struct Report {
     pub front: Option<front::Record>,
     pub streams: Option<streams::Record>,
     pub web: Option<web::Record>,
+    pub assets: Option<assets::Record>,
     pub hostile: Option<hostile::Record>,
     pub soak: Option<soak::Record>,
     pub containment: Option<containment::Record>,
@@ -72,6 +74,9 @@ impl fmt::Display for Report {
         if let Some(web) = &self.web {
             writeln!(f, "{web}")?;
         }
+        if let Some(assets) = &self.assets {
+            writeln!(f, "{assets}")?;
+        }
         if let Some(hostile) = &self.hostile {
             writeln!(f, "{hostile}")?;
         }
@@ -102,6 +107,7 @@ impl Report {
         objectives.extend(front::objectives(self.front.as_ref()));
         objectives.push(streams::objective(self.streams.as_ref()));
         objectives.extend(web::objectives(self.web.as_ref()));
+        objectives.push(assets::objective(self.assets.as_ref()));
         objectives.extend(hostile::objectives(self.hostile.as_ref()));
         objectives.extend(soak::objectives(self.soak.as_ref()));
         objectives.extend(containment::objectives(self.containment.as_ref()));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use bytes::Bytes;
 use tenon_lifecycle::drain;
-use tenon_operator::catalog::{self, Catalog};
+use tenon_operator::catalog::{self, AssetsSource, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::{Limits, Revision};
@@ -120,6 +120,11 @@ impl Site {
         let route = Route { host: host.clone(), path: "/".to_owned() };
         self.catalog.set_worker(Arc::new(revision), POOL, vec![route]);
         host
+    }
+
+    /// Gets the packs of static files from `source`.
+    pub fn serve_assets(&self, source: AssetsSource) {
+        self.catalog.set_assets_source(source);
     }
 
     /// Starts the node and a router of one thread.

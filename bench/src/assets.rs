@@ -1,0 +1,104 @@
+//! A static file of 10 KiB: a router beside nginx, which sends it by `sendfile`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures::FutureExt as _;
+use tenon_assets::Packer;
+use tenon_proto::catalog::Assets;
+use tenon_proto::id::{SiteId, WorkerId};
+use tenon_proto::revision::Revision;
+
+use crate::contest::{self, Contender, Record as Measured, Schedule};
+use crate::hello::ANSWER;
+use crate::load::{Ask, Load};
+use crate::objective::Objective;
+use crate::peers::Peers;
+use crate::tenon::{NODE, ROUTER, Site};
+use crate::unit::micros;
+
+/// The file that is measured. It is not text, so no contender compresses it.
+const FILE: &str = "image.png";
+const PATH: &str = "/image.png";
+const BYTES: usize = 10 * 1024;
+
+/// The CPU time of a request that Tenon may take, as a multiple of nginx's.
+const AT_MOST: f64 = 1.5;
+
+#[derive(Debug)]
+pub struct Record {
+    tenon: Measured,
+    nginx: Measured,
+}
+
+/// Measures both under the same load, in turns.
+///
+/// # Errors
+/// Fails if a contender does not start, or fails a request.
+pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
+    let root = peers.scratch.join("static");
+    fs::create_dir(&root)?;
+    fs::write(root.join("index.html"), ANSWER)?;
+    fs::write(root.join(FILE), vec![7; BYTES])?;
+    let site = site(&root)?;
+    let program = |name| peers.placement.contender(&own.join(name));
+    let tenon = site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?;
+    let mut contenders = [Contender::from(tenon), peers.nginx_serving(&root)?];
+    let load = Load { ask: Ask::path(PATH), ..load.clone() };
+    let records = contest::run(&mut contenders, &load, schedule)?;
+    let [tenon, nginx] = <[_; 2]>::try_from(records).ok().context("there are two contenders")?;
+    Ok(Record { tenon, nginx })
+}
+
+/// Serves a catalog with a Worker that has the files of a folder.
+fn site(root: &Path) -> anyhow::Result<Site> {
+    let pack = tempfile::tempfile()?;
+    let mut packer = Packer::new(pack.try_clone()?);
+    for name in ["index.html", FILE] {
+        packer.add(name, &mut fs::File::open(root.join(name))?)?;
+    }
+    let id = SiteId::from(packer.finish()?);
+    let packs = BTreeMap::from([(id.as_bytes().to_vec(), Arc::new(pack))]);
+    let site = Site::open(1)?;
+    site.serve_assets(Arc::new(move |revision: Arc<Revision>| {
+        let assets = revision.assets.as_ref();
+        let pack = assets.and_then(|assets| packs.get(&assets.site).cloned());
+        std::future::ready(pack).boxed()
+    }));
+    let assets = Assets { site: id.as_bytes().to_vec(), ..Assets::default() };
+    site.publish(Revision {
+        assets: Some(assets),
+        ..Revision::of_source(WorkerId::new("bench", "hello"), "export default {}")
+    });
+    Ok(site)
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "A static file of {} KiB\n", BYTES / 1024)?;
+        for record in [&self.tenon, &self.nginx] {
+            let (cpu, rate) = (micros(record.cpu()), record.requests_per_second());
+            writeln!(
+                f,
+                "{:<8} {cpu} µs of CPU time per request, {rate:.0} requests/s",
+                record.name
+            )?;
+        }
+        Ok(())
+    }
+}
+
+pub fn objective(record: Option<&Record>) -> Objective {
+    let bound = |record: &Record| record.nginx.cpu().mul_f64(AT_MOST);
+    let measured: Option<Duration> = record.map(|record| record.tenon.cpu());
+    Objective::time(
+        format!("CPU time of a static file, compared with {AT_MOST} × nginx"),
+        measured,
+        record.map(bound),
+    )
+}
