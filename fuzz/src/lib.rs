@@ -20,8 +20,8 @@
 //! - an origin: content codings, redirects, cached responses and event streams (`codings`,
 //!   `redirect`, `cache`, `events`);
 //! - a proxy: its responses (`proxy`);
-//! - an author: objects, schedules, modules and source maps (`worker`, `schedule`, `compile`,
-//!   `maps`);
+//! - an author: objects, schedules, modules, source maps and static files (`worker`, `schedule`,
+//!   `compile`, `maps`, `assets`);
 //! - a running Worker: the Web's interfaces, in a real isolate ([`Host`]) (`url`, `codecs`,
 //!   `bodies`, `keys`, `wasm`);
 //! - a disk: bytecode (`bytecode`).
