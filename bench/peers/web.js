@@ -140,6 +140,7 @@ function findWays(size) {
 }
 
 const paths = {
+  length: async (request) => new Response(String((await request.arrayBuffer()).byteLength)),
   rays: () => new Response(`${traceRays(360)}\n`),
 
   interpreter: () => new Response(`${interpret(6_000)}\n`),

@@ -3,6 +3,7 @@
 //! ```text
 //!  apply     a real control plane and our processes on it ──► apply → first 200
 //!  contest   router + node, and the peers, in turns under one load ──► CPU time per request
+//!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
 //!  isolates  a node beside workerd ──► cold start, memory per Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
@@ -21,6 +22,7 @@
 
 mod apply;
 mod assets;
+mod authority;
 mod containment;
 mod contest;
 mod crowd;
@@ -29,6 +31,7 @@ mod fairness;
 mod fleet;
 mod front;
 mod hello;
+mod hop;
 mod hostile;
 mod isolates;
 mod load;
@@ -149,6 +152,8 @@ enum Part {
     Apply,
     /// Tenon and its peers under load.
     Contest,
+    /// Tenon with and without mutual TLS between its processes, compared with nginx and deno.
+    Hop,
     /// The peers alone.
     Peers,
     /// This build of Tenon and those of `--beside` under the same load, without peers.
@@ -193,6 +198,7 @@ fn main() -> anyhow::Result<()> {
         [] => &[
             Part::Engine,
             Part::Contest,
+            Part::Hop,
             Part::Isolates,
             Part::Fleet,
             Part::Fairness,
@@ -218,6 +224,10 @@ fn main() -> anyhow::Result<()> {
         match part {
             Part::Apply => report.apply = Some(apply::run(args.workers)?),
             Part::Contest => report.contest = contest(&args, &peers, Some(&own))?,
+            Part::Hop => {
+                let (load, schedule) = (args.load(&peers), args.schedule());
+                report.hop = Some(hop::run(&peers, &own, &load, schedule)?);
+            }
             Part::Builds => report.contest = builds(&args, &peers, &own)?,
             Part::Peers => report.contest = contest(&args, &peers, None)?,
             Part::Engine => report.engine = Some(engine::run()?),

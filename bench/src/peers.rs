@@ -72,8 +72,16 @@ impl Peers {
 
     /// Starts deno behind an nginx with one worker process.
     pub fn nginx_and_deno(&self) -> anyhow::Result<Contender> {
-        let dir = self.dir("nginx-deno")?;
-        let (deno, upstream) = self.deno_process(&dir, HELLO)?;
+        self.nginx_and_deno_serving("nginx-deno", HELLO)
+    }
+
+    /// Does the same as [`nginx_and_deno`](Self::nginx_and_deno) with another Worker.
+    ///
+    /// # Arguments
+    /// * `dir` - the name of a new directory for its output.
+    pub fn nginx_and_deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
+        let dir = self.dir(dir)?;
+        let (deno, upstream) = self.deno_process(&dir, source)?;
         let listen = free_port()?;
         let nginx = self.nginx("nginx.conf", &dir, listen, &upstream.to_string())?;
         Ok(contender("nginx + deno", listen, [nginx, deno]))

@@ -8,8 +8,8 @@ use crate::objective::{self, Objective};
 use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{
-    assets, containment, contest, engine, fairness, fleet, front, hostile, isolates, soak, streams,
-    web,
+    assets, containment, contest, engine, fairness, fleet, front, hop, hostile, isolates, soak,
+    streams, web,
 };
 
 /// The contender that bounds Tenon's CPU time per request.
@@ -22,6 +22,7 @@ const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
 pub struct Report {
     pub apply: Option<apply::Record>,
     pub contest: Vec<contest::Record>,
+    pub hop: Option<hop::Record>,
     pub engine: Option<engine::Record>,
     pub isolates: Option<isolates::Record>,
     pub fleet: Option<fleet::Record>,
@@ -52,6 +53,9 @@ impl fmt::Display for Report {
                 self.contest[0].samples.len()
             )?;
             writeln!(f, "{}", contest_table(&self.contest))?;
+        }
+        if let Some(hop) = &self.hop {
+            writeln!(f, "{hop}")?;
         }
         if let Some(engine) = &self.engine {
             writeln!(f, "{engine}")?;
@@ -100,6 +104,7 @@ impl Report {
             Objective::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
             Objective::time(beside, cpu("Tenon"), cpu(REFERENCE)),
         ];
+        objectives.extend(hop::objectives(self.hop.as_ref()));
         objectives.extend(engine::objectives(self.engine.as_ref()));
         objectives.extend(isolates::objectives(self.isolates.as_ref()));
         objectives.extend(fleet::objectives(self.fleet.as_ref()));

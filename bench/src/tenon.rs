@@ -3,19 +3,21 @@
 //! Worker, but not in requests.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::bail;
 use bytes::Bytes;
 use tenon_lifecycle::drain;
+use tenon_lifecycle::tls::Role;
 use tenon_operator::catalog::{self, AssetsSource, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::{Limits, Revision};
 use tokio::runtime::Runtime;
 
+use crate::authority::Authority;
 use crate::contest::Contender;
 use crate::hello::HOST;
 use crate::load::{Target, await_answer, get};
@@ -42,6 +44,8 @@ pub struct Site {
     url: String,
     shards: u16,
     shard_port: u16,
+    /// The certificates of the router and the node.
+    directories: Option<[PathBuf; 2]>,
     catalog: Catalog,
     _runtime: Runtime,
     _signal: drain::Signal,
@@ -66,11 +70,21 @@ impl Site {
     /// # Errors
     /// Fails if no ports or threads are available.
     pub fn open(shards: u16) -> anyhow::Result<Self> {
+        Self::open_with(shards, None)
+    }
+
+    /// Does the same as [`open`](Self::open), with mutual TLS between all processes.
+    ///
+    /// # Errors
+    /// Fails if no ports or threads are available, or a certificate cannot be read.
+    pub fn open_with(shards: u16, authority: Option<&Authority>) -> anyhow::Result<Self> {
+        let tls = authority.map(Authority::operator).transpose()?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr()?);
         let shard_port = free_ports(shards + LANES)?;
 
         let catalog = Catalog::new();
@@ -87,9 +101,20 @@ impl Site {
         let (signal, drain) = drain::channel();
         let _guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        runtime.spawn(catalog::serve(listener, None, catalog.clone(), drain));
+        runtime.spawn(catalog::serve(listener, tls, catalog.clone(), drain));
         drop(_guard);
-        Ok(Self { url, shards, shard_port, catalog, _runtime: runtime, _signal: signal })
+        let directories = authority.map(|authority| {
+            [Role::Router, Role::RuntimeNode].map(|role| authority.directory(role))
+        });
+        Ok(Self {
+            url,
+            shards,
+            shard_port,
+            directories,
+            catalog,
+            _runtime: runtime,
+            _signal: signal,
+        })
     }
 
     /// Deploys a Worker with this source, and returns its host.
@@ -145,6 +170,10 @@ impl Site {
         std::fs::create_dir(dir)?;
         let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (addr, admin) = (listen(free_port()?), listen(free_port()?));
+        if let Some([of_router, of_node]) = &self.directories {
+            router.arg("--tls-dir").arg(of_router);
+            node.arg("--tls-dir").arg(of_node);
+        }
 
         node.args([
             "--name",

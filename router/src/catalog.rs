@@ -16,15 +16,14 @@ use std::time::Duration;
 use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::metrics::Register as _;
 use tenon_lifecycle::readiness;
-use tenon_lifecycle::tls::Connector;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse, Worker};
 use tenon_proto::id::{RevisionDigest, SiteId};
 use tokio::sync::watch;
 use tonic::Streaming;
-use tonic::transport::Endpoint;
 
+use crate::server::Server;
 use crate::sites::Sites;
 use crate::table::{Published, Table};
 
@@ -32,33 +31,9 @@ use crate::table::{Published, Table};
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The timeout of a connect to an operator.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// An operator that has vanished is detected within the sum of these.
-const PING_INTERVAL: Duration = Duration::from_secs(10);
-const PING_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The maximum size of a message, in bytes. Operators send a snapshot in parts of a few thousand
 /// entries; this leaves room for the longest possible entries.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
-
-/// The catalog's address, and the connector for it.
-pub(crate) struct Server {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) connector: Connector,
-}
-
-impl Server {
-    pub(crate) fn new(endpoint: Endpoint, connector: Connector) -> Self {
-        let endpoint = endpoint
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .keep_alive_while_idle(true);
-        Self { endpoint, connector }
-    }
-}
 
 /// Where the table is published.
 pub(crate) struct Publisher {
@@ -181,8 +156,7 @@ impl Client {
     }
 
     async fn watch(&mut self, pause: &mut Duration) -> Result<(), tonic::Status> {
-        let Server { endpoint, connector } = &*self.server;
-        let channel = endpoint.connect_with_connector(connector.clone()).await;
+        let channel = self.server.connect().await;
         let channel = channel.map_err(|error| tonic::Status::from_error(error.into()))?;
         let mut client = CatalogClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
         let request = WatchRequest { client: self.name.clone(), resume: self.state.cursor.clone() };

@@ -18,9 +18,9 @@
 //! | [`table`] | what the catalog says: routes, the ring of shards | |
 //! | `clients` | clients' connections: filtering, and what each may take | |
 //! | `https` | TLS towards clients: certificates and handshakes | `clients` |
-//! | `sites` | static files: fetched from operators, kept on disk, read | |
+//! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! Any group may use `meters`, `quota` and `trace`. `thread` is what one serving thread owns, of
+//! `server` is the operators' server of the catalog. Any group may use `meters`, `quota` and `trace`. `thread` is what one serving thread owns, of
 //! every group but `front`. `metrics` is the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
@@ -41,6 +41,7 @@ mod meters;
 mod metrics;
 mod quota;
 mod router;
+mod server;
 mod sites;
 pub mod table;
 mod thread;

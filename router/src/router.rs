@@ -26,6 +26,7 @@ use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};
 use crate::https::Https;
 use crate::metrics::{LOOPS, Metrics};
+use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
 use crate::table::shares::Shares;
 use crate::table::{Pin, Published, Table};
@@ -137,9 +138,8 @@ impl Router {
         };
 
         let endpoint = Endpoint::from(config.catalog);
-        let connector =
-            Connector::new(config.tls.clone(), Role::Operator, catalog::CONNECT_TIMEOUT);
-        let server = Arc::new(catalog::Server::new(endpoint, connector));
+        let connector = Connector::new(config.tls.clone(), Role::Operator, server::CONNECT_TIMEOUT);
+        let server = Arc::new(Server::new(endpoint, connector));
         let catalog_runtime = runtime()?;
         let sites = Sites::new(
             config.sites,

@@ -13,7 +13,7 @@
 //! - [`compressed`]: contents in the codings that clients accept, made once.
 //! - [`metrics`].
 //!
-//! Depends on [`table`](crate::table) only.
+//! Depends on [`server`](crate::server) only.
 
 pub(crate) mod compressed;
 mod fetch;
@@ -34,7 +34,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::catalog::Server;
+use crate::server::Server;
 use crate::sites::compressed::Compressed;
 use crate::sites::fetch::FetchError;
 use crate::sites::metrics::SiteMetrics;

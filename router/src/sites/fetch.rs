@@ -15,7 +15,7 @@ use tenon_proto::id::{RevisionDigest, SiteId};
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
-use crate::catalog::Server;
+use crate::server::Server;
 
 /// Pauses after a failed attempt: an operator that starts, or one whose registry is away, may have
 /// the pack soon.
@@ -83,7 +83,7 @@ async fn download(
     mut file: File,
     revision: RevisionDigest,
 ) -> Result<(), FetchError> {
-    let channel = server.endpoint.connect_with_connector(server.connector.clone()).await;
+    let channel = server.connect().await;
     let channel = channel.map_err(|error| Box::new(Status::from_error(error.into())))?;
     let request = GetAssetsRequest { digest: revision.as_bytes().to_vec() };
     let mut messages =

@@ -1,0 +1,161 @@
+//! The hop between router and node, beside nginx with deno: with mutual TLS on the hop, with long
+//! heads, with large bodies, and with few and many connections.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::authority::Authority;
+use crate::contest::{self, Contender, Record as Measured, Schedule};
+use crate::load::{Ask, Load};
+use crate::objective::Objective;
+use crate::peers::Peers;
+use crate::table::Table;
+use crate::tenon::{NODE, ROUTER, Site};
+use crate::unit::{human, micros};
+
+/// The Worker's source, and its name.
+const SOURCE: &str = "web.js";
+const NAME: &str = "hello";
+
+/// The CPU time that mutual TLS may take, as a multiple of that without.
+const WITH_TLS: f64 = 1.15;
+/// The CPU time of a request, as a multiple of that of nginx with deno.
+const BESIDE: f64 = 0.8;
+
+struct Case {
+    what: &'static str,
+    ask: Ask,
+    connections: u32,
+    bound: Bound,
+}
+
+#[derive(PartialEq)]
+enum Bound {
+    /// On the CPU time of a request.
+    Cpu,
+    /// On the median latency, since one connection leaves both CPUs idle.
+    P50,
+}
+
+const HELLO: Ask = Ask::path("/");
+
+const CASES: [Case; 6] = [
+    Case { what: "hello, 1 connection", ask: HELLO, connections: 1, bound: Bound::P50 },
+    Case { what: "hello, 10 connections", ask: HELLO, connections: 10, bound: Bound::Cpu },
+    Case { what: "hello, 64 connections", ask: HELLO, connections: 64, bound: Bound::Cpu },
+    Case { what: "hello, 256 connections", ask: HELLO, connections: 256, bound: Bound::Cpu },
+    Case {
+        what: "1 KiB of headers",
+        ask: Ask { headers: 30, ..HELLO },
+        connections: 64,
+        bound: Bound::Cpu,
+    },
+    Case {
+        what: "64 KiB of body",
+        ask: Ask { json: 64 << 10, ..Ask::path("/length") },
+        connections: 64,
+        bound: Bound::Cpu,
+    },
+];
+
+/// The measurements of all cases.
+#[derive(Debug)]
+pub struct Record(Vec<Row>);
+
+#[derive(Debug)]
+struct Row {
+    plain: Measured,
+    tls: Measured,
+    peer: Measured,
+}
+
+/// Measures each case on all contenders.
+///
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+///
+/// # Errors
+/// Fails if a contender does not start, ends, or fails a request.
+pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
+    let program = |name| peers.placement.contender(&own.join(name));
+    let scratch = |name: &str| peers.scratch.join(name);
+    let plain = Site::open(1)?;
+    plain.deploy(NAME, peers.source(SOURCE)?);
+    let tenon = plain.start(&scratch("hop"), program(NODE), program(ROUTER))?;
+    let authority = Authority::new(&scratch("certificates"))?;
+    let secure = Site::open_with(1, Some(&authority))?;
+    secure.deploy(NAME, peers.source(SOURCE)?);
+    let with_tls = secure.start(&scratch("hop-tls"), program(NODE), program(ROUTER))?;
+    let mut contenders = [
+        Contender::from(tenon),
+        Contender { name: "Tenon with mTLS".to_owned(), ..Contender::from(with_tls) },
+        peers.nginx_and_deno_serving("hop-peer", SOURCE)?,
+    ];
+    let mut rows = Vec::new();
+    for &Case { what, ask, connections, .. } in &CASES {
+        eprintln!("hop: {what}");
+        let load = Load { ask, connections, ..load.clone() };
+        let records = contest::run(&mut contenders, &load, schedule).context(what)?;
+        let [plain, tls, peer] =
+            <[_; 3]>::try_from(records).ok().context("each contender has a record")?;
+        rows.push(Row { plain, tls, peer });
+    }
+    Ok(Record(rows))
+}
+
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> impl Iterator<Item = Objective> {
+    CASES.iter().enumerate().flat_map(move |(at, case)| {
+        let row = record.map(|record| &record.0[at]);
+        let time = |of: fn(&Row) -> Duration| row.map(of);
+        if case.bound == Bound::P50 {
+            let what = format!("{}: p50, compared with nginx + deno", case.what);
+            return vec![Objective::time(
+                what,
+                time(|it| it.plain.p50()),
+                time(|it| it.peer.p50()),
+            )];
+        }
+        let (plain, peer) = (time(|it| it.plain.cpu()), time(|it| it.peer.cpu()));
+        let bound = |by: f64| move |cpu: Duration| cpu.mul_f64(by);
+        vec![
+            Objective::time(
+                format!("{}: CPU time, compared with {BESIDE} × nginx + deno", case.what),
+                plain,
+                peer.map(bound(BESIDE)),
+            ),
+            Objective::time(
+                format!("{}: CPU time with mTLS, compared with {WITH_TLS} × without", case.what),
+                time(|it| it.tls.cpu()),
+                plain.map(bound(WITH_TLS)),
+            ),
+        ]
+    })
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "The hop: CPU µs per request, and p50\n")?;
+        let mut table =
+            Table::new(["", "Tenon", "p50", "with mTLS", "", "nginx + deno", "p50", ""]);
+        for (case, Row { plain, tls, peer }) in CASES.iter().zip(&self.0) {
+            let ratio = |of: &Measured, to: &Measured| {
+                format!("× {:.2}", of.cpu().as_secs_f64() / to.cpu().as_secs_f64())
+            };
+            table.row([
+                case.what.to_owned(),
+                micros(plain.cpu()),
+                human(plain.p50()),
+                micros(tls.cpu()),
+                ratio(tls, plain),
+                micros(peer.cpu()),
+                human(peer.p50()),
+                ratio(plain, peer),
+            ]);
+        }
+        writeln!(f, "{table}")
+    }
+}

@@ -1,0 +1,38 @@
+//! The operators' server of the catalog, as routers connect to it.
+
+use std::time::Duration;
+
+use tenon_lifecycle::tls::Connector;
+use tonic::transport::{Channel, Endpoint, Error};
+
+/// The timeout of a connect to an operator.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// An operator that has vanished is detected within the sum of these.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The catalog's address, and the connector for it.
+pub(crate) struct Server {
+    endpoint: Endpoint,
+    connector: Connector,
+}
+
+impl Server {
+    pub(crate) fn new(endpoint: Endpoint, connector: Connector) -> Self {
+        let endpoint = endpoint
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_while_idle(true);
+        Self { endpoint, connector }
+    }
+
+    /// Opens a connection to one of the operators.
+    ///
+    /// # Errors
+    /// Fails if none can be reached.
+    pub(crate) async fn connect(&self) -> Result<Channel, Error> {
+        self.endpoint.connect_with_connector(self.connector.clone()).await
+    }
+}
