@@ -20,8 +20,9 @@
 //! | `https` | TLS towards clients: certificates and handshakes | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use `meters`, `quota` and `trace`. `thread` is what one serving thread owns, of
-//! every group but `front`. `metrics` is the metrics of all groups.
+//! `server` is the operators' server of the catalog. Any group may use `meters`, `quota` and `trace`.
+//! `thread` is what one serving thread owns, of every group but `front`. `metrics` is the metrics of
+//! all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
 //! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to

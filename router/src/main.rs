@@ -21,6 +21,9 @@ use tenon_router::{
     descriptors, memory,
 };
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Terminates HTTP and forwards each request to its Worker's shard.
 #[derive(Debug, Parser)]
 #[command(name = "tenon-router", version)]
