@@ -119,10 +119,40 @@ fn a_service_is_a_worker_of_the_same_namespace() {
 }
 
 #[test]
+fn static_files_belong_to_the_namespace_of_their_worker() {
+    let mut worker = worker(&["a.js"]);
+    worker.spec.assets = Some(Assets {
+        binding: Some("FILES".to_owned()),
+        html_handling: HtmlHandling::None,
+        not_found_handling: NotFoundHandling::SinglePageApplication,
+        run_worker_first: vec!["/api/*".to_owned()],
+    });
+    let layer = format!("sha256:{}", "1".repeat(64));
+    let artifact = Artifact {
+        image: "ghcr.io/acme/cart:v1".to_owned(),
+        digest: format!("sha256:{}", "2".repeat(64)),
+        assets: Some(layer),
+        pull_secret_ref: None,
+    };
+    let spec = snapshot_of_artifact(&worker, artifact, "a.js".to_owned());
+    let of = |namespace| {
+        let id = WorkerId::new(namespace, "cart");
+        resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| None).unwrap()
+    };
+    let (revision, other) = (of("shop"), of("other"));
+    assert_eq!(revision.bindings["FILES"], Binding::Assets);
+    let assets = revision.assets.unwrap();
+    assert_eq!(assets.html_handling(), catalog::HtmlHandling::None);
+    assert_eq!(assets.not_found_handling(), catalog::NotFoundHandling::SinglePageApplication);
+    assert_eq!(assets.run_worker_first, ["/api/*"]);
+    assert_ne!(assets.site, other.assets.unwrap().site);
+}
+
+#[test]
 fn a_field_that_a_worker_does_not_set_is_not_in_its_snapshot() {
     let spec = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
     let spec = serde_json::to_value(spec).unwrap();
-    for field in ["services", "egress", "compatibilityFlags", "state"] {
+    for field in ["services", "assets", "egress", "compatibilityFlags", "state"] {
         assert!(
             spec.get(field).is_none(),
             "{field} would change the digest of what has been served for long"

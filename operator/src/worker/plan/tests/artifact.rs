@@ -79,6 +79,32 @@ fn another_entrypoint_is_another_revision() {
 }
 
 #[test]
+fn the_layer_of_static_files_is_part_of_the_revision_of_a_worker_that_serves_them() {
+    let candidate = of_image(candidate(GOOD), IMAGE);
+    assert!(!draft(&candidate).artifact().unwrap().assets);
+    let mut with = candidate.clone();
+    let mut worker = (*with.worker).clone();
+    worker.spec.assets = Some(tenon_crds::Assets::default());
+    with.worker = Arc::new(worker);
+    let made = draft(&with);
+    assert!(made.artifact().unwrap().assets);
+    let compiled =
+        Compiled { digest: digest(1), entrypoint: "worker.js".to_owned(), assets: Some(digest(2)) };
+    let made = made.pulled(&with.worker, Ok(compiled));
+    let plan = super::super::plan(&with, &made, None, now());
+    let artifact = plan.apply.as_ref().and_then(|revision| revision.spec.artifact.clone());
+    assert_eq!(artifact.unwrap().assets, Some(digest(2).to_string()));
+    let deployed = carried_out(with, plan);
+    assert!(draft(&deployed).artifact().is_none(), "its revision exists");
+
+    let error = ArtifactError::NoAssets { image: IMAGE.to_owned() };
+    let mut without = candidate;
+    without.worker = deployed.worker;
+    let plan = pulled(&without, Err(&error));
+    assert_eq!(condition_of(&plan, "Ready").reason, "InvalidAssets");
+}
+
+#[test]
 fn an_artifact_that_cannot_be_pulled_is_named_while_its_predecessor_serves() {
     let deployed = deployed(IMAGE, digest(1));
     let latest = deployed.worker.status.as_ref().unwrap().latest_revision.clone();
