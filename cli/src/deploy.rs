@@ -22,16 +22,16 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use futures::StreamExt as _;
 use futures::future::join_all;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{DynamicObject, ObjectMeta, Status};
 use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
-use kube::{Api, Client, Config};
 use tenon_crds::Worker;
 use tenon_proto::id::WorkerId;
 
+use crate::cluster::{Cluster, ClusterArgs};
 use crate::load::Loaded;
 use crate::source::SourceArgs;
 use crate::{load, manifest};
@@ -50,13 +50,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     push: PushArgs,
 
-    /// Context of the kubeconfig. Defaults to the current one.
-    #[arg(long)]
-    context: Option<String>,
-
-    /// Namespace of objects that name none. Defaults to the context's.
-    #[arg(long, short)]
-    namespace: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 
     /// Seconds within which all Workers must serve.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -109,7 +104,7 @@ async fn deploy(
     objects: &[Object],
     loaded: &BTreeMap<WorkerId, Loaded>,
 ) -> anyhow::Result<ExitCode> {
-    let cluster = Cluster::connect(args).await?;
+    let cluster = args.cluster.connect().await?;
     let (mut changed, mut workers) = (BTreeSet::new(), Vec::new());
     for object in objects {
         let stored = cluster.apply(args, object).await?;
@@ -144,31 +139,7 @@ async fn deploy(
     Ok(code)
 }
 
-/// The cluster that the kubeconfig names.
-struct Cluster {
-    client: Client,
-    namespace: String,
-}
-
 impl Cluster {
-    async fn connect(args: &Args) -> anyhow::Result<Self> {
-        let options = KubeConfigOptions { context: args.context.clone(), ..Default::default() };
-        let config = match &args.context {
-            None => Config::infer().await.map_err(|error| error.to_string()),
-            Some(_) => match Kubeconfig::read() {
-                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
-                Err(error) => Err(error),
-            }
-            .map_err(|error| error.to_string()),
-        };
-        // These errors contain their causes.
-        let config = config.map_err(|error| {
-            anyhow!("cannot find a cluster; set KUBECONFIG, or choose a --context: {error}")
-        })?;
-        let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        Ok(Self { client: Client::try_from(config)?, namespace })
-    }
-
     /// Applies an object on the server's side, and returns what the server has stored.
     async fn apply(&self, args: &Args, object: &Object) -> anyhow::Result<Stored> {
         let resource = object.kind.resource();

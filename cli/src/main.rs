@@ -9,11 +9,12 @@
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
-//! serves debuggers, `init` creates a project, `import` writes a manifest from a wrangler project,
+//! serves debuggers, `tail` follows the logs of a cluster's nodes, `init` creates a project, `import` writes a manifest from a wrangler project,
 //! and `types` the type of `env` from a manifest.
 
 mod assets;
 mod check;
+mod cluster;
 mod deploy;
 mod dev;
 mod env_file;
@@ -26,6 +27,7 @@ mod manifest;
 mod schema;
 mod site;
 mod source;
+mod tail;
 mod types;
 mod watch;
 
@@ -52,6 +54,8 @@ enum Command {
     Check(check::Args),
     /// Apply the Workers in files to a cluster, and wait until they serve.
     Deploy(deploy::Args),
+    /// Follow what Workers log on a cluster.
+    Tail(tail::Args),
     /// Write a Worker's manifest from a wrangler project.
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check::run(&args),
         Command::Deploy(args) => deploy::run(&args),
+        Command::Tail(args) => tail::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Types(args) => types::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => complete(shell).map(|()| ExitCode::SUCCESS),

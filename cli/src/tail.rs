@@ -1,0 +1,199 @@
+//! `tenon tail`: follows what Workers log, on all nodes.
+//!
+//! ```text
+//!  watch the Pods of nodes ─► follow the log of each ─► parse ─► filter ─► print
+//!            ▲                        │ the container ended, or the stream broke
+//!            └──── after a pause ◄────┘
+//! ```
+//!
+//! The lines come through the API server, with the rights of the caller.
+//!
+//! - [`line`]: a line, and the filter. Pure.
+
+mod line;
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::LogParams;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
+use tenon_operator::pool::plan::SELECTOR;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::cluster::ClusterArgs;
+use line::{Filter, Line, Severity};
+
+/// The container of a node's Pod that runs Workers.
+const CONTAINER: &str = "runtime-node";
+
+/// The pause before a log is followed again: a container that has ended takes a moment to restart.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Lines that wait to be printed. A full queue slows the streams down; nothing is lost.
+const QUEUE: usize = 1024;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Name of the Worker. By default, all Workers of the namespace.
+    #[arg(value_name = "WORKER")]
+    worker: Option<String>,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+
+    /// Workers of all namespaces.
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    all_namespaces: bool,
+
+    /// Namespace in which Tenon is installed.
+    #[arg(long, value_name = "NAMESPACE", default_value = "tenon-system")]
+    system_namespace: String,
+
+    /// Show lines from this many seconds ago, too.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    since: u32,
+
+    /// Least severity of the lines.
+    #[arg(long, value_enum, default_value_t = Severity::Debug)]
+    level: Severity,
+
+    /// Lines of one invocation, by the request id in its response or in the access log.
+    #[arg(long, value_name = "ID")]
+    invocation: Option<String>,
+
+    /// Lines with this text in their message.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+
+    #[arg(long, short, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// The form of the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// The time in UTC, the severity, the Worker and the message.
+    Text,
+    /// An object for each line.
+    Json,
+}
+
+/// Follows the logs until the process is interrupted.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            followed = follow_nodes(args) => followed,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    })
+}
+
+async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
+    let cluster = args.cluster.connect().await?;
+    let filter = Filter {
+        namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
+        name: args.worker.clone(),
+        at_least: args.level,
+        invocation: args.invocation.clone(),
+        search: args.search.clone(),
+    };
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &args.system_namespace);
+    // The watch retries for ever, so a lack of rights is found out here.
+    let nodes = pods.list(&kube::api::ListParams::default().labels(SELECTOR)).await;
+    if nodes.map_err(|error| unreadable(args, error))?.items.is_empty() {
+        eprintln!("note: there are no nodes in namespace {} yet", args.system_namespace);
+    }
+    let (lines_tx, mut lines_rx) = mpsc::channel::<Line>(QUEUE);
+    let mut nodes =
+        pin!(watcher(pods.clone(), watcher::Config::default().labels(SELECTOR)).default_backoff());
+    let mut followed: HashMap<String, AbortHandle> = HashMap::new();
+    loop {
+        tokio::select! {
+            event = nodes.next() => match event {
+                Some(Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod))) => {
+                    let name = pod.name_any();
+                    followed.entry(name.clone()).or_insert_with(|| {
+                        let log = follow(pods.clone(), name, args.since, lines_tx.clone());
+                        tokio::spawn(log).abort_handle()
+                    });
+                }
+                Some(Ok(watcher::Event::Delete(pod))) => {
+                    // Its last lines have been sent: a Pod is deleted after its containers ended.
+                    followed.remove(&pod.name_any()).iter().for_each(AbortHandle::abort);
+                }
+                Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
+                Some(Err(error)) => tracing::debug!(%error, "cannot watch the nodes"),
+                None => return Err(anyhow!("the watch of the nodes ended")),
+            },
+            Some(line) = lines_rx.recv() => {
+                if line.passes(&filter) {
+                    print(&line, args.output)?;
+                }
+            }
+        }
+    }
+}
+
+/// Follows the log of one Pod until the task is aborted.
+async fn follow(pods: Api<Pod>, name: String, since: u32, lines_tx: mpsc::Sender<Line>) {
+    let began = Instant::now();
+    let mut last: Option<Timestamp> = None;
+    loop {
+        // Until a line says what the time is there, only durations are comparable. One second is
+        // the least that the API server takes.
+        let elapsed = u64::from(since.max(1)) + began.elapsed().as_secs();
+        let params = LogParams {
+            container: Some(CONTAINER.to_owned()),
+            follow: true,
+            since_seconds: last.is_none().then(|| i64::try_from(elapsed).unwrap_or(i64::MAX)),
+            since_time: last,
+            ..LogParams::default()
+        };
+        let resumed = last;
+        if let Ok(log) = pods.log_stream(&name, &params).await {
+            let mut lines = log.lines();
+            while let Ok(Some(text)) = lines.try_next().await {
+                let Some(line) = Line::parse(&text) else { continue };
+                let time: Option<Timestamp> = line.timestamp.parse().ok();
+                // A log that is resumed begins at a whole second.
+                if resumed.is_some() && time <= resumed {
+                    continue;
+                }
+                last = time.or(last);
+                if lines_tx.send(line).await.is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn print(line: &Line, output: Output) -> anyhow::Result<()> {
+    match output {
+        Output::Text => println!("{line}"),
+        Output::Json => println!("{}", serde_json::to_string(line)?),
+    }
+    Ok(())
+}
+
+fn unreadable(args: &Args, error: kube::Error) -> anyhow::Error {
+    let namespace = &args.system_namespace;
+    match &error {
+        kube::Error::Api(status) if status.code == 403 => anyhow!(
+            "cannot read the nodes' logs; you need the rights to list and watch pods, and to get pods/log, in namespace {namespace}: {}",
+            status.message
+        ),
+        _ => anyhow::Error::new(error)
+            .context(format!("cannot list the nodes in namespace {namespace}")),
+    }
+}

@@ -1,0 +1,156 @@
+//! The lines of nodes' logs that Workers have written. This module is pure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The target of lines of Workers.
+const TARGET: &str = "tenon::worker";
+
+/// A line that a Worker, or the node on its behalf, has logged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Line {
+    /// In RFC 3339.
+    pub(super) timestamp: String,
+    level: String,
+    /// `namespace/name`.
+    worker: String,
+    revision: String,
+    /// The id of the request, or of the scheduled call.
+    invocation: String,
+    message: String,
+    #[serde(skip_serializing)]
+    target: String,
+}
+
+/// The severity of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(super) enum Severity {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl FromStr for Severity {
+    type Err = ();
+
+    fn from_str(level: &str) -> Result<Self, ()> {
+        Ok(match level {
+            "TRACE" | "DEBUG" => Self::Debug,
+            "INFO" => Self::Info,
+            "WARN" => Self::Warn,
+            "ERROR" => Self::Error,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// The lines that are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    /// The namespace of the Workers, or all namespaces.
+    pub(super) namespace: Option<String>,
+    /// The name of the Worker, or all Workers.
+    pub(super) name: Option<String>,
+    pub(super) at_least: Severity,
+    pub(super) invocation: Option<String>,
+    /// A part of the message.
+    pub(super) search: Option<String>,
+}
+
+impl Line {
+    /// Parses a line of a node's log. Returns `None` for lines of the node itself, and of other
+    /// formats.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        // Most lines of a busy node are of Workers; this spares the others the parser.
+        if !text.contains(TARGET) {
+            return None;
+        }
+        serde_json::from_str::<Self>(text).ok().filter(|line| line.target == TARGET)
+    }
+
+    /// Returns whether a filter lets the line pass.
+    pub(super) fn passes(&self, filter: &Filter) -> bool {
+        let Some((namespace, name)) = self.worker.split_once('/') else { return false };
+        let is = |wanted: &Option<String>, value: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted == value)
+        };
+        is(&filter.namespace, namespace)
+            && is(&filter.name, name)
+            && is(&filter.invocation, &self.invocation)
+            && self.level.parse().is_ok_and(|level: Severity| level >= filter.at_least)
+            && filter.search.as_ref().is_none_or(|part| self.message.contains(part))
+    }
+}
+
+/// Writes the line for a person. Control characters, which would control the terminal, are escaped,
+/// except line ends and tabs.
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { timestamp, level, worker, message, .. } = self;
+        let time = timestamp.get(11..23).unwrap_or(timestamp);
+        write!(f, "{time} {level:<5} {worker}  ")?;
+        for c in message.chars() {
+            if c.is_control() && !matches!(c, '\n' | '\t') {
+                write!(f, "{}", c.escape_default())?;
+            } else {
+                write!(f, "{c}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"timestamp":"2026-03-01T10:11:12.345678Z","level":"WARN","message":"low \u001b[31mon stock","worker":"shop/cart","revision":"cart-1","invocation":"r-7","target":"tenon::worker","shard":"0"}"#;
+
+    fn filter() -> Filter {
+        Filter {
+            namespace: None,
+            name: None,
+            at_least: Severity::Debug,
+            invocation: None,
+            search: None,
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_worker_is_shown_without_control_characters() {
+        let line = Line::parse(TEXT).unwrap();
+        assert_eq!(line.to_string(), "10:11:12.345 WARN  shop/cart  low \\u{1b}[31mon stock");
+        let json = serde_json::to_string(&line).unwrap();
+        assert!(json.contains(r#""invocation":"r-7""#) && !json.contains("target"), "{json}");
+    }
+
+    #[test]
+    fn other_lines_are_not() {
+        let of_node = TEXT.replace("tenon::worker", "tenon_runtime_node::pool");
+        let forged = of_node.replace("low", "tenon::worker");
+        for text in [of_node.as_str(), &forged, "plain text of tenon::worker", ""] {
+            assert_eq!(Line::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_filter_selects_by_worker_level_invocation_and_text() {
+        let line = Line::parse(TEXT).unwrap();
+        let some = |text: &str| Some(text.to_owned());
+        for (passes, filter) in [
+            (true, filter()),
+            (true, Filter { namespace: some("shop"), name: some("cart"), ..filter() }),
+            (false, Filter { namespace: some("other"), ..filter() }),
+            (false, Filter { name: some("car"), ..filter() }),
+            (true, Filter { at_least: Severity::Warn, ..filter() }),
+            (false, Filter { at_least: Severity::Error, ..filter() }),
+            (true, Filter { invocation: some("r-7"), search: some("stock"), ..filter() }),
+            (false, Filter { search: some("Stock"), ..filter() }),
+        ] {
+            assert_eq!(line.passes(&filter), passes, "{filter:?}");
+        }
+    }
+}
