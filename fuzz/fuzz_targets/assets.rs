@@ -7,7 +7,8 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use tenon_artifact::files;
-use tenon_assets::pack::{MAX_FILES, is_path};
+use tenon_assets::pack::MAX_FILES;
+use tenon_assets::path::is_path;
 use tenon_assets::{Audience, HtmlHandling, Packer, Resolved, Settings, Site};
 
 #[derive(Arbitrary, Debug)]

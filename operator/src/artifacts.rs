@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
 use moka::future::Cache;
 use tenon_artifact::{Credentials, Pulled, Reference, Registry};
 use tenon_compiler::process::{Compiler, Job};
@@ -38,7 +39,6 @@ use tenon_proto::egress::HostPattern;
 use tenon_proto::id::{ArtifactDigest, SiteId};
 use tenon_proto::revision::CompatibilityFlag;
 
-use crate::index::key;
 use crate::revision;
 pub use error::ArtifactError;
 use pulls::Pulls;
@@ -343,7 +343,7 @@ const HTTPS: u16 = 443;
 
 fn credentials(source: &Source, reference: &Reference) -> Result<Credentials, ArtifactError> {
     let Some(secret) = &source.pull_secret else { return Ok(Credentials::Anonymous) };
-    let unusable = |cause: String| ArtifactError::Credentials { name: key(&**secret).1, cause };
+    let unusable = |cause: String| ArtifactError::Credentials { name: secret.name_any(), cause };
     let config = secret.data.as_ref().and_then(|data| data.get(DOCKER_CONFIG));
     let config = config.ok_or_else(|| {
         unusable(

@@ -18,7 +18,7 @@
 //!
 //! - [`connection`]: serves one connection until it ends.
 //! - [`path`]: the path of a client's request, in order.
-//! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router
+//! - [`target`], [`scheme`], [`headers`], [`fields`], [`body`], [`handshake`]: the parts of a request that the router
 //!   interprets.
 //! - [`forwarded`]: the client behind proxies; [`https`](mod@https): redirects to https.
 //! - [`response`], [`error`]: what the client receives.
@@ -31,6 +31,7 @@ pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;
 pub(crate) mod error;
+pub(crate) mod fields;
 pub(crate) mod forwarded;
 pub(crate) mod handshake;
 pub(crate) mod headers;
@@ -38,6 +39,7 @@ mod https;
 pub(crate) mod internal;
 pub(crate) mod path;
 pub(crate) mod response;
+pub(crate) mod scheme;
 pub(crate) mod target;
 
 use std::io;
@@ -55,7 +57,8 @@ use tokio::task::spawn_local;
 
 use crate::clients::{SWEEP, TlsMemory};
 use crate::front::connection::{Served, Stage};
-use crate::front::path::{Caller, Scheme};
+use crate::front::path::Caller;
+use crate::front::scheme::Scheme;
 use crate::thread::RouterThread;
 
 /// The maximum length of the queue of connections to accept. The kernel's own limit is usually

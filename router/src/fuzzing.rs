@@ -13,7 +13,7 @@ use crate::front::error;
 use crate::front::forwarded::{Sender, TrustedProxies};
 use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
-use crate::front::path::Scheme;
+use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 
 /// The `:protocol` of an extended CONNECT in HTTP/2.

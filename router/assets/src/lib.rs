@@ -10,6 +10,7 @@
 //! - [`pack`]: the file that contains a site, written and opened.
 //! - [`resolve`](mod@resolve): from the path of a request to a file or a redirect. Pure.
 //! - [`rules`]: what the site's own `_headers` and `_redirects` say. Pure.
+//! - [`path`]: paths of files, and of URLs. Pure.
 //! - [`pattern`]: patterns of paths. Pure.
 //! - [`content_type`]: of a file, by its name. Pure.
 //!
@@ -18,6 +19,7 @@
 
 pub mod content_type;
 pub mod pack;
+pub mod path;
 pub mod pattern;
 pub mod resolve;
 pub mod rules;

@@ -4,30 +4,13 @@
 //! Lookups use the decoded path; locations of redirects are made from it again, so they are always
 //! on the same host.
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-
 use crate::pack::{File, Site};
+use crate::path::{self, decoded, encoded};
 use crate::pattern::{InvalidPattern, Pattern};
 use crate::rules::headers::Change;
 use crate::rules::redirects::Redirect;
 use tenon_proto::catalog;
 pub use tenon_proto::catalog::{HtmlHandling, NotFoundHandling};
-
-/// The characters that a path in a location must not contain.
-pub(crate) const IN_PATH: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'%')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`')
-    .add(b'{')
-    .add(b'|')
-    .add(b'}');
 
 const TEMPORARY_REDIRECT: u16 = 307;
 
@@ -145,12 +128,12 @@ impl Site {
             }
             // The client sees the content of another path, which redirects no further.
             let path = target.split(['?', '#']).next().unwrap_or_default();
-            decoded = self::decoded(path);
+            decoded = path::decoded(path);
         }
         match self.page(settings.html, &decoded) {
             Some(Page::File(file)) => Resolved::File { file, status: 200 },
             Some(Page::At(canonical)) => {
-                let mut location = utf8_percent_encode(&canonical, IN_PATH).to_string();
+                let mut location = encoded(&canonical);
                 if let Some(query) = query {
                     location.push('?');
                     location.push_str(query);
@@ -249,11 +232,6 @@ fn url(html: HtmlHandling, file: &str) -> String {
         (HtmlHandling::ForceTrailingSlash, None) => format!("/{stem}/"),
         (_, None) => format!("/{stem}"),
     }
-}
-
-/// Decodes a path. A path that is no text finds no file.
-fn decoded(path: &str) -> String {
-    percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

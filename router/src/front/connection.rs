@@ -30,8 +30,9 @@ use crate::clients::{self, ByteHandling};
 use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::internal;
-use crate::front::path::{self, Caller, Scheme};
+use crate::front::path::{self, Caller};
 use crate::front::response::WrittenResponse;
+use crate::front::scheme::Scheme;
 use crate::thread::RouterThread;
 
 /// The maximum size of a request's head, and of each read of a body, in bytes.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 use ipnet::IpNet;
 
-use crate::front::headers::{FORWARDED_FOR, FORWARDED_PROTO, members};
-use crate::front::path::Scheme;
+use crate::front::fields::{FORWARDED_FOR, FORWARDED_PROTO, members};
+use crate::front::scheme::Scheme;
 
 /// The networks of proxies that are trusted.
 #[derive(Clone, Debug, Default)]

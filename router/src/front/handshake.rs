@@ -21,7 +21,7 @@ use hyper::ext::Protocol;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke::HeadWriter;
 
-use crate::front::headers;
+use crate::front::fields;
 
 /// The protocol's name, and the only version of it that is not a draft.
 const WEBSOCKET: &str = "websocket";
@@ -83,7 +83,7 @@ impl Handshake {
         headers: &HeaderMap,
     ) -> bool {
         let lists = |name: &HeaderName, member: &str| {
-            headers::members(headers, name).any(|listed| listed.eq_ignore_ascii_case(member))
+            fields::members(headers, name).any(|listed| listed.eq_ignore_ascii_case(member))
         };
         version == Version::HTTP_11
             && *method == Method::GET

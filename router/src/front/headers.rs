@@ -8,11 +8,10 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use tenon_proto::invoke::HeadWriter;
 
+use crate::front::fields::{FORWARDED_FOR, FORWARDED_PROTO, members};
 use crate::front::forwarded::Sender;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// The maximum length of a client's request id, in bytes. Longer ones are replaced.
@@ -106,15 +105,6 @@ pub(crate) fn size(headers: &HeaderMap) -> usize {
     2 * headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
 }
 
-/// Returns the members of a header whose value is a list (RFC 9110, section 5.6.1).
-pub(crate) fn members<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> impl Iterator<Item = &'a str> + use<'a> {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
-}
-
 /// Returns the client's request id, if it can be used in logs and headers unchanged.
 pub(crate) fn sane_request_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(REQUEST_ID).map(HeaderValue::as_bytes)?;
@@ -126,7 +116,7 @@ pub(crate) fn sane_request_id(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::path::Scheme;
+    use crate::front::scheme::Scheme;
     use tenon_proto::frame::Decoder;
     use tenon_proto::runtime::{InvokeRequest, invoke_request::Part};
 

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::front::path::Scheme;
+use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 use crate::https::Https;
 

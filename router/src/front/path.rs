@@ -35,6 +35,7 @@ use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
 use crate::front::https;
 use crate::front::response::{self, ResponseBody};
+use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 use crate::meters::Outcome;
 use crate::table::Worker;
@@ -49,30 +50,6 @@ pub(crate) struct Caller {
     pub(crate) scheme: Scheme,
     pub(crate) client: Arc<Client>,
     pub(crate) accounts: Accounts,
-}
-
-/// The scheme of the URLs that a client requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    Http,
-    Https,
-}
-
-impl Scheme {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// Returns the beginning of a URL.
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Http => "http://",
-            Self::Https => "https://",
-        }
-    }
 }
 
 /// A request without its body.

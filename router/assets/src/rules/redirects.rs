@@ -4,10 +4,8 @@
 use std::collections::HashMap;
 
 use super::{InvalidRule, REDIRECTS_FILE, RuleFault};
-use percent_encoding::utf8_percent_encode;
-
+use crate::path;
 use crate::pattern::{Pattern, substitute};
-use crate::resolve::IN_PATH;
 
 /// The maximum number of redirects of one path, and of those of a pattern, each of which costs every
 /// request a comparison.
@@ -89,10 +87,8 @@ impl Redirects {
         self.of_pattern.iter().find_map(|(pattern, Redirect { status, target })| {
             let captures = pattern.captures(path)?;
             // The path is decoded, and the target is a URL.
-            let encoded: Vec<_> = captures
-                .iter()
-                .map(|(name, value)| (*name, utf8_percent_encode(value, IN_PATH).to_string()))
-                .collect();
+            let encoded: Vec<_> =
+                captures.iter().map(|(name, value)| (*name, path::encoded(value))).collect();
             let captures = encoded.iter().map(|(name, value)| (*name, value.as_str())).collect();
             Some(Redirect {
                 status: *status,

@@ -3,14 +3,14 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::front::headers;
+use crate::front::fields::members;
 use crate::sites::compressed::Coding;
 
 /// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` for the content
 /// as it is.
 pub(crate) fn coding(request: &HeaderMap) -> Option<Coding> {
     let mut best: Option<(u16, Coding)> = None;
-    for member in headers::members(request, &header::ACCEPT_ENCODING) {
+    for member in members(request, &header::ACCEPT_ENCODING) {
         let (name, weight) = member.split_once(';').unwrap_or((member, ""));
         let name = name.trim();
         let weight = weight.trim().strip_prefix("q=").map_or(1000, per_mille);
@@ -53,7 +53,7 @@ pub(crate) fn has_content(request: &HeaderMap, hash: &[u8; 16]) -> bool {
                 && u128::from_str_radix(content, 16) == Ok(u128::from_be_bytes(*hash))
         })
     };
-    headers::members(request, &header::IF_NONE_MATCH).any(|tag| tag == "*" || is_same(tag))
+    members(request, &header::IF_NONE_MATCH).any(|tag| tag == "*" || is_same(tag))
 }
 
 /// The part of a content that a client asks for.

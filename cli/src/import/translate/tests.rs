@@ -1,0 +1,138 @@
+use tenon_crds::Worker;
+
+use super::*;
+
+fn translated(config: Value) -> (Value, Vec<String>) {
+    let translation = translate(&config, None, "folder").unwrap();
+    // The manifest has the form of a Worker.
+    serde_json::from_value::<Worker>(translation.worker.clone()).unwrap();
+    (translation.worker, translation.notes.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn keys_with_a_counterpart_are_taken_over_without_a_note() {
+    let (worker, notes) = translated(json!({
+        "name": "shop",
+        "main": "src/index.ts",
+        "routes": ["shop.example.com/*", { "pattern": "api.example.com", "custom_domain": true }],
+        "vars": { "GREETING": "hello" },
+        "services": [{ "binding": "AUTH", "service": "auth" }],
+        "triggers": { "crons": ["*/5 * * * *"] },
+        "limits": { "cpu_ms": 50 },
+        "compatibility_flags": ["nodejs_compat"],
+    }));
+    assert_eq!(notes, Vec::<String>::new());
+    assert_eq!(worker["metadata"]["name"], "shop");
+    assert_eq!(
+        worker["spec"],
+        json!({
+            "entrypoint": "index.js",
+            "source": { "configMapRef": { "name": "shop" } },
+            "routes": [
+                { "host": "shop.example.com", "path": "/" },
+                { "host": "api.example.com", "path": "/" },
+            ],
+            "vars": { "GREETING": "hello" },
+            "services": [{ "name": "AUTH", "worker": "auth" }],
+            "schedules": [{ "cron": "*/5 * * * *" }],
+            "limits": { "cpuMs": 50 },
+            "compatibilityFlags": ["nodejs_compat"],
+        })
+    );
+}
+
+#[test]
+fn no_key_is_dropped_in_silence() {
+    let keys = ["kv_namespaces", "compatibility_date", "site", "workers_dev", "frobnicate"];
+    for key in keys {
+        let (_, notes) = translated(json!({ "name": "shop", key: [] }));
+        assert_eq!(notes.len(), 1, "{key}: {notes:?}");
+        assert!(notes[0].starts_with(key), "{notes:?}");
+    }
+}
+
+#[test]
+fn static_files_are_taken_over_with_their_settings() {
+    let (worker, notes) = translated(json!({
+        "name": "shop",
+        "main": "src/index.ts",
+        "assets": {
+            "directory": "./dist",
+            "binding": "FILES",
+            "html_handling": "none",
+            "not_found_handling": "single-page-application",
+            "run_worker_first": ["/api/*", "!/api/docs/*"],
+        },
+    }));
+    assert_eq!(notes, Vec::<String>::new());
+    assert_eq!(worker["metadata"]["annotations"], json!({ "tenon.dev/assets": "./dist" }));
+    assert_eq!(
+        worker["spec"]["assets"],
+        json!({
+            "binding": "FILES",
+            "htmlHandling": "None",
+            "notFoundHandling": "SinglePageApplication",
+            "runWorkerFirst": ["/api/*", "!/api/docs/*"],
+        })
+    );
+}
+
+#[test]
+fn a_site_without_code_gets_the_code_that_serves_it() {
+    let config = json!({ "name": "site", "assets": { "directory": "public" } });
+    let Translation { worker, steps, .. } = translate(&config, None, "").unwrap();
+    assert_eq!(worker["spec"]["assets"], json!({ "binding": "ASSETS" }));
+    assert_eq!(worker["spec"]["source"]["modules"]["worker.js"], ONLY_ASSETS);
+    assert_eq!(steps, ["tenon dev worker.yaml, or tenon deploy worker.yaml --registry PREFIX"]);
+}
+
+#[test]
+fn a_value_of_another_form_is_left_out_with_a_note() {
+    for (key, value) in [
+        ("main", json!(1)),
+        ("vars", json!([])),
+        ("routes", json!([{}])),
+        ("services", json!([{ "binding": "A" }])),
+        ("triggers", json!({})),
+    ] {
+        let (_, notes) = translated(json!({ "name": "shop", key: value }));
+        assert!(notes[0].contains("form"), "{key}: {notes:?}");
+    }
+}
+
+#[test]
+fn names_and_variables_that_change_are_noted() {
+    let (worker, notes) =
+        translated(json!({ "name": "My_Shop", "vars": { "LIMIT": 3, "ON": { "a": true } } }));
+    assert_eq!(worker["metadata"]["name"], "my-shop");
+    assert_eq!(worker["spec"]["vars"], json!({ "LIMIT": "3", "ON": "{\"a\":true}" }));
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert_eq!(translated(json!({})).0["metadata"]["name"], "folder");
+}
+
+#[test]
+fn an_environment_overrides_what_is_inherited_and_replaces_the_rest() {
+    let config = json!({
+        "name": "shop",
+        "main": "a.js",
+        "vars": { "TOP": "level" },
+        "route": "example.com/*",
+        "env": { "staging": { "vars": { "STAGE": "yes" } } },
+    });
+    let translation = translate(&config, Some("staging"), "").unwrap();
+    assert_eq!(translation.worker["metadata"]["name"], "shop-staging");
+    assert_eq!(translation.worker["spec"]["vars"], json!({ "STAGE": "yes" }));
+    assert_eq!(translation.worker["spec"]["routes"][0]["host"], "example.com");
+    let error = translate(&config, Some("prod"), "").unwrap_err();
+    assert_eq!(error, TranslateError::NoEnvironment("prod".into(), "staging".into()));
+}
+
+#[test]
+fn the_steps_build_bundle_and_deploy() {
+    let config =
+        json!({ "name": "a", "main": "src/i.ts", "build": { "command": "npm run build" } });
+    let steps = translate(&config, None, "").unwrap().steps;
+    assert_eq!(steps.len(), 3);
+    assert_eq!(steps[0], "npm run build");
+    assert!(steps[1].contains("src/i.ts") && steps[1].ends_with("--outfile=a/index.js"));
+}
