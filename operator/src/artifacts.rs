@@ -16,13 +16,9 @@
 //!
 //! - [`error`]: why an artifact cannot be used.
 //! - [`pulls`]: the permits of transfers.
-//! - [`sites`]: static files, on disk.
-//! - [`store`]: compiled modules on disk.
 
 mod error;
 mod pulls;
-mod sites;
-mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -33,6 +29,8 @@ use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use moka::future::Cache;
+use tenon_artifact::sites::Sites;
+use tenon_artifact::store::{CodeKey, Store};
 use tenon_artifact::{Credentials, Pulled, Reference, Registry};
 use tenon_compiler::process::{Compiler, Job};
 use tenon_proto::egress::HostPattern;
@@ -42,9 +40,6 @@ use tenon_proto::revision::CompatibilityFlag;
 use crate::revision;
 pub use error::ArtifactError;
 use pulls::Pulls;
-pub use sites::Sites;
-use store::CodeKey;
-pub use store::Store;
 
 /// Maximum number of artifacts that are pulled at once, of up to 35 MiB each while they are
 /// unpacked.
@@ -221,7 +216,7 @@ impl Artifacts {
             let mut download = self.sites.download()?;
             let output = download.writer();
             self.registry.pull_assets(&pinned, &credentials, &layer, output).await?;
-            self.sites.pack(id, download).await
+            Ok::<_, ArtifactError>(self.sites.pack(id, download).await?)
         };
         self.sites.get_or(id, self.asset_pulls.within(source, packed)).await
     }

@@ -19,6 +19,8 @@ use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus::Registry;
 use tenon_artifact::RegistryConfig;
+use tenon_artifact::sites::Sites;
+use tenon_artifact::store::Store;
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -29,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::acknowledgement::{Acknowledgement, Acknowledgements};
-use crate::artifacts::{ArtifactError, Artifacts, Sites, Store};
+use crate::artifacts::{ArtifactError, Artifacts};
 use crate::catalog::{self, AssetsSource, Catalog, CodeSource, ReportSink};
 use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;

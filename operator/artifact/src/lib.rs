@@ -15,6 +15,8 @@
 //! - [`files`]: from a folder of static files to a layer, and on to a pack.
 //! - [`Credentials`]: what a Docker configuration holds for a registry. Pure.
 //! - [`Registry`]: a client of registries.
+//! - [`store`]: compiled modules of artifacts, on disk.
+//! - [`sites`]: static files of artifacts, on disk.
 //!
 //! The content of an artifact comes from a tenant: nothing is unpacked beyond the limits of
 //! [`archive`].
@@ -23,6 +25,8 @@ pub mod archive;
 mod credentials;
 pub mod files;
 mod registry;
+pub mod sites;
+pub mod store;
 
 use std::collections::BTreeMap;
 

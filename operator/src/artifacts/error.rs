@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenon_artifact::RegistryError;
-use tenon_artifact::files::AssetsError;
+use tenon_artifact::sites::SiteError;
 use tenon_compiler::CompileError;
 use tenon_compiler::process::CompilerError;
 
@@ -31,10 +31,8 @@ pub enum ArtifactError {
         "spec.assets: {image} has no static files; push it with tenon deploy --registry, or remove the field"
     )]
     NoAssets { image: String },
-    #[error("spec.assets: {0}")]
-    Assets(#[from] AssetsError),
-    #[error("cannot store the static files: {0}")]
-    Disk(#[from] std::io::Error),
+    #[error(transparent)]
+    Site(#[from] SiteError),
     #[error(transparent)]
     Entrypoint(#[from] SnapshotError),
     #[error("cannot compile the modules: {0}")]
@@ -48,7 +46,7 @@ impl ArtifactError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Registry(error) => error.is_transient(),
-            Self::TimedOut { .. } | Self::Compiler(_) | Self::Disk(_) => true,
+            Self::TimedOut { .. } | Self::Compiler(_) | Self::Site(SiteError::Disk(_)) => true,
             _ => false,
         }
     }

@@ -1,5 +1,6 @@
 //! The reasons why a Worker is not ready. This module is pure.
 
+use tenon_artifact::sites::SiteError;
 use tenon_compiler::CompileError;
 use tenon_crds::ConditionStatus;
 
@@ -61,12 +62,14 @@ impl From<&ArtifactError> for Fault {
             ArtifactError::Credentials { .. } => "InvalidPullSecret",
             ArtifactError::Entrypoint(_) => "InvalidSource",
             ArtifactError::Compiler(_) => "CompilerFailed",
-            ArtifactError::NoAssets { .. } | ArtifactError::Assets(_) => "InvalidAssets",
+            ArtifactError::NoAssets { .. } | ArtifactError::Site(SiteError::Assets(_)) => {
+                "InvalidAssets"
+            }
             ArtifactError::Invalid { errors } => return Self::of_errors(errors),
             ArtifactError::Reference(_)
             | ArtifactError::Registry(_)
             | ArtifactError::TimedOut { .. }
-            | ArtifactError::Disk(_) => "ArtifactUnavailable",
+            | ArtifactError::Site(SiteError::Disk(_)) => "ArtifactUnavailable",
         };
         let progress = if error.is_transient() { Progress::Reconciling } else { Progress::Stalled };
         Self { reason, message: error.to_string(), progress }

@@ -17,10 +17,11 @@ use tenon_proto::revision::{CompatibilityFlag, modules_digest};
 
 /// Identifies compiled modules: a hash of all that they follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct CodeKey(ArtifactDigest);
+pub struct CodeKey(ArtifactDigest);
 
 impl CodeKey {
-    pub(super) fn new(
+    /// Returns the key of the modules that are compiled from an artifact.
+    pub fn new(
         artifact: ArtifactDigest,
         entrypoint: &str,
         flags: &BTreeSet<CompatibilityFlag>,
@@ -78,7 +79,7 @@ impl Store {
     }
 
     /// Returns the modules of a key, unless they are missing or damaged.
-    pub(super) async fn read(&self, key: CodeKey) -> Option<BTreeMap<String, Bytes>> {
+    pub async fn read(&self, key: CodeKey) -> Option<BTreeMap<String, Bytes>> {
         let disk = self.0.as_ref()?;
         let read = disk.lock().unwrap_or_else(PoisonError::into_inner).read(key)?;
         let Stored { digest, modules } = Stored::decode(read.await?).ok()?;
@@ -86,7 +87,7 @@ impl Store {
     }
 
     /// Writes modules in the background.
-    pub(super) fn write(&self, key: CodeKey, modules: &BTreeMap<String, Bytes>) {
+    pub fn write(&self, key: CodeKey, modules: &BTreeMap<String, Bytes>) {
         let Some(disk) = &self.0 else { return };
         let digest = Bytes::copy_from_slice(&modules_digest(modules));
         let content = Stored { digest, modules: modules.clone() }.encode_to_vec();

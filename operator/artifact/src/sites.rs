@@ -12,18 +12,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moka::future::Cache;
-use tenon_artifact::files;
 use tenon_assets::Packer;
 use tenon_lifecycle::disk_cache::DiskCache;
 use tenon_proto::id::SiteId;
 use tokio::io::AsyncWrite;
 use tokio::task::spawn_blocking;
 
-use super::ArtifactError;
+use crate::files::{self, AssetsError};
 
 /// Packs that stay open for routers that may ask soon, and how long.
 const OPEN: u64 = 64;
 const OPEN_FOR: Duration = Duration::from_secs(60);
+
+/// The reason why a site cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    #[error("spec.assets: {0}")]
+    Assets(#[from] AssetsError),
+    #[error("cannot store the static files: {0}")]
+    Disk(#[from] io::Error),
+}
 
 /// The sites of this process, shared by all clones.
 #[derive(Clone)]
@@ -33,7 +41,7 @@ pub struct Sites {
 }
 
 /// A layer while it is downloaded. Its file is removed when this is dropped.
-pub(super) struct Download {
+pub struct Download {
     file: tokio::fs::File,
     _path: Removed,
 }
@@ -48,7 +56,8 @@ impl Drop for Removed {
 }
 
 impl Download {
-    pub(super) fn writer(&mut self) -> impl AsyncWrite + Unpin + Send {
+    /// Takes the layer.
+    pub fn writer(&mut self) -> impl AsyncWrite + Unpin + Send {
         &mut self.file
     }
 }
@@ -68,7 +77,10 @@ impl Sites {
     }
 
     /// Begins a download.
-    pub(super) fn download(&self) -> io::Result<Download> {
+    ///
+    /// # Errors
+    /// Fails if its file cannot be created.
+    pub fn download(&self) -> Result<Download, SiteError> {
         let (path, file) = self.disk().create_partial()?;
         Ok(Download { file: tokio::fs::File::from_std(file), _path: Removed(path) })
     }
@@ -77,11 +89,14 @@ impl Sites {
     ///
     /// # Arguments
     /// * `packed` - downloads and packs the site, if the disk does not have it.
-    pub(super) async fn get_or(
+    ///
+    /// # Errors
+    /// Fails if `packed` does.
+    pub async fn get_or<E: Send + Sync + 'static>(
         &self,
         id: SiteId,
-        packed: impl Future<Output = Result<File, ArtifactError>>,
-    ) -> Result<Arc<File>, Arc<ArtifactError>> {
+        packed: impl Future<Output = Result<File, E>>,
+    ) -> Result<Arc<File>, Arc<E>> {
         let found = async {
             let kept = self.disk().open_file(id);
             match kept {
@@ -96,7 +111,7 @@ impl Sites {
     ///
     /// # Errors
     /// Fails if it is no site, or the disk fails.
-    pub(super) async fn pack(&self, id: SiteId, layer: Download) -> Result<File, ArtifactError> {
+    pub async fn pack(&self, id: SiteId, layer: Download) -> Result<File, SiteError> {
         let Download { file, _path: removed } = layer;
         let (mut layer, disk) = (file.into_std().await, self.disk.clone());
         // Seconds for a large site.
@@ -139,7 +154,7 @@ mod tests {
         SiteId::of(namespace, &ArtifactDigest::new([1; 32]))
     }
 
-    async fn packed(sites: &Sites, id: SiteId, layer: &[u8]) -> Result<File, ArtifactError> {
+    async fn packed(sites: &Sites, id: SiteId, layer: &[u8]) -> Result<File, SiteError> {
         let mut download = sites.download()?;
         download.writer().write_all(layer).await?;
         download.writer().flush().await?;
@@ -155,9 +170,10 @@ mod tests {
         let site = Site::of(pack.try_clone().unwrap()).unwrap();
         assert_eq!(site.file("index.html").unwrap().length, 4);
 
-        let never = async { panic!("the disk has the pack") };
+        let never =
+            async { Err::<File, SiteError>(io::Error::other("the disk has the pack").into()) };
         assert!(open().get_or(id("shop"), never).await.is_ok());
-        let missing = async { Err(ArtifactError::NoAssets { image: "i".to_owned() }) };
+        let missing = async { Err::<File, SiteError>(io::Error::other("gone").into()) };
         assert!(open().get_or(id("other"), missing).await.is_err(), "of another namespace");
     }
 
@@ -166,7 +182,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let sites = Sites::open(directory.path().to_owned(), 1 << 20).unwrap();
         let error = packed(&sites, id("shop"), b"no layer").await.unwrap_err();
-        assert!(matches!(error, ArtifactError::Assets(_)), "{error}");
+        assert!(matches!(error, SiteError::Assets(_)), "{error}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }
