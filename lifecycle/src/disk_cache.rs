@@ -85,25 +85,24 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         fs::File::open(self.path(key)).ok()
     }
 
-    /// Creates an empty file of a name that no entry has. It becomes one by
-    /// [`adopt`](Self::adopt), and is removed when the directory is opened next otherwise.
+    /// Creates an empty file of a name that no entry has.
     ///
     /// # Errors
     /// Fails if the file cannot be created.
-    pub fn create_partial(&self) -> io::Result<(PathBuf, fs::File)> {
+    pub fn create_partial(&self) -> io::Result<Partial> {
         let path = self.directory.join(format!("{:032x}.partial", fastrand::u128(..)));
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok((path, file))
+        Ok(Partial { path, file })
     }
 
-    /// Makes a file of [`create_partial`](Self::create_partial) the entry of a key.
+    /// Makes a partial file the entry of a key.
     ///
     /// # Errors
     /// Fails if the file cannot be renamed.
-    pub fn adopt(&mut self, key: K, partial: &Path) -> io::Result<()> {
-        let bytes = fs::metadata(partial)?.len() as usize;
-        fs::rename(partial, self.path(key))?;
+    pub fn adopt(&mut self, key: K, partial: &Partial) -> io::Result<()> {
+        let bytes = fs::metadata(&partial.path)?.len() as usize;
+        fs::rename(&partial.path, self.path(key))?;
         self.enter(key, bytes);
         Ok(())
     }
@@ -116,6 +115,30 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
 
     fn path(&self, key: K) -> PathBuf {
         self.directory.join(key.to_string())
+    }
+}
+
+/// A file that is being written. Dropping this removes it, unless it has become an entry of the
+/// cache by [`DiskCache::adopt`].
+pub struct Partial {
+    path: PathBuf,
+    file: fs::File,
+}
+
+impl Partial {
+    /// Returns another handle to the file, with the same position in it.
+    ///
+    /// # Errors
+    /// Fails if no descriptor is free.
+    pub fn file(&self) -> io::Result<fs::File> {
+        self.file.try_clone()
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // An entry has another name, so nothing is removed then.
+        drop(fs::remove_file(&self.path));
     }
 }
 

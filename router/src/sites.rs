@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  request ─► Sites: open? ─► disk ─► fetch from an operator ─► disk
-//!                       └──────┴──────────────────────────────────► SiteFiles ─► read, compressed
+//!                       └──────┴──────────────────────────────────► Site ─► read, compressed
 //! ```
 //!
 //! All threads share the sites. A request for an open site takes no lock; fetching and opening run
@@ -22,7 +22,7 @@ pub(crate) mod read;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -149,7 +149,7 @@ impl Sites {
         revision: RevisionDigest,
     ) -> Result<Arc<Site>, Arc<FetchError>> {
         let found = async {
-            let kept = self.disk().open_file(site);
+            let kept = lock(&self.disk).open_file(site);
             if let Some(file) = kept {
                 match spawn_blocking(|| Site::of(file)).await.map_err(io::Error::from).flatten() {
                     Ok(open) => return Ok(Arc::new(open)),
@@ -165,10 +165,10 @@ impl Sites {
         };
         self.open.try_get_with(site, found).await
     }
+}
 
-    fn disk(&self) -> std::sync::MutexGuard<'_, DiskCache<SiteId>> {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(disk: &Mutex<DiskCache<SiteId>>) -> MutexGuard<'_, DiskCache<SiteId>> {
+    disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unavailable(why: &str) -> Failure {

@@ -5,7 +5,7 @@
 //!  layer ─► download: a partial file ─► pack: another one ─► entry of the disk's cache
 //! ```
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Seek as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use moka::future::Cache;
 use tenon_assets::Packer;
-use tenon_lifecycle::disk_cache::DiskCache;
+use tenon_lifecycle::disk_cache::{DiskCache, Partial};
 use tenon_proto::id::SiteId;
 use tokio::io::AsyncWrite;
 use tokio::task::spawn_blocking;
@@ -43,16 +43,7 @@ pub struct Sites {
 /// A layer while it is downloaded. Its file is removed when this is dropped.
 pub struct Download {
     file: tokio::fs::File,
-    _path: Removed,
-}
-
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        // Not there any more if it has become an entry.
-        drop(fs::remove_file(&self.0));
-    }
+    partial: Partial,
 }
 
 impl Download {
@@ -81,8 +72,8 @@ impl Sites {
     /// # Errors
     /// Fails if its file cannot be created.
     pub fn download(&self) -> Result<Download, SiteError> {
-        let (path, file) = self.disk().create_partial()?;
-        Ok(Download { file: tokio::fs::File::from_std(file), _path: Removed(path) })
+        let partial = lock(&self.disk).create_partial()?;
+        Ok(Download { file: tokio::fs::File::from_std(partial.file()?), partial })
     }
 
     /// Returns a pack. Concurrent callers wait for one download.
@@ -98,7 +89,7 @@ impl Sites {
         packed: impl Future<Output = Result<File, E>>,
     ) -> Result<Arc<File>, Arc<E>> {
         let found = async {
-            let kept = self.disk().open_file(id);
+            let kept = lock(&self.disk).open_file(id);
             match kept {
                 Some(file) => Ok(Arc::new(file)),
                 None => packed.await.map(Arc::new),
@@ -112,24 +103,19 @@ impl Sites {
     /// # Errors
     /// Fails if it is no site, or the disk fails.
     pub async fn pack(&self, id: SiteId, layer: Download) -> Result<File, SiteError> {
-        let Download { file, _path: removed } = layer;
+        let Download { file, partial: download } = layer;
         let (mut layer, disk) = (file.into_std().await, self.disk.clone());
         // Seconds for a large site.
         let packed = spawn_blocking(move || {
             layer.rewind()?;
-            let (path, pack) = lock(&disk).create_partial()?;
-            let partial = Removed(path);
-            files::pack(io::BufReader::new(layer), Packer::new(pack.try_clone()?))?;
-            lock(&disk).adopt(id, &partial.0)?;
-            Ok(pack)
+            let partial = lock(&disk).create_partial()?;
+            files::pack(io::BufReader::new(layer), Packer::new(partial.file()?))?;
+            lock(&disk).adopt(id, &partial)?;
+            Ok(partial.file()?)
         });
         let packed = packed.await.expect("packing does not panic");
-        drop(removed);
+        drop(download);
         packed
-    }
-
-    fn disk(&self) -> MutexGuard<'_, DiskCache<SiteId>> {
-        lock(&self.disk)
     }
 }
 
@@ -140,6 +126,7 @@ fn lock(disk: &Mutex<DiskCache<SiteId>>) -> MutexGuard<'_, DiskCache<SiteId>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use tenon_assets::Site;
     use tenon_proto::id::ArtifactDigest;
     use tokio::io::AsyncWriteExt as _;

@@ -1,9 +1,8 @@
 //! Fetches a pack from an operator.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tenon_assets::Site;
@@ -16,6 +15,7 @@ use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
 use crate::server::Server;
+use crate::sites::lock;
 
 /// Pauses after a failed attempt: an operator that starts, or one whose registry is away, may have
 /// the pack soon.
@@ -36,15 +36,6 @@ pub(crate) enum FetchError {
     Disk(#[from] io::Error),
 }
 
-/// A partial pack, which is removed unless it becomes an entry of the disk's cache.
-struct Partial(PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        drop(fs::remove_file(&self.0));
-    }
-}
-
 /// Fetches a pack, keeps it on disk and opens it.
 ///
 /// # Errors
@@ -56,11 +47,10 @@ pub(super) async fn fetch(
     revision: RevisionDigest,
 ) -> Result<Site, FetchError> {
     let mut pauses = PAUSES.into_iter();
-    let (partial, file) = loop {
-        let (path, file) = lock(disk).create_partial()?;
-        let partial = Partial(path);
-        let failed = match download(server, file.try_clone()?, revision).await {
-            Ok(()) => break (partial, file),
+    let partial = loop {
+        let partial = lock(disk).create_partial()?;
+        let failed = match download(server, partial.file()?, revision).await {
+            Ok(()) => break partial,
             Err(error) => error,
         };
         let may_succeed = |status: &Status| {
@@ -73,8 +63,9 @@ pub(super) async fn fetch(
             _ => return Err(failed),
         }
     };
+    let file = partial.file()?;
     let opened = spawn_blocking(|| Site::of(file)).await.map_err(io::Error::from).flatten()?;
-    lock(disk).adopt(site, &partial.0)?;
+    lock(disk).adopt(site, &partial)?;
     Ok(opened)
 }
 
@@ -97,8 +88,4 @@ async fn download(
         file = written.map_err(io::Error::from).flatten()?;
     }
     Ok(())
-}
-
-fn lock(disk: &Mutex<DiskCache<SiteId>>) -> std::sync::MutexGuard<'_, DiskCache<SiteId>> {
-    disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
