@@ -211,7 +211,6 @@ impl RouterThread {
     pub(crate) fn admit(&self, accounts: &Accounts) -> Result<Permit, Failure> {
         let hold = accounts.permits.take(1).ok_or_else(overloaded)?;
         self.meters.in_flight.inc();
-        self.upstream.budget.borrow_mut().request(Instant::now());
         Ok(Permit { _hold: hold, gauge: self.meters.in_flight.clone() })
     }
 

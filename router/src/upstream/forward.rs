@@ -60,6 +60,7 @@ pub(crate) async fn forward(
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
     let Call { peer, head, upload, idempotency } = call;
+    upstream.budget.borrow_mut().request(Instant::now());
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let timeout = worker.wall + SLACK;
     let mut forwarding = Forwarding {
