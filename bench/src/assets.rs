@@ -62,7 +62,7 @@ fn site(root: &Path) -> anyhow::Result<Site> {
     for name in ["index.html", FILE] {
         packer.add(name, &mut fs::File::open(root.join(name))?)?;
     }
-    let id = SiteId::from(packer.finish()?);
+    let id = SiteId::new(packer.finish()?);
     let packs = BTreeMap::from([(id.as_bytes().to_vec(), Arc::new(pack))]);
     let site = Site::open(1)?;
     site.serve_assets(Arc::new(move |revision: Arc<Revision>| {

@@ -116,7 +116,7 @@ pub(crate) fn pack(files: &[(String, PathBuf)], before: Option<&Packed>) -> Resu
         for (name, path) in files {
             packer.add(name, &mut fs::File::open(path)?)?;
         }
-        let site = SiteId::from(packer.finish()?);
+        let site = SiteId::new(packer.finish()?);
         Ok(Packed { site, pack: Arc::new(pack), fingerprint })
     };
     packed().map_err(|error| format!("spec.assets: {error}"))

@@ -64,51 +64,63 @@ impl fmt::Debug for WorkerId {
     }
 }
 
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a digest has 32 bytes, not {0}")]
+pub struct InvalidDigest(usize);
+
+/// Implements what all ids of 32 bytes have: conversions from and to bytes, and a form as text, which
+/// is a prefix and lower-case hexadecimal.
+macro_rules! of_32_bytes {
+    ($id:ident, $prefix:literal) => {
+        impl $id {
+            pub const fn new(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+
+            pub fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+        }
+
+        impl TryFrom<&[u8]> for $id {
+            type Error = InvalidDigest;
+
+            fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+                bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($prefix)?;
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        /// Parses the form that `Display` writes.
+        impl FromStr for $id {
+            type Err = InvalidDigest;
+
+            fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+                let hex = text.strip_prefix($prefix).unwrap_or_default();
+                Self::try_from(from_hex(hex).as_slice())
+            }
+        }
+    };
+}
+
 /// The SHA-256 digest of a revision's content (see [`crate::revision`]), displayed as lower-case
 /// hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RevisionDigest([u8; 32]);
 
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a digest has 32 bytes, not {0}")]
-pub struct InvalidDigest(usize);
+of_32_bytes!(RevisionDigest, "");
 
 impl RevisionDigest {
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
     /// Returns the first ten hexadecimal digits, enough to tell a Worker's revisions apart in a
     /// name.
     pub fn short(&self) -> String {
         self.to_string()[..10].to_owned()
-    }
-}
-
-impl TryFrom<&[u8]> for RevisionDigest {
-    type Error = InvalidDigest;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
-        bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
-    }
-}
-
-impl fmt::Display for RevisionDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Parses the hexadecimal form that `Display` writes.
-impl FromStr for RevisionDigest {
-    type Err = InvalidDigest;
-
-    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        Self::try_from(from_hex(text).as_slice())
     }
 }
 
@@ -123,89 +135,22 @@ impl fmt::Debug for RevisionDigest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArtifactDigest([u8; 32]);
 
-impl ArtifactDigest {
-    /// The only algorithm in use.
-    const ALGORITHM: &str = "sha256:";
-
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl TryFrom<&[u8]> for ArtifactDigest {
-    type Error = InvalidDigest;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
-        bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
-    }
-}
-
-impl fmt::Display for ArtifactDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::ALGORITHM)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Parses the form that `Display` writes.
-impl FromStr for ArtifactDigest {
-    type Err = InvalidDigest;
-
-    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let hex = text.strip_prefix(Self::ALGORITHM).unwrap_or_default();
-        Self::try_from(from_hex(hex).as_slice())
-    }
-}
+of_32_bytes!(ArtifactDigest, "sha256:");
 
 /// Identifies the static files of a Worker, displayed as lower-case hexadecimal.
 ///
-/// It follows from the layer of the files and the namespace: who knows the digest of another
-/// tenant's layer does not get its files.
+/// The id of files in an artifact follows from their layer and the namespace. A tenant that knows the
+/// digest of another tenant's layer therefore does not get its files. The id of other files is a hash
+/// of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId([u8; 32]);
+
+of_32_bytes!(SiteId, "");
 
 impl SiteId {
     pub fn of(namespace: &str, layer: &ArtifactDigest) -> Self {
         let hash = Sha256::new().chain_update(layer.as_bytes()).chain_update(namespace);
         Self(hash.finalize().into())
-    }
-
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-/// An id of files that are in no artifact, from a hash of them.
-impl From<[u8; 32]> for SiteId {
-    fn from(hash: [u8; 32]) -> Self {
-        Self(hash)
-    }
-}
-
-impl TryFrom<&[u8]> for SiteId {
-    type Error = InvalidDigest;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
-        bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
-    }
-}
-
-impl fmt::Display for SiteId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Parses the form that `Display` writes.
-impl FromStr for SiteId {
-    type Err = InvalidDigest;
-
-    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        Self::try_from(from_hex(text).as_slice())
     }
 }
 
