@@ -1,5 +1,7 @@
 //! Paths of files, and of URLs. This module is pure.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// The longest path of a file, in bytes.
@@ -29,8 +31,8 @@ pub fn is_path(text: &str) -> bool {
 }
 
 /// Decodes a path. A path that is no text finds no file.
-pub(crate) fn decoded(path: &str) -> String {
-    percent_decode_str(path).decode_utf8_lossy().into_owned()
+pub(crate) fn decoded(path: &str) -> Cow<'_, str> {
+    percent_decode_str(path).decode_utf8_lossy()
 }
 
 /// Encodes a path for a URL.

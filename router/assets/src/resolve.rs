@@ -80,15 +80,15 @@ impl PathSet {
     }
 }
 
-/// The one who asks for a path.
+/// The sender of a request for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// A client whose request the Worker answers if there is no file.
+    /// A client. If there is no file, the Worker answers its request.
     Client {
         /// A browser opens the path as a page.
         navigates: bool,
     },
-    /// The Worker itself: there is no one else who could answer.
+    /// The Worker itself, which needs an answer even if there is no file.
     Worker,
 }
 
@@ -128,7 +128,7 @@ impl Site {
             }
             // The client sees the content of another path, which redirects no further.
             let path = target.split(['?', '#']).next().unwrap_or_default();
-            decoded = path::decoded(path);
+            decoded = path::decoded(path).into_owned().into();
         }
         match self.page(settings.html, &decoded) {
             Some(Page::File(file)) => Resolved::File { file, status: 200 },
