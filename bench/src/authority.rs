@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use prometheus::Registry;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
-};
 use tenon_lifecycle::tls::{Role, Tls};
+use tenon_operator::certificates::issue::{self, CertifiedKey};
+
+/// Longer than any benchmark.
+const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
 /// The directories with the certificates of each role.
 pub struct Authority {
@@ -25,23 +26,16 @@ impl Authority {
     /// # Errors
     /// Fails if they cannot be written.
     pub fn new(directory: &Path) -> anyhow::Result<Self> {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let now = Timestamp::now();
+        let authority = issue::authority(now, LIFETIME)?;
         for role in Role::ALL {
-            let mut params = CertificateParams::new([role.dns_name().to_owned()])?;
-            params.extended_key_usages =
-                vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-            let key = KeyPair::generate()?;
-            let certificate = params.signed_by(&key, &issuer)?;
+            let CertifiedKey { certificate, key } =
+                issue::certificate(&authority, role, now, LIFETIME)?;
             let folder = directory.join(role.dns_name());
             fs::create_dir_all(&folder)?;
-            for (name, content) in [
-                ("tls.crt", certificate.pem()),
-                ("tls.key", key.serialize_pem()),
-                ("ca.crt", issuer.pem()),
-            ] {
+            for (name, content) in
+                [("tls.crt", &certificate), ("tls.key", &key), ("ca.crt", &authority.certificate)]
+            {
                 fs::write(folder.join(name), content)?;
             }
         }
