@@ -152,7 +152,7 @@ pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
     ensure!(connection.get(&host, "/about").await?.body == "second");
 
     // The artifact of a Worker without files has none to serve.
-    let mut without = of_image("without", &artifact_without_files(&scenario).await?);
+    let mut without = of_image("without", &push(&scenario, "code", "code").await?.to_string());
     without.spec.assets = Some(Assets::default());
     scenario.namespace.apply(&without).await?;
     let ready = await_stalled(&scenario, "without").await?;
@@ -160,15 +160,15 @@ pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
     Ok(())
 }
 
-async fn artifact_without_files(scenario: &Scenario) -> anyhow::Result<String> {
+/// Pushes an artifact without static files.
+async fn push(scenario: &Scenario, repository: &str, text: &str) -> anyhow::Result<Reference> {
     let config =
         RegistryConfig { plain_http: vec![REGISTRY.to_owned()], ..RegistryConfig::default() };
-    let modules = [("worker.js".to_owned(), answering("code").into())].into();
+    let modules = [("worker.js".to_owned(), answering(text).into())].into();
     let bundle = Bundle { entrypoint: None, modules };
-    let reference: Reference = format!("{REGISTRY}/{}/code", scenario.namespace.name()).parse()?;
-    let pushed =
-        Registry::new(config)?.push(&reference, &Credentials::Anonymous, &bundle, None).await?;
-    Ok(pushed.to_string())
+    let namespace = scenario.namespace.name();
+    let reference: Reference = format!("{REGISTRY}/{namespace}/{repository}:v1").parse()?;
+    Ok(Registry::new(config)?.push(&reference, &Credentials::Anonymous, &bundle, None).await?)
 }
 
 pub async fn an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can(
@@ -179,26 +179,16 @@ pub async fn an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can(
     let ready = await_stalled(&scenario, "elsewhere").await?;
     ensure!(ready.reason == "RegistryNotAllowed", "{ready:?}");
 
-    let registry = Registry::new(RegistryConfig {
-        plain_http: vec![REGISTRY.to_owned()],
-        ..Default::default()
-    })?;
-    let modules = [("worker.js".to_owned(), answering("pulled").into())].into();
-    let bundle = Bundle { entrypoint: None, modules };
-    let push = async |repository: &str| {
-        let reference: Reference = format!("{REGISTRY}/{name}/{repository}:v1").parse()?;
-        let pushed = registry.push(&reference, &Credentials::Anonymous, &bundle, None).await?;
-        anyhow::Ok(pushed.digest().context("no digest")?.to_owned())
-    };
     // The same bundle has the same digest in every repository.
-    let digest = push("early").await?;
+    let early = push(&scenario, "early", "pulled").await?;
+    let digest = early.digest().context("no digest")?;
     namespace.apply(&of_image("late", &format!("{REGISTRY}/{name}/late@{digest}"))).await?;
     let ready = await_stalled(&scenario, "late").await?;
     ensure!(
         ready.reason == "ArtifactUnavailable" && ready.message.contains("does not exist"),
         "{ready:?}"
     );
-    push("late").await?;
+    push(&scenario, "late", "pulled").await?;
     namespace.await_ready("late", ConditionStatus::True).await?;
     scenario.await_answer(&namespace.host("late"), "pulled", SOON).await?;
     Ok(())
