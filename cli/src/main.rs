@@ -9,8 +9,8 @@
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
-//! serves debuggers, `tail` follows the logs of a cluster's nodes, `init` creates a project, `import` writes a manifest from a wrangler project,
-//! and `types` the type of `env` from a manifest.
+//! serves debuggers, `tail` follows the logs of a cluster's nodes, `init` creates a project, `import`
+//! writes a manifest from a wrangler project, and `types` the type of `env` from a manifest.
 
 mod assets;
 mod check;

@@ -148,7 +148,7 @@ impl Manifests {
         }
     }
 
-    /// Lists the static files of Workers whose code is in files, too.
+    /// Lists the static files of Workers whose code is in local files.
     fn list_assets(&mut self) {
         let of_files = self.workers.iter().filter(|(_, (_, it))| it.spec.source.oci.is_none());
         let folders: Vec<_> = of_files

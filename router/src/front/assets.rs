@@ -1,7 +1,7 @@
 //! Answers requests for static files, of clients and of Workers.
 //!
 //! ```text
-//!  site ─► resolve ─► file ─► has the client it? ─► part, coding ─► read ─► answer
+//!  site ─► resolve ─► file ─► does the client have it? ─► part, coding ─► read ─► answer
 //! ```
 //!
 //! - [`negotiation`]: what a request's headers ask for. Pure.
@@ -55,12 +55,17 @@ impl Answer {
     }
 }
 
-/// Returns whether static files may answer a client's request before the Worker.
-pub(crate) fn may_answer(assets: &Assets, method: &Method, path: &str) -> bool {
-    matches!(*method, Method::GET | Method::HEAD) && !assets.settings.is_worker_first(path)
+/// Returns whether static files have an answer to requests with a method.
+pub(crate) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Returns who asks for a client's path.
+/// Returns whether static files may answer a client's request before the Worker.
+pub(crate) fn may_answer(assets: &Assets, method: &Method, path: &str) -> bool {
+    is_read(method) && !assets.settings.is_worker_first(path)
+}
+
+/// Returns the audience of a client's request.
 pub(crate) fn client(headers: &HeaderMap) -> Audience {
     Audience::Client { navigates: headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate") }
 }
@@ -99,7 +104,7 @@ pub(crate) async fn answer(
 /// Returns the answer to a Worker that asks for a path without a file, or with another method than
 /// GET and HEAD.
 pub(crate) fn nothing(method: &Method) -> Answer {
-    if matches!(*method, Method::GET | Method::HEAD) {
+    if is_read(method) {
         return Answer::without_content(StatusCode::NOT_FOUND);
     }
     let mut answer = Answer::without_content(StatusCode::METHOD_NOT_ALLOWED);

@@ -98,8 +98,8 @@ impl Redirects {
     }
 }
 
-/// Returns the target of a rule whose template is a path so that it is one, too: a client would take
-/// `//host` for another host.
+/// Returns a target that stays on the same host if its template is a path. Clients read `//host` as
+/// another host.
 fn same_host(template: &str, target: String) -> String {
     let is_slash = |c| c == '/' || c == '\\';
     if template.starts_with('/') && target[1..].starts_with(is_slash) {

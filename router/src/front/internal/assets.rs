@@ -28,11 +28,10 @@ pub(super) async fn called(
     let headers = header_map(head);
     let request =
         Request { method: &method, path: url.path(), query: url.query(), headers: &headers };
-    let answer = match method {
-        Method::GET | Method::HEAD => {
-            assets::answer(&thread.sites, worker, assets, Audience::Worker, &request).await?
-        }
-        _ => None,
+    let answer = if assets::is_read(&method) {
+        assets::answer(&thread.sites, worker, assets, Audience::Worker, &request).await?
+    } else {
+        None
     };
     Ok(answer.unwrap_or_else(|| assets::nothing(&method)))
 }
