@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use bytes::Bytes;
+use tenon_catalog::{AssetsSource, Catalog};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::tls::Role;
-use tenon_operator::catalog::{self, AssetsSource, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::{Limits, Revision};
@@ -101,7 +101,7 @@ impl Site {
         let (signal, drain) = drain::channel();
         let _guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        runtime.spawn(catalog::serve(listener, tls, catalog.clone(), drain));
+        runtime.spawn(tenon_catalog::serve(listener, tls, catalog.clone(), drain));
         drop(_guard);
         let directories = authority.map(|authority| {
             [Role::Router, Role::RuntimeNode].map(|role| authority.directory(role))

@@ -27,10 +27,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use prometheus::Registry;
+use tenon_catalog::{AssetsSource, Catalog};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
-use tenon_operator::catalog::{self, AssetsSource, Catalog};
 use tenon_proto::catalog::{Node as NodeEntry, node::State};
 use tenon_proto::id::SiteId;
 use tenon_router::{Router, SitesConfig, TrustedProxies};
@@ -148,7 +148,7 @@ impl Dev {
         let catalog = Catalog::new();
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let catalog_url = format!("http://{}", listener.local_addr()?);
-        tokio::spawn(catalog::serve(listener, None, catalog.clone(), catalog_drain));
+        tokio::spawn(tenon_catalog::serve(listener, None, catalog.clone(), catalog_drain));
         let packs = Packs::default();
         catalog.set_assets_source(packs.source());
 

@@ -32,6 +32,7 @@ use moka::future::Cache;
 use tenon_artifact::sites::Sites;
 use tenon_artifact::store::{CodeKey, Store};
 use tenon_artifact::{Credentials, Pulled, Reference, Registry};
+use tenon_catalog::Modules;
 use tenon_compiler::process::{Compiler, Job};
 use tenon_proto::egress::HostPattern;
 use tenon_proto::id::{ArtifactDigest, SiteId};
@@ -63,9 +64,6 @@ const COMPILED: u64 = 64 << 20;
 
 /// The key of the Secret that a kubelet reads as well.
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
-
-/// Modules by name, shared between those who use them.
-pub type Modules = Arc<BTreeMap<String, Bytes>>;
 
 /// A reference to an artifact in a Worker or WorkerRevision.
 #[derive(Clone)]

@@ -29,12 +29,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
+use tenon_catalog::HealthReport;
 use tenon_crds::Worker;
 use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::catalog::HealthReport;
 use crate::events::Events;
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;

@@ -11,15 +11,14 @@
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
 //!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`rollouts`],
 //!   [`certificates::plan`]: decisions, pure.
-//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
-//!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the
-//!   edges that perform them.
+//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`schedule`],
+//!   [`certificates`], [`acknowledgement`], [`events`]: the edges that perform them. The catalog is
+//!   a crate of its own, [`tenon_catalog`].
 //! - [`Operator`]: builds, spawns and joins all of them.
 //! - [`probe`]: an end-to-end check of an installation, as a tenant would use it.
 
 pub mod acknowledgement;
 pub mod artifacts;
-pub mod catalog;
 pub mod certificates;
 pub mod claims;
 pub mod config;

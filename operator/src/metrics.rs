@@ -7,9 +7,9 @@ mod watches;
 use std::time::Instant;
 
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use tenon_catalog::Outcome;
 use tenon_lifecycle::metrics::Register as _;
 
-use crate::catalog::Outcome;
 use crate::leader;
 use crate::rollouts::RolloutMetrics;
 use crate::worker::queue::QueueGauges;

@@ -21,6 +21,7 @@ use prometheus::Registry;
 use tenon_artifact::RegistryConfig;
 use tenon_artifact::sites::Sites;
 use tenon_artifact::store::Store;
+use tenon_catalog::{AssetsSource, Catalog, CodeSource, ReportSink};
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -32,7 +33,6 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::acknowledgement::{Acknowledgement, Acknowledgements};
 use crate::artifacts::{ArtifactError, Artifacts};
-use crate::catalog::{self, AssetsSource, Catalog, CodeSource, ReportSink};
 use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
 use crate::config::{ArtifactConfig, Config, TlsSource};
@@ -122,7 +122,7 @@ impl Operator {
         let unavailable = |error| SpawnError::Listen(config.catalog_listen, error);
         let listener = TcpListener::bind(config.catalog_listen).await.map_err(unavailable)?;
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
-        let serving = tokio::spawn(catalog::serve(
+        let serving = tokio::spawn(tenon_catalog::serve(
             listener,
             tls.of_process(),
             catalog.clone(),

@@ -27,12 +27,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::events::{Event, EventType};
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use tenon_catalog::Catalog;
 use tenon_lifecycle::readiness::Handle;
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tokio::sync::mpsc;
 
-use crate::catalog::Catalog;
 use crate::endpoints::POOL_LABEL;
 use crate::events::Events;
 use crate::health::HealthTrigger;

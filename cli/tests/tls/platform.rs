@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use prometheus::Registry;
+use tenon_catalog::Catalog;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Role, Tls};
-use tenon_operator::catalog::{self, Catalog};
 use tenon_operator::certificates::issue::CertifiedKey;
 use tenon_proto::catalog::{Node as NodeEntry, Route, node::State};
 use tenon_proto::revision::Revision;
@@ -56,7 +56,7 @@ impl Platform {
         let listener =
             runtime.block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let catalog = listener.local_addr().unwrap();
-        runtime.spawn(catalog::serve(
+        runtime.spawn(tenon_catalog::serve(
             listener,
             Some(tls(Role::Operator)),
             entries.clone(),

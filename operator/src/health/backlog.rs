@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use tenon_catalog::{Cause, HealthReport, WorkerHealth};
 use tenon_crds::{Quarantine, QuarantineCause};
 use tenon_proto::id::WorkerId;
 
 use super::PendingReports;
 use super::verdict::{NodeReport, ReportedCrashLoop, longer, whole_seconds};
-use crate::catalog::{Cause, HealthReport, WorkerHealth};
 
 /// Maximum number of Workers with pending reports. Reports about others are dropped; nodes report
 /// again.

@@ -93,7 +93,7 @@ impl Revisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::tests::revision;
+    use crate::tests::revision;
 
     #[test]
     fn a_superseded_revision_is_available_for_the_grace_period() {

@@ -1,18 +1,22 @@
 //! The modules of revisions whose code is in OCI artifacts. The catalog holds such revisions without
 //! their modules, and gets these when a node asks for them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use tenon_proto::revision::Revision;
 
 use super::Catalog;
-use crate::artifacts::Modules;
 
 /// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they cannot be
 /// had now; the log then says why.
 pub type CodeSource =
     Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
+
+/// Modules by name, shared between those who use them.
+pub type Modules = Arc<BTreeMap<String, Bytes>>;
 
 impl Catalog {
     /// Gets the modules of revisions whose code is in artifacts from `source`. Later calls have no

@@ -19,7 +19,8 @@
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
 //!   behind they are.
 //!
-//! The lock is held for one map operation or to build one message, never across an await.
+//! The crate knows nothing of Kubernetes. The lock is held for one map operation or to build one
+//! message, never across an await.
 
 mod assets;
 mod code;
@@ -42,7 +43,7 @@ use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
 pub use assets::AssetsSource;
-pub use code::CodeSource;
+pub use code::{CodeSource, Modules};
 use quarantine::{Entry, Quarantine};
 use report::Part;
 pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
