@@ -31,10 +31,11 @@ pub use pool::{
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, Address, Assets, CRASH_LOOPS,
+    ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, AcceptedTarget, Address, Assets, CRASH_LOOPS,
     CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, HtmlHandling, Limits, NotFoundHandling,
     OciSource, PullSecretRef, Quarantine, QuarantineCause, Route, Schedule, ScheduleStatus, Secret,
-    SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
+    SecretKeyRef, ServiceBinding, SessionAffinity, Source, StatePolicy, TrafficTarget, Worker,
+    WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

@@ -4,6 +4,7 @@ mod assets;
 pub(crate) mod schema;
 mod source;
 mod status;
+mod traffic;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub use status::{
     Accepted, AcceptedRoute, Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause,
     ScheduleStatus, WorkerStatus,
 };
+pub use traffic::{AcceptedTarget, SessionAffinity, TrafficTarget};
 
 /// A JavaScript program that handles HTTP requests, in an isolate of its own.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +49,8 @@ pub use status::{
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 63")
         .message("metadata.name: longer than 63 characters; use a shorter name, because it becomes part of a host name"),
+    validation = Rule::new(traffic::PREVIEWS_HAVE_SHORT_NAMES)
+        .message("spec.traffic.tag: with the Worker's name longer than 61 characters; use a shorter tag, because both become part of a host name"),
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -87,6 +91,24 @@ pub struct WorkerSpec {
     #[x_kube(validation = Rule::new("self.all(r, self.exists_one(s, s.host == r.host && s.path == r.path))")
         .message("spec.routes: duplicate host and path; keep one of them"))]
     pub routes: Vec<Route>,
+
+    /// Revisions among which requests are divided. By default all requests go to the latest
+    /// accepted revision. A rollback names an earlier one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = traffic::MAX_TARGETS))]
+    #[x_kube(
+        validation = Rule::new(traffic::ADDS_UP)
+            .message("spec.traffic: the percentages do not add up to 100; change one of them"),
+        validation = Rule::new(traffic::REVISIONS_ARE_UNIQUE)
+            .message("spec.traffic: duplicate revision; keep one of its targets"),
+        validation = Rule::new(traffic::TAGS_ARE_UNIQUE)
+            .message("spec.traffic: duplicate tag; use each tag once"),
+    )]
+    pub traffic: Vec<TrafficTarget>,
+
+    /// Part of a request that selects its revision, if `traffic` divides the requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<SessionAffinity>,
 
     /// Variables, in the handler's `env`: text by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -360,6 +382,8 @@ impl WorkerSpec {
             entrypoint: None,
             pool: default_pool(),
             routes: Vec::new(),
+            traffic: Vec::new(),
+            session_affinity: None,
             vars: BTreeMap::new(),
             secrets: Vec::new(),
             services: Vec::new(),

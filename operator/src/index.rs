@@ -27,12 +27,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use sha2::{Digest as _, Sha256};
+use tenon_catalog::{Deployment, Digest, Share};
 use tenon_crds::{
-    PoolLimits, PullSecretRef, Quarantine, RuntimePool, SecretKeyRef, Worker, WorkerRevision,
-    WorkerStatus,
+    Accepted, AcceptedTarget, PoolLimits, PullSecretRef, Quarantine, RuntimePool, SecretKeyRef,
+    Worker, WorkerRevision, WorkerStatus,
 };
 use tenon_proto::catalog::{Node, Route};
-use tenon_proto::id::{ArtifactDigest, RevisionDigest, WorkerId};
+use tenon_proto::id::{ArtifactDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
@@ -46,24 +47,14 @@ pub use change::{Change, Key, Touched, Watched, key};
 pub use shared::SharedIndex;
 use users::Users;
 
-/// The revision that serves a Worker, with its pool and routes, as they were accepted.
-pub struct Serving {
-    pub revision: Arc<Revision>,
-    pub pool: String,
-    pub routes: Vec<Route>,
-}
-
 /// The result of [`Index::serving`].
 pub enum Service {
     /// The Worker has been deleted, or has never been accepted.
     None,
-    /// The WorkerRevision has not been seen, or was deleted, or it has never been resolved. The
+    /// A WorkerRevision has not been seen, or was deleted, or it has never been resolved. The
     /// catalog keeps its previous entry.
     Unresolved,
-    /// A Secret that the revision binds does not exist now. Nodes that hold the revision by this
-    /// digest continue to serve it. The values of its secrets are empty here.
-    Held(Box<Serving>, RevisionDigest),
-    Serving(Box<Serving>),
+    Serving(Box<Deployment>),
 }
 
 pub struct Index {
@@ -139,11 +130,11 @@ impl Index {
             .is_some_and(|status| !status.crash_loops.is_empty() || status.quarantine.is_some())
     }
 
-    /// Returns the quarantine in the Worker's status, if it is about the revision that serves.
+    /// Returns the quarantine in the Worker's status, if it is about a revision that serves.
     pub fn quarantine(&self, id: &WorkerId) -> Option<Quarantine> {
         let status = self.status(id)?;
         let quarantine = status.quarantine.as_ref()?;
-        (status.latest_revision.as_ref() == Some(&quarantine.revision)).then(|| quarantine.clone())
+        status.serves(&quarantine.revision).then(|| quarantine.clone())
     }
 
     fn status(&self, id: &WorkerId) -> Option<&WorkerStatus> {
@@ -189,10 +180,12 @@ impl Index {
             .get(id)
             .map(|by_name| by_name.values().cloned().collect())
             .unwrap_or_default();
-        let routes = revision::routes(&worker, &self.domain).into_iter().map(|route| {
+        let held = |route: Route| {
             let holder = self.claims.holder(id, &route);
             (route, holder)
-        });
+        };
+        let routes = revision::routes(&worker, &self.domain).into_iter().map(held);
+        let previews = revision::previews(&worker, &self.domain).into_iter().map(held);
         let pool = self.pools.get(&worker.spec.pool).copied();
         Some(Candidate {
             id: id.clone(),
@@ -201,41 +194,78 @@ impl Index {
             revisions,
             pool,
             routes: routes.collect(),
-            serving: None,
+            previews: previews.collect(),
+            serving: Vec::new(),
             published: None,
             worker,
         })
     }
 
     /// Returns the catalog's entry for a Worker, which follows from what was accepted and not from
-    /// its spec: the revision that its status names, with resolved bindings, and its placement.
+    /// its spec: the revisions that its status names, with resolved bindings, and its placement.
     pub fn serving(&self, id: &WorkerId) -> Service {
-        let status = self.status(id);
-        let accepted = status
-            .and_then(|status| status.latest_revision.as_deref().zip(status.accepted.as_ref()));
-        let Some((latest, accepted)) = accepted else { return Service::None };
-        let snapshot = self.revisions.get(id).and_then(|by_name| by_name.get(latest));
-        let Some(snapshot) = snapshot else { return Service::Unresolved };
-        let secret =
-            |reference: &SecretKeyRef| secret_value(self.secret(id, reference)?, &reference.key);
+        let Some(status) = self.status(id) else { return Service::None };
+        let (Some(accepted), Some(_)) = (&status.accepted, &status.latest_revision) else {
+            return Service::None;
+        };
+        let mut shares: Vec<Share> = Vec::new();
+        for target in &*status.targets() {
+            let Some(share) = self.share(id, accepted, target) else { return Service::Unresolved };
+            match shares.iter_mut().find(|other| other.revision.name == share.revision.name) {
+                // The latest revision, which is also named.
+                Some(other) => {
+                    other.percent += share.percent;
+                    other.routes.extend(share.routes);
+                }
+                None => shares.push(share),
+            }
+        }
+        // Most requests need no look at the variants.
+        shares.sort_by_key(|share| std::cmp::Reverse(share.percent));
+        let routes = revision::accepted_routes(accepted);
+        Service::Serving(Box::new(Deployment {
+            worker: id.clone(),
+            pool: accepted.pool.clone(),
+            routes: routes.filter(|route| self.is_held(id, route)).collect(),
+            session_affinity: revision::session_affinity(accepted),
+            shares,
+        }))
+    }
+
+    /// Returns the share of an accepted revision. Returns `None` if it cannot be resolved, and never
+    /// could.
+    fn share(&self, id: &WorkerId, accepted: &Accepted, target: &AcceptedTarget) -> Option<Share> {
+        let name = &target.revision;
+        let snapshot = self.revisions.get(id)?.get(name)?;
         let limits = self.pools.get(&accepted.pool).copied().unwrap_or_default();
         let resolve = |secret: &dyn Fn(&SecretKeyRef) -> Option<String>| {
-            let mut revision =
-                revision::resolve(id, latest, &snapshot.spec, &limits, secret).ok()?;
+            let mut revision = revision::resolve(id, name, &snapshot.spec, &limits, secret).ok()?;
             revision.salt = self.salt(id, &snapshot.spec.secrets);
-            let claims = revision::accepted_routes(accepted);
-            let routes = claims.filter(|route| self.claims.holder(id, route) == Holder::Claimant);
-            let (pool, routes) = (accepted.pool.clone(), routes.collect());
-            Some(Box::new(Serving { revision: Arc::new(revision), pool, routes }))
+            Some(revision)
         };
-        if let Some(serving) = resolve(&secret) {
-            return Service::Serving(serving);
-        }
-        let digest = accepted.digest.as_ref().and_then(|digest| digest.parse().ok());
-        match resolve(&|_| Some(String::new())).zip(digest) {
-            Some((serving, digest)) => Service::Held(serving, digest),
-            None => Service::Unresolved,
-        }
+        let secret =
+            |reference: &SecretKeyRef| secret_value(self.secret(id, reference)?, &reference.key);
+        let (revision, digest) = match resolve(&secret) {
+            Some(revision) => {
+                let digest = revision.digest();
+                (revision, Digest::Resolved(digest))
+            }
+            None => {
+                let digest = target.digest.as_ref()?.parse().ok()?;
+                (resolve(&|_| Some(String::new()))?, Digest::Held(digest))
+            }
+        };
+        let preview = target.host.iter().map(|host| revision::preview(host));
+        Some(Share {
+            revision: Arc::new(revision),
+            digest,
+            percent: u32::try_from(target.percent).unwrap_or(0),
+            routes: preview.filter(|route| self.is_held(id, route)).collect(),
+        })
+    }
+
+    fn is_held(&self, id: &WorkerId, route: &Route) -> bool {
+        self.claims.holder(id, route) == Holder::Claimant
     }
 
     /// Returns the digest of the layer with an accepted revision's static files, if it has any.
@@ -293,8 +323,13 @@ impl Index {
         self.secret_users.set(&id, names.chain(served).collect());
         let since = worker.creation_timestamp().map(|time| time.0);
         let accepted = worker.status.iter().flat_map(|status| &status.accepted);
-        let accepted = accepted.flat_map(revision::accepted_routes).collect();
-        let asked = revision::routes(&worker, &self.domain);
+        let accepted = accepted.flat_map(|accepted| {
+            let hosts = accepted.traffic.iter().filter_map(|target| target.host.as_deref());
+            revision::accepted_routes(accepted).chain(hosts.map(revision::preview))
+        });
+        let accepted = accepted.collect();
+        let mut asked = revision::routes(&worker, &self.domain);
+        asked.extend(revision::previews(&worker, &self.domain));
         let mut touched = self.claims.set(&id, since, accepted, asked);
         touched.insert(id.clone());
         self.workers.insert(id, worker);

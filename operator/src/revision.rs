@@ -21,8 +21,9 @@ use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tenon_crds::{
     Accepted, Artifact, Assets, HtmlHandling, NotFoundHandling, PoolLimits, Secret, SecretKeyRef,
-    ServiceBinding, Worker, WorkerRevisionSpec, WorkerSpec,
+    ServiceBinding, SessionAffinity, Worker, WorkerRevisionSpec, WorkerSpec,
 };
+use tenon_proto::catalog::session_affinity::Part;
 use tenon_proto::catalog::{self, Route};
 use tenon_proto::egress::{Egress, InvalidHostPattern};
 use tenon_proto::id::{InvalidDigest, RevisionDigest, SiteId, WorkerId};
@@ -117,6 +118,8 @@ fn snapshot_with(
         entrypoint: _,
         pool: _,
         routes: _,
+        traffic: _,
+        session_affinity: _,
         vars,
         secrets,
         services,
@@ -358,6 +361,30 @@ pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
     }
     let routes = worker.spec.routes.iter();
     routes.map(|route| Route { host: route.host.clone(), path: route.path.clone() }).collect()
+}
+
+/// Returns the routes of the previews of a Worker's revisions.
+pub fn previews(worker: &Worker, domain: &str) -> Vec<Route> {
+    let tags = worker.spec.traffic.iter().filter_map(|target| target.tag.as_deref());
+    tags.map(|tag| preview(&preview_host(&worker_id(worker), tag, domain))).collect()
+}
+
+/// Returns the host of the preview of a tagged revision.
+pub fn preview_host(id: &WorkerId, tag: &str, domain: &str) -> String {
+    format!("{tag}--{}.{}.{domain}", id.name(), id.namespace())
+}
+
+/// Returns the route of a preview.
+pub fn preview(host: &str) -> Route {
+    Route { host: host.to_owned(), path: "/".to_owned() }
+}
+
+/// Returns the accepted part of a request that selects its revision.
+pub fn session_affinity(accepted: &Accepted) -> Option<catalog::SessionAffinity> {
+    let SessionAffinity { cookie, header } = accepted.session_affinity.as_ref()?;
+    let cookie = cookie.clone().map(Part::Cookie);
+    let part = cookie.or_else(|| header.as_ref().map(|name| Part::Header(name.to_lowercase())));
+    Some(catalog::SessionAffinity { part })
 }
 
 /// Returns the routes with which a Worker was accepted.

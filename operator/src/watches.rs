@@ -16,7 +16,6 @@
 
 mod observe;
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,14 +28,13 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use tenon_catalog::Catalog;
 use tenon_lifecycle::readiness::Handle;
-use tenon_proto::catalog::Route;
-use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::id::WorkerId;
 use tokio::sync::mpsc;
 
 use crate::endpoints::POOL_LABEL;
 use crate::events::Events;
 use crate::health::HealthTrigger;
-use crate::index::{Change, Service, Serving, SharedIndex, Touched, Watched};
+use crate::index::{Change, Service, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
 use crate::rollouts::Rollouts;
@@ -149,32 +147,16 @@ impl Watches {
                 }
                 // The catalog keeps the previous entry.
                 Service::Unresolved => {}
-                Service::Held(held, digest) => {
-                    let Serving { revision, pool, routes } = *held;
-                    if let Entry::Vacant(vacant) = published.0.entry(id.clone()) {
-                        let entry = (digest, pool.clone(), routes.clone());
-                        vacant.insert(Publication { entry, redeployed_at: None });
-                        self.catalog.hold_worker(&revision, digest, pool, routes);
+                Service::Serving(deployment) => {
+                    let added = self.catalog.deploy(*deployment);
+                    // After a restart, code is pulled when a node needs it.
+                    if self.catalog.is_synced() {
+                        added.iter().for_each(|revision| self.catalog.prepare(revision));
                     }
-                }
-                Service::Serving(serving) => {
-                    let now =
-                        (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
-                    let before = published.0.get(&id);
-                    // A held revision can now be fetched.
-                    let is_held = self.catalog.serving(&id).is_none();
-                    if is_held || before.is_none_or(|before| before.entry != now) {
-                        // After a restart, code is pulled when a node needs it.
-                        if self.catalog.is_synced() {
-                            self.catalog.prepare(&serving.revision);
-                        }
-                        self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
-                        redeployed = before.is_some_and(|before| before.entry.0 != now.0);
-                        let earlier = before.and_then(|before| before.redeployed_at);
-                        let redeployed_at =
-                            if redeployed { Some(Timestamp::now()) } else { earlier };
-                        published.0.insert(id.clone(), Publication { entry: now, redeployed_at });
-                    }
+                    let before = published.0.get(&id).copied();
+                    redeployed = before.is_some() && !added.is_empty();
+                    let at = if redeployed { Some(Timestamp::now()) } else { before.flatten() };
+                    published.0.insert(id.clone(), at);
                 }
             }
             self.quarantine(&id, published);
@@ -194,7 +176,7 @@ impl Watches {
     /// received the report, or this one did before a restart.
     fn quarantine(&self, id: &WorkerId, published: &Published) {
         let Some(quarantine) = self.index.with(|index| index.quarantine(id)) else { return };
-        let redeployed_at = published.0.get(id).and_then(|publication| publication.redeployed_at);
+        let redeployed_at = published.0.get(id).copied().flatten();
         // Reports about the revision with other bindings are void. A status stores whole seconds.
         if redeployed_at.is_some_and(|at| quarantine.since.0.as_second() < at.as_second()) {
             return;
@@ -202,7 +184,8 @@ impl Watches {
         if let Ok(remaining) =
             Duration::try_from(quarantine.until.0.duration_since(Timestamp::now()))
         {
-            self.catalog.quarantine(id, remaining, u32::try_from(quarantine.times).unwrap_or(1));
+            let times = u32::try_from(quarantine.times).unwrap_or(1);
+            self.catalog.quarantine(id, &quarantine.revision, remaining, times);
         }
     }
 
@@ -221,13 +204,7 @@ impl Watches {
     }
 }
 
-/// The current entries of the catalog.
+/// The Workers in the catalog, each with the time at which another digest last joined those that
+/// serve it, if any.
 #[derive(Default)]
-struct Published(HashMap<WorkerId, Publication>);
-
-/// The entry of one Worker.
-struct Publication {
-    entry: (RevisionDigest, String, Vec<Route>),
-    /// Time of the Worker's last change to another digest, if any.
-    redeployed_at: Option<Timestamp>,
-}
+struct Published(HashMap<WorkerId, Option<Timestamp>>);

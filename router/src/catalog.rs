@@ -199,11 +199,16 @@ fn changed_assets(message: &WatchResponse) -> Vec<(SiteId, RevisionDigest)> {
     if message.kind() != Kind::Delta {
         return Vec::new();
     }
-    let of_worker = |worker: &Worker| {
-        let site = SiteId::try_from(&worker.assets.as_ref()?.site[..]).ok()?;
-        Some((site, RevisionDigest::try_from(&worker.digest[..]).ok()?))
+    let of_worker = |worker: &'_ Worker| {
+        let variants = worker.variants.iter().map(|variant| (&variant.assets, &variant.digest));
+        let all = std::iter::once((&worker.assets, &worker.digest)).chain(variants);
+        let site = all.filter_map(|(assets, digest)| {
+            let site = SiteId::try_from(&assets.as_ref()?.site[..]).ok()?;
+            Some((site, RevisionDigest::try_from(&digest[..]).ok()?))
+        });
+        site.collect::<Vec<_>>()
     };
-    message.workers.iter().filter_map(of_worker).collect()
+    message.workers.iter().flat_map(of_worker).collect()
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@
 //!
 //! - [`connection`]: serves one connection until it ends.
 //! - [`path`]: the path of a client's request, in order.
-//! - [`target`], [`scheme`], [`headers`], [`fields`], [`body`], [`handshake`]: the parts of a
-//!   request that the router interprets.
+//! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`]: the
+//!   parts of a request that the router interprets.
 //! - [`forwarded`]: the client behind proxies; [`https`](mod@https): redirects to https.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`assets`]: static files, which need no Worker.
@@ -40,6 +40,7 @@ pub(crate) mod internal;
 pub(crate) mod path;
 pub(crate) mod response;
 pub(crate) mod scheme;
+mod session;
 pub(crate) mod target;
 
 use std::io;

@@ -6,6 +6,7 @@
 //! pool's nodes change.
 //!
 //! - [`route`]: which Worker a host and path belong to.
+//! - [`traffic`]: which of a Worker's revisions serves a request.
 //! - [`ring`]: which shards a Worker's requests go to, in order.
 //! - `shares`: how evenly the ring distributes Workers, as metrics.
 //!
@@ -14,6 +15,7 @@
 pub mod ring;
 pub mod route;
 pub(crate) mod shares;
+pub mod traffic;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,6 +31,7 @@ use tenon_proto::id::{RevisionDigest, ShardId, SiteId, WorkerId};
 
 use crate::table::ring::{Key, Ring, Seed};
 use crate::table::route::{Route, Routes};
+use crate::table::traffic::Traffic;
 
 /// The ids of lanes begin where those of shards end. No node has that many of either.
 const POSITIONS: u16 = ShardId::lane(0).0;
@@ -50,7 +53,7 @@ pub struct Table {
     nodes_version: u64,
 }
 
-/// The parts of a Worker that the path of a request needs.
+/// The parts of a Worker, with one of its revisions, that the path of a request needs.
 #[derive(Debug)]
 pub struct Worker {
     pub id: WorkerId,
@@ -68,6 +71,8 @@ pub struct Worker {
     /// The Workers that this one may call.
     services: Vec<WorkerId>,
     pub assets: Option<Assets>,
+    /// How its requests are divided, if several revisions serve them.
+    traffic: Option<Box<Traffic>>,
 }
 
 /// The static files of a Worker.
@@ -136,9 +141,8 @@ impl Table {
         for worker in message.workers {
             match Worker::new(worker) {
                 Ok(mut worker) => {
-                    let last =
-                        self.workers.get(&worker.id).filter(|last| last.digest == worker.digest);
-                    worker.announced = last.map_or(announced, |last| last.announced);
+                    let last = self.workers.get(&worker.id).map(|last| &**last);
+                    worker.announce(last, announced);
                     changed.push(Arc::new(worker));
                 }
                 Err(error) => tracing::error!(%error, "skipped an invalid Worker of the catalog"),
@@ -150,10 +154,14 @@ impl Table {
         for id in removed.chain(changed.iter().map(|worker| worker.id.clone())) {
             if let Some(old) = self.workers.remove(&id) {
                 old.routes.iter().for_each(|route| self.routes.remove(route, &old));
+                old.previews().for_each(|(route, variant)| self.routes.remove(route, variant));
             }
         }
         for worker in changed {
             worker.routes.iter().for_each(|route| self.routes.insert(route, worker.clone()));
+            worker
+                .previews()
+                .for_each(|(route, variant)| self.routes.insert(route, variant.clone()));
             self.workers.insert(worker.id.clone(), worker);
         }
         self.apply_nodes(message.nodes, &message.removed_nodes);
@@ -274,35 +282,85 @@ pub(crate) enum MalformedWorker {
     Assets(WorkerId, tenon_assets::pattern::InvalidPattern),
 }
 
+/// The fields of an entry that describe one revision.
+struct RevisionFields<'a> {
+    digest: &'a [u8],
+    wall_ms: u32,
+    request_body_bytes: u64,
+    services: &'a [String],
+    assets: Option<&'a catalog::Assets>,
+}
+
 impl Worker {
-    pub(crate) fn new(worker: catalog::Worker) -> Result<Self, MalformedWorker> {
-        let id: WorkerId = worker.id.parse()?;
-        let digest = RevisionDigest::try_from(&worker.digest[..])
-            .map_err(|e| MalformedWorker::Digest(id.clone(), e))?;
-        let assets = worker.assets.as_ref().map(|assets| Assets::new(&id, assets)).transpose()?;
+    pub(crate) fn new(entry: catalog::Worker) -> Result<Self, MalformedWorker> {
+        let id: WorkerId = entry.id.parse()?;
+        let pool: Arc<str> = entry.pool.as_str().into();
+        let traffic = Traffic::new(&entry, |variant| {
+            let catalog::Variant {
+                digest,
+                wall_ms,
+                request_body_bytes,
+                services,
+                assets,
+                percent: _,
+                routes: _,
+            } = variant;
+            let revision = RevisionFields {
+                digest,
+                wall_ms: *wall_ms,
+                request_body_bytes: *request_body_bytes,
+                services,
+                assets: assets.as_ref(),
+            };
+            Self::with_revision(&id, &pool, &revision)
+        })?;
+        let revision = RevisionFields {
+            digest: &entry.digest,
+            wall_ms: entry.wall_ms,
+            request_body_bytes: entry.request_body_bytes,
+            services: &entry.services,
+            assets: entry.assets.as_ref(),
+        };
+        let routes = entry.routes.iter().map(|route| Route::new(&route.host, &route.path));
+        let worker = Self::with_revision(&id, &pool, &revision)?;
+        Ok(Self { routes: routes.collect(), traffic, ..worker })
+    }
+
+    /// Returns a Worker with one revision and without routes.
+    fn with_revision(
+        id: &WorkerId,
+        pool: &Arc<str>,
+        revision: &RevisionFields<'_>,
+    ) -> Result<Self, MalformedWorker> {
+        let digest = RevisionDigest::try_from(revision.digest)
+            .map_err(|error| MalformedWorker::Digest(id.clone(), error))?;
         Ok(Self {
-            assets,
-            key: Key::of(&id),
-            id,
+            id: id.clone(),
             digest,
-            pool: worker.pool.into(),
-            wall: Duration::from_millis(worker.wall_ms.into()),
-            body_limit: worker.request_body_bytes,
+            pool: Arc::clone(pool),
+            key: Key::of(id),
+            wall: Duration::from_millis(revision.wall_ms.into()),
+            body_limit: revision.request_body_bytes,
             announced: None,
-            routes: worker
-                .routes
-                .iter()
-                .map(|route| Route::new(&route.host, &route.path))
-                .collect(),
-            services: worker.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
+            routes: Vec::new(),
+            services: revision.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
+            assets: revision.assets.map(|assets| Assets::new(id, assets)).transpose()?,
+            traffic: None,
         })
     }
 
     /// Returns whether this is the same entry of the catalog as another.
     pub(crate) fn serves_as(&self, other: &Self) -> bool {
-        let content = |it: &Self| (it.digest, it.pool.clone(), it.wall, it.body_limit);
-        content(self) == content(other)
+        self.is_same_revision(other)
+            && self.pool == other.pool
             && self.routes == other.routes
+            && self.traffic == other.traffic
+    }
+
+    /// Returns whether this runs the same revision as another.
+    fn is_same_revision(&self, other: &Self) -> bool {
+        let content = |it: &Self| (it.digest, it.wall, it.body_limit);
+        content(self) == content(other)
             && self.services == other.services
             && self.assets == other.assets
     }

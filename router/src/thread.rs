@@ -175,24 +175,26 @@ impl RouterThread {
         view.clone()
     }
 
-    /// Waits until the table has a Worker with this content, and its static files are here.
+    /// Waits until the table has a Worker with this content, and this router has its static files.
     ///
     /// # Errors
-    /// Fails if the catalog is no longer watched, because the router ends, or if the files cannot be
-    /// had.
+    /// Fails if the catalog is no longer watched, because the router is shutting down, or if the
+    /// files are unavailable.
     pub(crate) async fn applied(&self, worker: &Worker) -> Result<(), Status> {
         let mut changes_rx = self.changes_rx.clone();
         loop {
             changes_rx.mark_unchanged();
             let view = self.view();
             if view.worker(&worker.id).is_some_and(|applied| applied.serves_as(worker)) {
-                if let Some(assets) = &worker.assets {
-                    let site = self.sites.get(assets.site, worker.digest).await;
-                    site.map_err(|failure| Status::unavailable(failure.message))?;
+                for revision in std::iter::once(worker).chain(worker.variants()) {
+                    if let Some(assets) = &revision.assets {
+                        let site = self.sites.get(assets.site, revision.digest).await;
+                        site.map_err(|failure| Status::unavailable(failure.message))?;
+                    }
                 }
                 return Ok(());
             }
-            let ends = |_| Status::unavailable("the router ends");
+            let ends = |_| Status::unavailable("the router is shutting down");
             changes_rx.changed().await.map_err(ends)?;
         }
     }
@@ -225,6 +227,11 @@ impl RouterThread {
     /// Returns a request id of 128 random bits.
     pub(crate) fn request_id(&self) -> String {
         format!("{:032x}", self.random())
+    }
+
+    /// Returns the Worker with the revision for a request that belongs to no session.
+    pub(crate) fn draw<'a>(&self, worker: &'a Worker) -> &'a Worker {
+        worker.draw(|_| None, || self.random() as u64)
     }
 
     /// Returns random bits that are not cryptographically secure.

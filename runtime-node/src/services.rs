@@ -22,7 +22,7 @@ use std::cell::OnceCell;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use bytes::Buf as _;
+use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
@@ -69,7 +69,7 @@ impl Services for Calls {
         let called = async move {
             head(&call).check_depth()?;
             let call = match (shard, call.digest) {
-                (Some(shard), Some(digest)) if shard.is_warm(&digest) => {
+                (Some(shard), Some(digest)) if !call.assets && shard.is_warm(&digest) => {
                     // Runs as its own task, like a client's request. The caller's isolate polls its
                     // operations only while it does not itself wait for a turn; if one of them had
                     // been given that turn, it would wait forever.
@@ -97,6 +97,10 @@ fn head(call: &Call) -> InvokeHead {
         caller: call.caller.to_string(),
         depth: call.request.call_context.depth,
         assets: call.assets,
+        digest: call
+            .digest
+            .filter(|_| call.assets)
+            .map_or_else(Bytes::new, |digest| Bytes::copy_from_slice(digest.as_bytes())),
         ..InvokeHead::default()
     }
 }
@@ -121,7 +125,7 @@ async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here 
         Err(failure) => return Here::Done(Err(failure)),
     };
     let limit = if is_tunnel { u64::MAX } else { admitted.request_body_bytes() };
-    let body = std::mem::replace(&mut call.request.body, Body::Full(bytes::Bytes::new()));
+    let body = std::mem::replace(&mut call.request.body, Body::Full(Bytes::new()));
     call.request.body = match within(body, limit) {
         Ok(body) => body,
         Err(failure) => return Here::Done(Err(failure)),

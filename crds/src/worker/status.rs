@@ -1,9 +1,12 @@
 //! The status of a `Worker`, which the operator's replicas write.
 
+use std::borrow::Cow;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::traffic::{AcceptedTarget, MAX_TARGETS, SessionAffinity};
 use crate::Condition;
 
 /// State of the Worker, as the operator has last observed it.
@@ -26,10 +29,11 @@ pub struct WorkerStatus {
     /// The same URL for event sources (the duck type `Addressable`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
-    /// Name of the WorkerRevision that serves.
+    /// Name of the latest accepted WorkerRevision. It serves all requests, unless `accepted.traffic`
+    /// divides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_revision: Option<String>,
-    /// Placement of the revision that serves, as it was accepted. A spec that is not accepted does
+    /// Placement of the revisions that serve, as it was accepted. A spec that is not accepted does
     /// not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Accepted>,
@@ -52,8 +56,32 @@ pub struct WorkerStatus {
     pub schedules: Vec<ScheduleStatus>,
 }
 
+impl WorkerStatus {
+    /// Returns whether the revision of this name serves requests.
+    pub fn serves(&self, revision: &str) -> bool {
+        self.targets().iter().any(|target| target.revision == revision)
+    }
+
+    /// Returns the revisions that serve, with their shares of the requests.
+    pub fn targets(&self) -> Cow<'_, [AcceptedTarget]> {
+        match (&self.accepted, &self.latest_revision) {
+            (Some(accepted), _) if !accepted.traffic.is_empty() => {
+                Cow::Borrowed(&accepted.traffic[..])
+            }
+            (accepted, Some(latest)) => Cow::Owned(vec![AcceptedTarget {
+                revision: latest.clone(),
+                percent: 100,
+                tag: None,
+                host: None,
+                digest: accepted.as_ref().and_then(|accepted| accepted.digest.clone()),
+            }]),
+            (_, None) => Cow::Borrowed(&[]),
+        }
+    }
+}
+
 /// The part of an accepted spec that is not in the WorkerRevision.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
     /// RuntimePool whose nodes run the revision.
@@ -62,6 +90,13 @@ pub struct Accepted {
     /// Routes of the requests that the revision handles, including the default one.
     #[schemars(length(max = 32))]
     pub routes: Vec<AcceptedRoute>,
+    /// Revisions among which requests are divided. If empty, the latest one serves all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_TARGETS))]
+    pub traffic: Vec<AcceptedTarget>,
+    /// Part of a request that selects its revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<SessionAffinity>,
     /// Digest by which nodes know the revision, if it binds Secrets: nodes that hold it continue to
     /// serve it if a Secret is deleted. It is salted with the uids of the Secrets, so their values
     /// cannot be guessed from it.

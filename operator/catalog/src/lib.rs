@@ -10,6 +10,7 @@
 //!                                                nodes
 //! ```
 //!
+//! - [`deployment`]: pure; a Worker with the shares of its revisions.
 //! - [`state`]: pure; every change has a version, every watcher a position.
 //! - [`revisions`]: pure; the revisions that nodes may fetch.
 //! - [`report`]: pure; nodes' reports about the Workers that they run.
@@ -24,6 +25,7 @@
 
 mod assets;
 mod code;
+mod deployment;
 mod incoming;
 mod quarantine;
 mod report;
@@ -44,6 +46,7 @@ use tokio::sync::watch;
 
 pub use assets::AssetsSource;
 pub use code::{CodeSource, Modules};
+pub use deployment::{Deployment, Digest, Share};
 use quarantine::{Entry, Quarantine};
 use report::Part;
 pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
@@ -52,8 +55,6 @@ pub use service::serve;
 use state::{FellBehind, State, Walk};
 pub use watchers::CatalogMetrics;
 use watchers::Watchers;
-
-const MIB: u64 = 1024 * 1024;
 
 /// A handle on the catalog of this process. Clones share it; any thread may use it.
 #[derive(Clone)]
@@ -126,32 +127,24 @@ impl Catalog {
         pool: impl Into<String>,
         routes: Vec<Route>,
     ) -> RevisionDigest {
-        let mut deployed = self.write();
-        let now = Instant::now();
-        deployed.revisions.expire(now);
-        let digest = deployed.revisions.serve(revision.clone(), now);
-        deployed.state.set_worker(revision.worker.clone(), entry(&revision, digest, pool, routes));
-        self.announce(&deployed);
+        let deployment = Deployment::new(revision, pool, routes);
+        let digest = deployment.shares[0].digest.get();
+        self.deploy(deployment);
         digest
     }
 
-    /// Makes `revision` serve its Worker although it cannot be resolved now. Nodes that have it
-    /// continue to serve it; others are told that it is unavailable.
-    ///
-    /// # Arguments
-    /// * `revision` - without the values of its secrets.
-    /// * `digest` - the digest with the values.
-    pub fn hold_worker(
-        &self,
-        revision: &Revision,
-        digest: RevisionDigest,
-        pool: impl Into<String>,
-        routes: Vec<Route>,
-    ) {
-        let (mut deployed, id) = (self.write(), revision.worker.clone());
-        deployed.revisions.hold(id.clone(), digest, Instant::now());
-        deployed.state.set_worker(id, entry(revision, digest, pool, routes));
+    /// Deploys a Worker, or changes its deployment, and returns the revisions that did not serve it
+    /// before. Nodes can still fetch the revisions that this supersedes for a while.
+    pub fn deploy(&self, mut deployment: Deployment) -> Vec<Arc<Revision>> {
+        let mut deployed = self.write();
+        let now = Instant::now();
+        deployed.revisions.expire(now);
+        let added = deployed.revisions.deploy(&mut deployment, now);
+        if let Some(entry) = deployment.entry() {
+            deployed.state.set_worker(deployment.worker, entry);
+        }
         self.announce(&deployed);
+        added
     }
 
     /// Stops serving the Worker.
@@ -184,13 +177,14 @@ impl Catalog {
         nodes
     }
 
-    /// Makes every node of the Worker's pool refuse the revision that serves the Worker now.
+    /// Makes every node of the Worker's pool refuse a revision, if it serves the Worker now.
     ///
     /// # Arguments
+    /// * `revision` - the name of the WorkerRevision.
     /// * `remaining` - the remaining duration. A longer one that was set before stays in effect.
     /// * `times` - the number of quarantines of the revision so far.
-    pub fn quarantine(&self, worker: &WorkerId, remaining: Duration, times: u32) {
-        let digest = self.read().revisions.serving(worker).copied();
+    pub fn quarantine(&self, worker: &WorkerId, revision: &str, remaining: Duration, times: u32) {
+        let digest = self.read().revisions.named(worker, revision);
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
@@ -215,11 +209,11 @@ impl Catalog {
         self.read().revisions.get(digest)
     }
 
-    /// Returns the revision that serves the Worker, with its digest, if it is resolved.
-    pub fn serving(&self, worker: &WorkerId) -> Option<(Arc<Revision>, RevisionDigest)> {
+    /// Returns the resolved revisions that serve the Worker, with their digests.
+    pub fn serving(&self, worker: &WorkerId) -> Vec<(Arc<Revision>, RevisionDigest)> {
         let deployed = self.read();
-        let digest = deployed.revisions.serving(worker)?;
-        Some((deployed.revisions.get(digest)?, *digest))
+        let digests = deployed.revisions.serving(worker).iter();
+        digests.filter_map(|digest| Some((deployed.revisions.get(digest)?, *digest))).collect()
     }
 
     /// Returns what routers are told of the Worker, if anything.
@@ -285,7 +279,7 @@ impl Catalog {
     ) -> Result<(HealthReport, bool), Outcome> {
         let deployed = self.read();
         let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::UnknownNode)?;
-        let serves = deployed.revisions.serving(&worker) == Some(&digest);
+        let serves = deployed.revisions.serving(&worker).contains(&digest);
         let is_current = serves || matches!(health, WorkerHealth::Quarantined { .. });
         let revision = deployed
             .revisions
@@ -371,25 +365,6 @@ impl Catalog {
 
     fn write(&self) -> RwLockWriteGuard<'_, Deployed> {
         self.shared.deployed.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns the entry of a Worker for routers.
-fn entry(
-    revision: &Revision,
-    digest: RevisionDigest,
-    pool: impl Into<String>,
-    routes: Vec<Route>,
-) -> Worker {
-    Worker {
-        id: revision.worker.to_string(),
-        pool: pool.into(),
-        digest: digest.as_bytes().to_vec(),
-        routes,
-        wall_ms: revision.limits.wall_ms,
-        request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
-        services: revision.services().map(|(_, worker)| worker.to_string()).collect(),
-        assets: revision.assets.clone(),
     }
 }
 

@@ -89,8 +89,10 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
         digest: digest.as_bytes().to_vec(),
         routes: vec![route()],
         wall_ms: 30_000,
-        request_body_bytes: 16 * MIB,
+        request_body_bytes: 16 << 20,
         services: Vec::new(),
+        variants: Vec::new(),
+        session_affinity: None,
     };
     assert_eq!(snapshot.workers, [expected]);
 
@@ -137,7 +139,9 @@ async fn a_node_gets_the_revision_that_serves_and_the_one_before() {
 async fn a_held_revision_is_routed_to_and_cannot_be_fetched() {
     let mut served = serve_new().await;
     let (cart, digest) = (revision("cart", "1"), revision("cart", "2").digest());
-    served.catalog.hold_worker(&cart, digest, "default", vec![route()]);
+    let mut held = Deployment::new(cart.clone(), "default", vec![route()]);
+    held.shares[0].digest = Digest::Held(digest);
+    served.catalog.deploy(held);
     served.catalog.mark_synced();
     assert_eq!(served.get(digest).await.unwrap_err().code(), Code::FailedPrecondition);
     let mut stream = served.watch(None).await.unwrap();
@@ -332,12 +336,12 @@ async fn a_quarantine_received_by_another_replica_is_sent_to_nodes() {
     let mut stream = served.watch_quarantine("a").await.unwrap();
     assert!(next(&mut stream).await.is_empty());
     let cart = WorkerId::new("shop", "cart");
-    served.catalog.quarantine(&WorkerId::new("shop", "nobody"), Duration::from_secs(60), 1);
-    served.catalog.quarantine(&cart, Duration::from_secs(3_600), 1);
+    served.catalog.quarantine(&WorkerId::new("shop", "nobody"), "1", Duration::from_secs(60), 1);
+    served.catalog.quarantine(&cart, "1", Duration::from_secs(3_600), 1);
     assert_eq!(next(&mut stream).await[0].times, 1);
     // Repeating the same quarantine changes nothing.
-    (0..10).for_each(|_| served.catalog.quarantine(&cart, Duration::from_secs(3_600), 1));
-    served.catalog.quarantine(&cart, Duration::from_secs(3_600), 2);
+    (0..10).for_each(|_| served.catalog.quarantine(&cart, "1", Duration::from_secs(3_600), 1));
+    served.catalog.quarantine(&cart, "1", Duration::from_secs(3_600), 2);
     assert_eq!(next(&mut stream).await[0].times, 2);
 }
 
@@ -346,7 +350,7 @@ async fn a_quarantine_expires_and_survives_a_change_of_revision() {
     let (mut served, _reports_rx) = serve_pools().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.mark_synced();
-    served.catalog.quarantine(&WorkerId::new("shop", "cart"), Duration::from_millis(1_500), 1);
+    served.catalog.quarantine(&WorkerId::new("shop", "cart"), "1", Duration::from_millis(1_500), 1);
     for name in ["2", "1"] {
         served.catalog.set_worker(revision("cart", name), "default", vec![route()]);
     }

@@ -101,12 +101,11 @@ impl Backlog {
 }
 
 impl PendingReports {
-    /// Adds a quarantine. It replaces one of another revision, because only reports about the
-    /// serving revision are accepted.
+    /// Adds a quarantine. A status names only the one that ends last.
     fn add(&mut self, reported: Quarantine) {
         self.quarantine = Some(match self.quarantine.take() {
-            Some(known) if known.revision == reported.revision => longer(known, reported),
-            _ => reported,
+            Some(known) => longer(known, reported),
+            None => reported,
         });
     }
 }

@@ -118,15 +118,14 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
     Some(Verdict { crash_loops, quarantine, condition, event })
 }
 
-/// Returns the longest quarantine of the serving revision that any node has reported.
+/// Returns the longest quarantine of a serving revision that any node has reported.
 fn quarantine(
     status: &WorkerStatus,
     pending: &PendingReports,
     now: Timestamp,
 ) -> Option<Quarantine> {
-    let latest = status.latest_revision.as_ref()?;
     let holds = |it: &&Quarantine| {
-        it.revision == *latest && it.until.0 > now && !is_void(&it.since, pending)
+        status.serves(&it.revision) && it.until.0 > now && !is_void(&it.since, pending)
     };
     let [known, reported] =
         [&status.quarantine, &pending.quarantine].map(|it| it.as_ref().filter(holds).cloned());
@@ -142,14 +141,14 @@ fn is_newer(known: &Quarantine, reported: &Quarantine) -> bool {
     reported.times > known.times || reported.until.0.duration_since(known.until.0) > SLACK
 }
 
-/// Merges two quarantines of one revision: the one that ends later, with the higher number of
-/// times.
+/// Returns the quarantine that ends later. Two quarantines of one revision are merged: the number of
+/// times is the higher one.
 pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
-    let times = one.times.max(other.times);
+    let times = (one.revision == other.revision).then(|| one.times.max(other.times));
     // Compares all fields, so that replicas agree on two quarantines that end in the same second.
     let rank = |it: &Quarantine| (it.until.0, it.since.0, it.cause as u8, it.node.clone());
     let longer = if rank(&other) > rank(&one) { other } else { one };
-    Quarantine { times, ..longer }
+    Quarantine { times: times.unwrap_or(longer.times), ..longer }
 }
 
 /// Returns whether a report is about another revision, or about this one with other bindings. A
@@ -158,11 +157,11 @@ fn is_void(at: &Time, pending: &PendingReports) -> bool {
     pending.redeployed_at.is_some_and(|redeployed_at| at.0.as_second() < redeployed_at.as_second())
 }
 
-/// Returns the crash loops, sorted by node.
+/// Returns the crash loops, sorted by node. If several revisions serve and fail on a node, the one
+/// that is listed keeps the node's place until it recovers or falls silent.
 fn crash_loops(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) -> Vec<CrashLoop> {
-    let Some(latest) = &status.latest_revision else { return Vec::new() };
     let holds = |known: &&CrashLoop| {
-        known.revision == *latest
+        status.serves(&known.revision)
             && !is_void(&known.renewed, pending)
             && since(&known.renewed, now) < EXPIRY
     };
@@ -171,7 +170,8 @@ fn crash_loops(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
         known.map(|known| (known.node.as_str(), known.clone())).collect();
     let listed: BTreeSet<&str> = loops.keys().copied().collect();
     for (node, report) in &pending.by_node {
-        if report.revision != *latest {
+        let is_other = |known: &CrashLoop| known.revision != report.revision;
+        if !status.serves(&report.revision) || loops.get(node.as_str()).is_some_and(is_other) {
             continue;
         }
         let Some(reported) = &report.crash_loop else {
@@ -185,9 +185,9 @@ fn crash_loops(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
                     && since(&known.renewed, now) < FRESH => {}
             Some(known) => {
                 let since = known.since.clone();
-                *known = CrashLoop { since, ..crash_loop(node, latest, reported, now) };
+                *known = CrashLoop { since, ..crash_loop(node, &report.revision, reported, now) };
             }
-            None => drop(loops.insert(node, crash_loop(node, latest, reported, now))),
+            None => drop(loops.insert(node, crash_loop(node, &report.revision, reported, now))),
         }
     }
     shortened(loops, &listed)

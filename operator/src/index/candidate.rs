@@ -26,8 +26,10 @@ pub struct Candidate {
     pub pool: Option<PoolLimits>,
     /// The routes of its spec, each with its holder.
     pub routes: Vec<(Route, Holder)>,
-    /// The catalog's revision of it, with its digest, if all its bindings are resolved.
-    pub serving: Option<(Arc<Revision>, RevisionDigest)>,
+    /// The hosts of the previews of its spec, each with its holder.
+    pub previews: Vec<(Route, Holder)>,
+    /// The catalog's revisions of it whose bindings are resolved, with their digests.
+    pub serving: Vec<(Arc<Revision>, RevisionDigest)>,
     /// The catalog's entry of it, if there is one.
     pub published: Option<Published>,
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use serde_json::json;
-use tenon_crds::{Accepted, WorkerStatus};
+use tenon_crds::{Accepted, SessionAffinity, WorkerStatus};
+use tenon_proto::catalog::session_affinity::Part;
 
 use super::*;
 
@@ -21,7 +22,7 @@ fn accepted(pool: &str, host: &str) -> WorkerStatus {
     let routes = vec![tenon_crds::AcceptedRoute { host: host.to_owned(), path: "/".to_owned() }];
     WorkerStatus {
         latest_revision: Some("cart-1".to_owned()),
-        accepted: Some(Accepted { pool: pool.to_owned(), routes, digest: None }),
+        accepted: Some(Accepted { pool: pool.to_owned(), routes, ..Accepted::default() }),
         ..WorkerStatus::default()
     }
 }
@@ -126,7 +127,7 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
 
     let digest = |index: &Index| match index.serving(&id("cart")) {
-        Service::Serving(serving) => serving.revision.digest(),
+        Service::Serving(serving) => serving.shares[0].digest.get(),
         _ => panic!("it serves"),
     };
     assert_eq!(
@@ -155,21 +156,19 @@ fn a_worker_without_its_secret_is_held_by_the_digest_that_was_recorded() {
     index.apply(Change::Worker(applied(cart.clone())));
     index.apply(Change::Secret(applied(secret("value"))));
     let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
-    let unsalted = Revision { salt: Bytes::new(), ..(*serving.revision).clone() };
-    let digest = serving.revision.digest();
+    let unsalted = Revision { salt: Bytes::new(), ..(*serving.shares[0].revision).clone() };
+    let digest = serving.shares[0].digest.get();
     assert_ne!(digest, unsalted.digest(), "a status must not reveal a guessable digest");
 
     cart.status.as_mut().unwrap().accepted.as_mut().unwrap().digest = Some(digest.to_string());
     let mut restarted = Index::new("localhost");
     restarted.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     restarted.apply(Change::Worker(applied(cart)));
-    let Service::Held(held, recorded) = restarted.serving(&id("cart")) else {
-        panic!("the revision is not held")
-    };
-    assert_eq!((recorded, &held.routes), (digest, &serving.routes));
+    let Service::Serving(held) = restarted.serving(&id("cart")) else { panic!("it serves") };
+    assert_eq!((held.shares[0].digest, &held.routes), (Digest::Held(digest), &serving.routes));
     restarted.apply(Change::Secret(applied(secret("value"))));
     let Service::Serving(again) = restarted.serving(&id("cart")) else { panic!("it serves") };
-    assert_eq!(again.revision.digest(), digest);
+    assert_eq!(again.shares[0].digest, Digest::Resolved(digest));
 }
 
 fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
@@ -193,7 +192,7 @@ fn limits_of_a_pool_affect_its_workers_and_its_status_affects_none() {
     let elsewhere = json!({"source": {"modules": {"worker.js": ""}}, "pool": "other"});
     index.apply(Change::Worker(applied(worker("elsewhere", elsewhere))));
     let granted = |index: &Index| match index.serving(&id("cart")) {
-        Service::Serving(serving) => serving.revision.limits.cpu_ms,
+        Service::Serving(serving) => serving.shares[0].revision.limits.cpu_ms,
         _ => panic!("it serves"),
     };
     assert_eq!(granted(&index), 1000);
@@ -307,4 +306,78 @@ fn a_node_that_no_slice_lists_is_removed() {
     index.apply(Change::Slice(applied(slice("two", &["b"]))));
     let touched = index.apply(Change::Slice(applied(slice("one", &[]))));
     assert_eq!(touched.removed_nodes, ["a"]);
+}
+
+fn target(revision: &str, percent: i32, host: Option<&str>) -> AcceptedTarget {
+    AcceptedTarget {
+        revision: revision.to_owned(),
+        percent,
+        tag: host.map(|_| "next".to_owned()),
+        host: host.map(str::to_owned),
+        digest: None,
+    }
+}
+
+#[test]
+fn the_accepted_traffic_divides_the_requests() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
+    let mut status = accepted("default", "cart.shop.localhost");
+    let preview = "next--cart.shop.localhost";
+    let accepted = status.accepted.as_mut().unwrap();
+    accepted.traffic = vec![
+        target("cart-0", 0, None),
+        target("cart-1", 90, None),
+        target("cart-2", 10, Some(preview)),
+    ];
+    accepted.session_affinity =
+        Some(SessionAffinity { cookie: None, header: Some("X-User".to_owned()) });
+    cart.status = Some(status);
+    index.apply(Change::Worker(applied(cart.clone())));
+    for (name, code) in [("cart-0", "0"), ("cart-1", "1")] {
+        let cart = worker("cart", json!({"source": {"modules": {}}, "vars": {"V": code}}));
+        index.apply(Change::Revision(applied(snapshot_of(&cart, name))));
+    }
+    assert!(matches!(index.serving(&id("cart")), Service::Unresolved), "cart-2 has not been seen");
+    index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-2"))));
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let shares = serving.shares.iter();
+    let shares: Vec<_> = shares.map(|share| (&*share.revision.name, share.percent)).collect();
+    assert_eq!(shares, [("cart-1", 90), ("cart-2", 10), ("cart-0", 0)]);
+    assert_eq!(serving.shares[1].routes, [revision::preview(preview)]);
+    let entry = serving.entry().unwrap();
+    assert_eq!(entry.digest, serving.shares[0].digest.get().as_bytes());
+    assert_eq!(entry.variants.len(), 2);
+    let part = Some(Part::Header("x-user".to_owned()));
+    assert_eq!(entry.session_affinity, Some(tenon_proto::catalog::SessionAffinity { part }));
+}
+
+#[test]
+fn two_targets_of_one_revision_are_one_share() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
+    let mut status = accepted("default", "cart.shop.localhost");
+    status.accepted.as_mut().unwrap().traffic =
+        vec![target("cart-1", 90, None), target("cart-1", 10, Some("next--cart.shop.localhost"))];
+    cart.status = Some(status);
+    index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
+    index.apply(Change::Worker(applied(cart)));
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    assert_eq!((serving.shares.len(), serving.shares[0].percent), (1, 100));
+    let entry = serving.entry().unwrap();
+    assert_eq!(entry.variants[0].routes.len(), 1, "the preview is lost");
+    assert_eq!(entry.variants[0].percent, 0);
+}
+
+#[test]
+fn a_preview_cannot_take_the_host_of_another_worker() {
+    let mut index = Index::new("localhost");
+    let source = json!({"modules": {"worker.js": ""}});
+    index.apply(Change::Worker(applied(worker("next--cart", json!({"source": source})))));
+    let traffic = json!([{"percent": 100, "tag": "next"}]);
+    let spec = json!({"source": source, "traffic": traffic});
+    index.apply(Change::Worker(applied(worker("cart", spec))));
+    let previews = index.candidate(&id("cart")).unwrap().previews;
+    let route = revision::preview("next--cart.shop.localhost");
+    assert_eq!(previews, [(route, Holder::Worker(id("next--cart")))]);
 }

@@ -16,6 +16,7 @@ mod artifact;
 mod fault;
 mod placement;
 mod propagation;
+mod traffic;
 
 use std::collections::BTreeMap;
 
@@ -170,11 +171,21 @@ pub fn plan(
         .and_then(|placed| refused.map_or(Ok(placed), |refusal| Err(refusal.into())));
 
     let snapshot = compiled.as_ref().ok().copied().filter(|_| bound.is_ok() && placed.is_ok());
-    let latest = snapshot.map(revision_name).or_else(|| before.latest_revision.clone());
-    let accepted = placed.as_ref().ok().filter(|_| snapshot.is_some()).cloned();
+    let latest_of = |snapshot: Option<&WorkerRevisionSpec>| {
+        snapshot.map(revision_name).or_else(|| before.latest_revision.clone())
+    };
+    let placed = placed.and_then(|placed| {
+        let traffic = traffic::targets(candidate, &before, latest_of(snapshot).as_deref())?;
+        Ok(Accepted { traffic, ..placed })
+    });
+    let snapshot = snapshot.filter(|_| placed.is_ok());
+    let latest = latest_of(snapshot);
+    let is_accepted = snapshot.is_some() || latest.is_some() && traffic::is_pinned(candidate);
+    let accepted = placed.as_ref().ok().filter(|_| is_accepted).cloned();
     let digest = placement::digest(candidate, &before, latest.as_deref());
     let accepted = accepted.or_else(|| before.accepted.clone());
     let accepted = accepted.map(|accepted| Accepted { digest, ..accepted });
+    let serving = traffic::summary(latest.as_deref(), accepted.as_ref());
     let apply =
         snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
             let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
@@ -188,7 +199,7 @@ pub fn plan(
     });
     let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
     let programmed = placed
-        .and_then(|_| programmed(candidate, latest.as_deref(), snapshot.is_some()))
+        .and_then(|_| programmed(candidate, serving.as_deref(), snapshot.is_some()))
         .and_then(|serves| match propagation {
             Some(Propagation::Coming(fault) | Propagation::Asked(fault)) => Err(fault),
             Some(Propagation::Done) | None => Ok(serves),
@@ -204,9 +215,9 @@ pub fn plan(
         ("BindingsResolved", "Resolved", bound),
         ("Programmed", "Programmed", programmed),
     ];
-    let status = status(candidate, &before, outcomes, latest, accepted, now);
+    let status = status(candidate, &before, outcomes, Latest { latest, accepted, serving }, now);
     Plan {
-        delete: superseded(candidate, status.latest_revision.as_deref()),
+        delete: superseded(candidate, &before, &status),
         events: events(&before, &status),
         status: (status != before).then_some(status),
         apply,
@@ -258,13 +269,17 @@ fn bound(candidate: &Candidate) -> Result<usize, Fault> {
     Ok(candidate.worker.spec.secrets.len())
 }
 
-fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Result<String, Fault> {
+fn programmed(
+    candidate: &Candidate,
+    serving: Option<&str>,
+    current: bool,
+) -> Result<String, Fault> {
     if let Some(invalid) =
         candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err())
     {
         return Err(Fault::stalled("InvalidSchedule", invalid.to_string()));
     }
-    match latest {
+    match serving {
         None => Err(Fault::waiting("NoRevision", "no revision serves yet")),
         Some(name) if !current => {
             Err(Fault::waiting("Outdated", format!("revision {name} keeps serving")))
@@ -273,12 +288,19 @@ fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Res
     }
 }
 
+/// The result of a plan's decision on what serves.
+struct Latest {
+    latest: Option<String>,
+    accepted: Option<Accepted>,
+    /// Description of the revisions that serve.
+    serving: Option<String>,
+}
+
 fn status(
     candidate: &Candidate,
     before: &WorkerStatus,
     outcomes: [(&str, &str, Result<String, Fault>); 3],
-    latest: Option<String>,
-    accepted: Option<Accepted>,
+    Latest { latest, accepted, serving }: Latest,
     now: Timestamp,
 ) -> WorkerStatus {
     let generation = candidate.worker.metadata.generation;
@@ -289,9 +311,9 @@ fn status(
     let fault =
         fault::summary(outcomes.iter().filter_map(|(_, _, outcome)| outcome.as_ref().err()));
     let summary = match fault {
-        None => make("Ready", HOLDS, "Serving", latest.as_deref().unwrap_or_default()),
+        None => make("Ready", HOLDS, "Serving", serving.as_deref().unwrap_or_default()),
         Some(fault) => {
-            let keeps = latest.as_ref().filter(|_| !fault.is_of_propagation());
+            let keeps = serving.as_ref().filter(|_| !fault.is_of_propagation());
             let keeps = keeps.map(|name| format!("\nrevision {name} keeps serving"));
             let message = format!("{}{}", fault.message, keeps.unwrap_or_default());
             make("Ready", fault.status(), fault.reason, &message)
@@ -322,16 +344,18 @@ fn status(
     }
 }
 
-/// Returns the oldest revisions over the history limit. The new and the previous latest revision
-/// are kept, because a replica may not have seen the change yet.
-fn superseded(candidate: &Candidate, latest: Option<&str>) -> Vec<String> {
-    let serving =
-        candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
-    let mut history: Vec<_> = candidate
-        .revisions
-        .iter()
-        .filter(|revision| ![latest, serving].contains(&revision.metadata.name.as_deref()))
-        .collect();
+/// Returns the oldest revisions over the history limit. Revisions that the spec names are kept, and
+/// those that serve before and after, because a replica may not have seen the change yet.
+fn superseded(candidate: &Candidate, before: &WorkerStatus, after: &WorkerStatus) -> Vec<String> {
+    let is_kept = |name: &str| {
+        let named = &candidate.worker.spec.traffic;
+        named.iter().any(|target| target.revision.as_deref() == Some(name))
+            || [before, after].iter().any(|status| {
+                status.serves(name) || status.latest_revision.as_deref() == Some(name)
+            })
+    };
+    let mut history: Vec<_> =
+        candidate.revisions.iter().filter(|revision| !is_kept(&revision.name_any())).collect();
     history.sort_by_key(|revision| {
         std::cmp::Reverse((revision.creation_timestamp(), revision.name_any()))
     });

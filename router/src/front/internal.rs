@@ -40,7 +40,9 @@ use crate::front::assets::Answer;
 use crate::front::internal::messages::Messages;
 use crate::front::internal::relay::{Held, Relay};
 use crate::front::response;
+use crate::front::session;
 use crate::meters::Outcome;
+use crate::table::Worker;
 use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;
@@ -124,8 +126,11 @@ async fn invoke(
 
     let permit = thread.admit(accounts)?;
     if head.assets {
-        return Ok(Called::Assets(assets::called(thread, worker, &head).await?, permit));
+        let revision = worker.with_digest(&head.digest).unwrap_or(worker);
+        return Ok(Called::Assets(assets::called(thread, revision, &head).await?, permit));
     }
+    let session = |affinity: &_| session::of_call(&head.headers, affinity);
+    let worker = worker.draw(session, || thread.random() as u64);
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
@@ -136,12 +141,11 @@ async fn invoke(
         .then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
     let idempotency = idempotency(&head);
-    let service = |(id, digest): (&WorkerId, &[u8; 32])| Service {
-        worker: id.to_string(),
-        digest: digest.to_vec().into(),
+    let service = |service: &Worker| Service {
+        worker: service.id.to_string(),
+        digest: service.digest.as_bytes().to_vec().into(),
     };
-    head.services =
-        view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
+    head.services = view.services_of(worker).map(|of| thread.draw(of)).map(service).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
     let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), idempotency };

@@ -36,6 +36,7 @@ use crate::front::headers::{self, Edge};
 use crate::front::https;
 use crate::front::response::{self, ResponseBody};
 use crate::front::scheme::Scheme;
+use crate::front::session;
 use crate::front::target::Target;
 use crate::meters::Outcome;
 use crate::table::Worker;
@@ -148,6 +149,8 @@ async fn answer(
     }
     let view = thread.view();
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
+    let session = |affinity: &_| session::of_client(&parts.headers, affinity);
+    let worker = worker.draw(session, || thread.random() as u64);
     trace.worker(&worker.id);
 
     // A static file needs no Worker.
@@ -208,6 +211,7 @@ async fn answer(
     headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     view.services_of(worker)
+        .map(|service| thread.draw(service))
         .for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
 

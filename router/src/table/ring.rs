@@ -42,6 +42,16 @@ impl Key {
         Self(hash(&[worker.as_str().as_bytes()]))
     }
 
+    /// Returns the key of a session of a Worker, which selects the session's revision.
+    pub fn of_session(worker: &WorkerId, session: &[u8]) -> Self {
+        Self(hash(&[worker.as_str().as_bytes(), &[0], session]))
+    }
+
+    /// Returns the hash itself.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
     /// Returns an index below `of`, for a choice without a ring.
     ///
     /// # Panics

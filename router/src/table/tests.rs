@@ -12,6 +12,8 @@ fn worker(id: &str, host: &str) -> catalog::Worker {
         wall_ms: 1000,
         request_body_bytes: 1 << 20,
         services: Vec::new(),
+        variants: Vec::new(),
+        session_affinity: None,
     }
 }
 
@@ -139,4 +141,58 @@ fn a_node_that_is_announced_again_changes_nothing() {
     table.apply(nodes(vec![node("n1", node::State::Ready)]));
     assert_eq!(table.nodes_version(), version);
     assert!(Arc::ptr_eq(&pool, table.pool("default").unwrap()));
+}
+
+fn variant(digest: u8, percent: u32, preview: &str) -> catalog::Variant {
+    catalog::Variant {
+        digest: vec![digest; 32],
+        percent,
+        routes: vec![catalog::Route { host: preview.into(), path: "/".into() }],
+        ..catalog::Variant::default()
+    }
+}
+
+#[test]
+fn a_preview_belongs_to_its_variant_as_long_as_the_entry_has_it() {
+    let mut table = Table::default();
+    let variants = vec![variant(8, 10, "next--one"), variant(9, 0, "old--one")];
+    table.apply(workers(vec![catalog::Worker { variants, ..worker("a/one", "one") }]));
+    let digest =
+        |table: &Table, host: &str| table.route(host, "/").map(|it| it.digest.as_bytes()[0]);
+    assert_eq!(digest(&table, "one"), Some(7));
+    assert_eq!(digest(&table, "next--one"), Some(8));
+    assert_eq!(digest(&table, "old--one"), Some(9));
+    let preview = table.route("next--one", "/").unwrap();
+    assert_eq!(preview.draw(|_| None, || 99).digest, preview.digest);
+    assert_eq!(table.route_count(), 3);
+    let variants = vec![variant(8, 10, "next--one")];
+    table.apply(workers(vec![catalog::Worker { variants, ..worker("a/one", "one") }]));
+    assert_eq!(digest(&table, "old--one"), None);
+    table.apply(workers(vec![worker("a/one", "one")]));
+    assert_eq!((digest(&table, "one"), digest(&table, "next--one")), (Some(7), None));
+    assert_eq!(table.route_count(), 1);
+}
+
+#[test]
+fn only_a_revision_that_joins_is_news() {
+    let mut table = Table::default();
+    table.apply(WatchResponse { kind: Kind::Snapshot.into(), ..workers(vec![worker("a/b", "b")]) });
+    let variants = vec![variant(8, 10, "next--b")];
+    let divided = catalog::Worker { variants, ..worker("a/b", "b") };
+    table.apply(WatchResponse { kind: Kind::Delta.into(), ..workers(vec![divided]) });
+    let now = Instant::now();
+    let entry = table.worker(&"a/b".parse().unwrap()).unwrap();
+    assert!(!entry.is_news(now) && entry.variants().all(|variant| variant.is_news(now)));
+}
+
+#[test]
+fn entries_that_divide_requests_differently_are_different() {
+    let entry = |percent: u32, preview: &str| {
+        let variants = vec![variant(8, percent, preview)];
+        Worker::new(catalog::Worker { variants, ..worker("a/b", "b") }).unwrap()
+    };
+    assert!(entry(10, "next--b").serves_as(&entry(10, "next--b")));
+    assert!(!entry(10, "next--b").serves_as(&entry(20, "next--b")));
+    assert!(!entry(10, "next--b").serves_as(&entry(10, "other--b")));
+    assert!(!entry(10, "next--b").serves_as(&Worker::new(worker("a/b", "b")).unwrap()));
 }

@@ -187,5 +187,7 @@ pub(crate) fn worker(id: &str, host: &str) -> Worker {
         request_body_bytes: 64 << 20,
         services: Vec::new(),
         assets: None,
+        variants: Vec::new(),
+        session_affinity: None,
     }
 }

@@ -47,7 +47,6 @@ pub struct Isolate {
     longest_blocking_time: LongestBlockingTime,
     /// CPU time of its turns since its heap was last inspected.
     uninspected: Cell<Duration>,
-    digest: RevisionDigest,
     /// Set while a realm is being made in advance.
     renews: Cell<bool>,
     agent: Option<Rc<Agent>>,
@@ -85,7 +84,7 @@ impl Isolate {
 
     /// Returns the digest of the revision that it runs.
     pub fn digest(&self) -> RevisionDigest {
-        self.digest
+        self.state.digest
     }
 
     /// Returns the CPU time that an invocation may use.

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tenon_proto::failure::FailureCode;
+use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -56,6 +57,8 @@ impl From<&Invocation> for Unattended {
 
 pub struct State {
     pub revision: Rc<Revision>,
+    /// Digest of the revision.
+    pub digest: RevisionDigest,
     pub invocations: RefCell<Invocations>,
     /// The realm of each invocation, for Workers that reset.
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
@@ -84,6 +87,7 @@ pub struct State {
 impl State {
     pub fn new(
         revision: Rc<Revision>,
+        digest: RevisionDigest,
         buffers: Arc<BufferBudget>,
         log_rate: Rc<LogRate>,
         is_condemned: Rc<Notify>,
@@ -91,6 +95,7 @@ impl State {
         let log = Log::new(Rc::clone(&revision), log_rate);
         Rc::new(Self {
             revision,
+            digest,
             invocations: RefCell::default(),
             realms: RefCell::default(),
             callers: RefCell::default(),

@@ -193,7 +193,7 @@ fn call(
             let digest = caller.call_context.digest_of(&callee);
             (callee, digest, false)
         }
-        Callee::Assets => (worker.clone(), None, true),
+        Callee::Assets => (worker.clone(), Some(state.digest), true),
     };
     let call_context =
         CallContext { depth: caller.call_context.depth.saturating_add(1), services: Vec::new() };

@@ -21,51 +21,66 @@ pub(super) fn placed(candidate: &Candidate) -> Result<Accepted, Fault> {
     };
     limits::check(&spec.limits, limits, &spec.pool)
         .map_err(|over| Fault::stalled("LimitOverMaximum", over.to_string()))?;
-    if let Some(taken) =
-        candidate.routes.iter().find_map(|(route, holder)| taken(candidate, route, holder))
-    {
+    let taken = |(route, holder): &_| taken("spec.routes", candidate, route, holder);
+    if let Some(taken) = candidate.routes.iter().find_map(taken) {
         return Err(Fault::stalled("RouteConflict", taken));
     }
     let routes = candidate
         .routes
         .iter()
         .map(|(Route { host, path }, _)| AcceptedRoute { host: host.clone(), path: path.clone() });
-    Ok(Accepted { pool: spec.pool.clone(), routes: routes.collect(), digest: None })
+    Ok(Accepted {
+        pool: spec.pool.clone(),
+        routes: routes.collect(),
+        traffic: Vec::new(),
+        session_affinity: spec.session_affinity.clone(),
+        digest: None,
+    })
 }
 
 /// Returns why the Worker may not have a route, if another holds it.
-fn taken(candidate: &Candidate, Route { host, path }: &Route, holder: &Holder) -> Option<String> {
+///
+/// # Arguments
+/// * `field` - the field of the spec that asks for the route.
+pub(super) fn taken(
+    field: &str,
+    candidate: &Candidate,
+    Route { host, path }: &Route,
+    holder: &Holder,
+) -> Option<String> {
     let namespace = candidate.id.namespace();
     Some(match holder {
         Holder::Claimant => return None,
         Holder::Worker(other) if other.namespace() == namespace => format!(
-            "spec.routes: {host}{path} belongs to Worker {other}, which had it first; choose another host or path"
+            "{field}: {host}{path} belongs to Worker {other}, which had it first; choose another host or path"
         ),
         Holder::Worker(other) => format!(
-            "spec.routes: {host} belongs to namespace {}, whose Worker {other} had it first; choose another host",
+            "{field}: {host} belongs to namespace {}, whose Worker {other} had it first; choose another host",
             other.namespace()
         ),
         Holder::Platform => format!(
-            "spec.routes: {host} is reserved by the platform's domain; choose <name>.{namespace}.<domain>, or a host \
+            "{field}: {host} is reserved by the platform's domain; choose <name>.{namespace}.<domain>, or a host \
              outside that domain"
         ),
     })
 }
 
-/// Returns the digest to record: that by which the catalog serves the revision, if it binds
+/// Returns the digest to record of a revision: that by which the catalog serves it, if it binds
 /// Secrets. It stays recorded while the catalog cannot resolve the revision.
 pub(super) fn digest(
     candidate: &Candidate,
     before: &WorkerStatus,
-    latest: Option<&str>,
+    revision: Option<&str>,
 ) -> Option<String> {
-    match &candidate.serving {
-        Some((revision, digest)) if latest == Some(&revision.name) => {
-            (!revision.salt.is_empty()).then(|| digest.to_string())
-        }
-        _ if latest == before.latest_revision.as_deref() => {
-            before.accepted.as_ref().and_then(|accepted| accepted.digest.clone())
-        }
-        _ => None,
+    let name = revision?;
+    if let Some((revision, digest)) = candidate.serving.iter().find(|(it, _)| it.name == name) {
+        return (!revision.salt.is_empty()).then(|| digest.to_string());
+    }
+    let accepted = before.accepted.as_ref()?;
+    let recorded = accepted.traffic.iter().find(|target| target.revision == name);
+    match recorded {
+        Some(target) => target.digest.clone(),
+        None if before.latest_revision.as_deref() == Some(name) => accepted.digest.clone(),
+        None => None,
     }
 }

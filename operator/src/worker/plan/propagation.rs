@@ -6,11 +6,15 @@
 //!                                                   └─ not for long ─► Ready=False NotAcknowledged
 //! ```
 
-use tenon_crds::{Accepted, ConditionStatus, WorkerStatus};
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenon_crds::{Accepted, AcceptedTarget, ConditionStatus, WorkerStatus};
+use tenon_proto::catalog;
+use tenon_proto::id::RevisionDigest;
 
 use super::fault::{Fault, NOT_ACKNOWLEDGED, PROPAGATING};
 use crate::acknowledgement::Acknowledgement;
-use crate::index::Candidate;
+use crate::index::{Candidate, Published};
 use crate::revision;
 
 /// What has to happen before an accepted revision is ready.
@@ -56,10 +60,19 @@ fn was_acknowledged(before: &WorkerStatus, revision: &str, accepted: &Accepted) 
         .conditions
         .iter()
         .any(|condition| condition.type_ == "Ready" && condition.status == ConditionStatus::True);
-    let placement = |accepted: &Accepted| (accepted.pool.clone(), accepted.routes.clone());
     is_ready
         && before.latest_revision.as_deref() == Some(revision)
-        && before.accepted.as_ref().map(placement) == Some(placement(accepted))
+        && before.accepted.as_ref().is_some_and(|before| are_same(before, accepted))
+}
+
+/// Returns whether routers serve both alike. A digest is recorded later.
+fn are_same(before: &Accepted, accepted: &Accepted) -> bool {
+    let placement = |accepted: &Accepted| {
+        let Accepted { pool, routes, traffic, session_affinity, digest: _ } = accepted.clone();
+        let traffic = traffic.into_iter().map(|target| AcceptedTarget { digest: None, ..target });
+        (pool, routes, traffic.collect::<Vec<_>>(), session_affinity)
+    };
+    placement(before) == placement(accepted)
 }
 
 /// Returns what routers say of the catalog's entry, if it is about this revision and placement.
@@ -68,10 +81,48 @@ fn announced<'a>(
     revision: &str,
     accepted: &Accepted,
 ) -> Option<&'a Acknowledgement> {
-    let serves = |name: &str| candidate.serving.as_ref().is_some_and(|(it, _)| it.name == name);
-    let published = candidate.published.as_ref().filter(|_| serves(revision))?;
-    let entry = &published.entry;
+    let Published { entry, acknowledged } = candidate.published.as_ref()?;
+    let status = WorkerStatus {
+        latest_revision: Some(revision.to_owned()),
+        accepted: Some(accepted.clone()),
+        ..WorkerStatus::default()
+    };
+    let mut shares = BTreeMap::<Vec<u8>, u32>::new();
+    for target in &*status.targets() {
+        let share = shares.entry(digest(candidate, target)?).or_default();
+        *share += u32::try_from(target.percent).unwrap_or(0);
+    }
+    let hosts = accepted.traffic.iter().filter_map(|target| target.host.as_deref());
     let is_it = entry.pool == accepted.pool
-        && revision::accepted_routes(accepted).eq(entry.routes.iter().cloned());
-    is_it.then_some(&published.acknowledged)
+        && revision::accepted_routes(accepted).eq(entry.routes.iter().cloned())
+        && entry.session_affinity == revision::session_affinity(accepted)
+        && shares == announced_shares(entry)
+        && hosts.collect::<BTreeSet<_>>() == preview_hosts(entry);
+    is_it.then_some(acknowledged)
+}
+
+/// Returns the digest by which the catalog serves a revision, if it does.
+fn digest(candidate: &Candidate, target: &AcceptedTarget) -> Option<Vec<u8>> {
+    let mut serving = candidate.serving.iter();
+    let digest = match serving.find(|(revision, _)| revision.name == target.revision) {
+        Some((_, digest)) => *digest,
+        None => target.digest.as_ref()?.parse::<RevisionDigest>().ok()?,
+    };
+    Some(digest.as_bytes().to_vec())
+}
+
+/// Returns the percentage of each revision in an entry, by digest.
+fn announced_shares(entry: &catalog::Worker) -> BTreeMap<Vec<u8>, u32> {
+    let mut shares = BTreeMap::new();
+    for variant in &entry.variants {
+        *shares.entry(variant.digest.clone()).or_default() += variant.percent;
+    }
+    let divided: u32 = shares.values().sum();
+    *shares.entry(entry.digest.clone()).or_default() += 100_u32.saturating_sub(divided);
+    shares
+}
+
+fn preview_hosts(entry: &catalog::Worker) -> BTreeSet<&str> {
+    let routes = entry.variants.iter().flat_map(|variant| &variant.routes);
+    routes.map(|route| route.host.as_str()).collect()
 }

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
+use tenon_catalog::{Deployment, Digest, Share};
 use tenon_crds::{Limits, PoolLimits, Schedule, Worker};
-use tenon_proto::catalog::{self, Route};
-use tenon_proto::id::{ArtifactDigest, WorkerId};
+use tenon_proto::catalog::Route;
+use tenon_proto::id::{ArtifactDigest, RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use super::*;
@@ -16,6 +17,7 @@ use crate::index::Published;
 
 mod artifact;
 mod progress;
+mod traffic;
 
 const GOOD: &str = "export default { fetch() { return new Response('hi'); } };\n";
 const BAD: &str = "export default {\n  fetch( { return 1; }\n};\n";
@@ -40,7 +42,8 @@ fn candidate(code: &str) -> Candidate {
         revisions: Vec::new(),
         pool: Some(PoolLimits::default()),
         routes: vec![(route, Holder::Claimant)],
-        serving: None,
+        previews: Vec::new(),
+        serving: Vec::new(),
         published: None,
     }
 }
@@ -65,18 +68,41 @@ fn announced(
     status: &WorkerStatus,
     acknowledged: Acknowledgement,
 ) -> Candidate {
-    let name = status.latest_revision.clone().unwrap_or_default();
-    let routes = status.accepted.iter().flat_map(revision::accepted_routes).collect();
-    let pool = status.accepted.as_ref().map(|accepted| accepted.pool.clone()).unwrap_or_default();
-    let entry = catalog::Worker { pool, routes, ..catalog::Worker::default() };
-    let revision = Revision { name, ..Revision::of_source(candidate.id.clone(), GOOD) };
-    let serving = (Arc::new(revision.clone()), revision.digest());
-    let known = candidate.serving.clone().filter(|(known, _)| known.name == revision.name);
+    let accepted = status.accepted.as_ref().unwrap();
+    let targets = status.targets();
+    let shares = targets.iter().map(|target| {
+        let known = candidate.serving.iter().find(|(known, _)| known.name == target.revision);
+        let (revision, digest) =
+            known.cloned().unwrap_or_else(|| served(candidate, &target.revision));
+        Share {
+            revision,
+            digest: Digest::Resolved(digest),
+            percent: u32::try_from(target.percent).unwrap(),
+            routes: target.host.iter().map(|host| revision::preview(host)).collect(),
+        }
+    });
+    let deployment = Deployment {
+        worker: candidate.id.clone(),
+        pool: accepted.pool.clone(),
+        routes: revision::accepted_routes(accepted).collect(),
+        session_affinity: revision::session_affinity(accepted),
+        shares: shares.collect(),
+    };
+    let serving = deployment.shares.iter();
+    let serving = serving.map(|share| (Arc::clone(&share.revision), share.digest.get()));
     Candidate {
-        serving: known.or(Some(serving)),
-        published: Some(Published { entry, acknowledged }),
+        serving: serving.collect(),
+        published: Some(Published { entry: deployment.entry().unwrap(), acknowledged }),
         ..candidate.clone()
     }
+}
+
+/// Returns a revision of this name, as the catalog has it.
+fn served(candidate: &Candidate, name: &str) -> (Arc<Revision>, RevisionDigest) {
+    let revision = Revision::of_source(candidate.id.clone(), format!("{GOOD}// {name}"));
+    let revision = Revision { name: name.to_owned(), ..revision };
+    let digest = revision.digest();
+    (Arc::new(revision), digest)
 }
 
 fn now() -> Timestamp {
@@ -273,7 +299,7 @@ fn the_digest_of_a_revision_with_secrets_is_recorded_once_it_is_in_the_catalog()
     let name = done.apply.as_ref().unwrap().name_any();
     let mut deployed = carried_out(first, done);
     let revision = Revision { name, ..Revision::of_source(deployed.id.clone(), GOOD) };
-    let serve = |revision: &Revision| Some((Arc::new(revision.clone()), revision.digest()));
+    let serve = |revision: &Revision| vec![(Arc::new(revision.clone()), revision.digest())];
     deployed.serving = serve(&revision);
     assert!(plan(&deployed, now()).status.is_none(), "without secrets it is not needed");
 
@@ -284,7 +310,7 @@ fn the_digest_of_a_revision_with_secrets_is_recorded_once_it_is_in_the_catalog()
     assert_eq!(digest, Some(salted.digest().to_string()));
     let mut worker = (*deployed.worker).clone();
     worker.status = Some(recorded);
-    (deployed.worker, deployed.serving) = (Arc::new(worker), None);
+    (deployed.worker, deployed.serving) = (Arc::new(worker), Vec::new());
     assert!(plan(&deployed, now()).status.is_none(), "it is kept while the Secret is away");
     let changed = with_code(deployed, "export default {}");
     assert_eq!(plan(&changed, now()).status.unwrap().accepted.unwrap().digest, None);

@@ -76,6 +76,7 @@ impl Isolate {
         vm.memories.belong_to(revision.worker.namespace());
         let state = State::new(
             Rc::clone(&revision),
+            digest,
             Arc::clone(&buffers),
             log_rate,
             Rc::clone(&engine.is_condemned),
@@ -98,7 +99,6 @@ impl Isolate {
             cpu: Cell::default(),
             longest_blocking_time,
             uninspected: Cell::default(),
-            digest,
             renews: Cell::new(false),
             agent,
         });

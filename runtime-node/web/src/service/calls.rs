@@ -15,7 +15,7 @@ use tenon_proto::runtime::Header;
 pub struct Call {
     pub caller: WorkerId,
     pub callee: WorkerId,
-    /// The revision that serves the callee, if known.
+    /// The revision that serves the callee, if known. For static files, the caller's.
     pub digest: Option<RevisionDigest>,
     /// The request is for the callee's static files, and not for its code.
     pub assets: bool,

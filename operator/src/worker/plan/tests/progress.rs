@@ -146,7 +146,7 @@ fn a_new_revision_is_ready_once_a_router_has_acknowledged_it() {
 #[test]
 fn what_was_acknowledged_before_stays_ready_whatever_the_catalog_has() {
     let ready = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
-    let restarted = Candidate { serving: None, published: None, ..ready.clone() };
+    let restarted = Candidate { serving: Vec::new(), published: None, ..ready.clone() };
     let plan = unacknowledged(&restarted, now());
     assert!(plan.status.is_none() && !plan.asks_routers);
     let newer = changed(&restarted, |worker| worker.metadata.generation = Some(4));

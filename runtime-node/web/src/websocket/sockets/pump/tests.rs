@@ -20,7 +20,8 @@ fn state() -> Rc<State> {
     let worker = WorkerId::new("default", "socket");
     let log_rate = LogRates::default().of(&worker, Instant::now());
     let revision = Revision::with_modules(worker, []);
-    State::new(Rc::new(revision), BufferBudget::new(1 << 20), log_rate, Rc::default())
+    let digest = revision.digest();
+    State::new(Rc::new(revision), digest, BufferBudget::new(1 << 20), log_rate, Rc::default())
 }
 
 /// Returns a Worker's socket, and the pipe that its client reads.

@@ -1,0 +1,122 @@
+//! A Worker as it is deployed: its revisions, with their shares of the requests. This module is
+//! pure.
+
+use std::sync::Arc;
+
+use tenon_proto::catalog::{Route, SessionAffinity, Variant, Worker};
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+
+const MIB: u64 = 1024 * 1024;
+
+/// A Worker as it is deployed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployment {
+    pub worker: WorkerId,
+    /// RuntimePool whose nodes run the revisions.
+    pub pool: String,
+    /// Routes of the requests that are divided among the revisions.
+    pub routes: Vec<Route>,
+    /// Part of a request that selects its revision.
+    pub session_affinity: Option<SessionAffinity>,
+    /// At least one. The first serves the requests that remain after the shares of the others.
+    pub shares: Vec<Share>,
+}
+
+/// A revision, and its share of the Worker's requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Without the values of its secrets, if `digest` is held.
+    pub revision: Arc<Revision>,
+    pub digest: Digest,
+    /// Percentage of the requests.
+    pub percent: u32,
+    /// Routes of requests that only this revision serves.
+    pub routes: Vec<Route>,
+}
+
+/// The digest by which nodes know a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// Of the revision.
+    Resolved(RevisionDigest),
+    /// Of the revision with its secrets, which cannot be resolved now. Nodes that have the revision
+    /// continue to serve it; others are told that it is unavailable.
+    Held(RevisionDigest),
+}
+
+impl Digest {
+    /// Returns the digest itself.
+    pub fn get(&self) -> RevisionDigest {
+        match self {
+            Self::Resolved(digest) | Self::Held(digest) => *digest,
+        }
+    }
+}
+
+impl Share {
+    /// Returns the share of a revision that serves all requests.
+    pub fn whole(revision: Arc<Revision>) -> Self {
+        let digest = Digest::Resolved(revision.digest());
+        Self { revision, digest, percent: 100, routes: Vec::new() }
+    }
+
+    fn variant(&self) -> Variant {
+        let Self { revision, digest, percent, routes } = self;
+        Variant {
+            digest: digest.get().as_bytes().to_vec(),
+            wall_ms: revision.limits.wall_ms,
+            request_body_bytes: body_bytes(revision),
+            services: services(revision),
+            assets: revision.assets.clone(),
+            percent: *percent,
+            routes: routes.clone(),
+        }
+    }
+}
+
+impl Deployment {
+    /// Returns the deployment of a Worker with one revision.
+    pub fn new(revision: Arc<Revision>, pool: impl Into<String>, routes: Vec<Route>) -> Self {
+        Self {
+            worker: revision.worker.clone(),
+            pool: pool.into(),
+            routes,
+            session_affinity: None,
+            shares: vec![Share::whole(revision)],
+        }
+    }
+
+    /// Returns the digests of the revisions, the first share's first.
+    pub fn digests(&self) -> impl Iterator<Item = RevisionDigest> {
+        self.shares.iter().map(|share| share.digest.get())
+    }
+
+    /// Returns the entry for routers. Returns `None` if there is no revision.
+    pub fn entry(&self) -> Option<Worker> {
+        let (first, others) = self.shares.split_first()?;
+        // The routes of the first revision alone are those of a variant without a share.
+        let alone = (!first.routes.is_empty()).then(|| Variant { percent: 0, ..first.variant() });
+        let revision = &first.revision;
+        Some(Worker {
+            id: self.worker.to_string(),
+            pool: self.pool.clone(),
+            digest: first.digest.get().as_bytes().to_vec(),
+            routes: self.routes.clone(),
+            wall_ms: revision.limits.wall_ms,
+            request_body_bytes: body_bytes(revision),
+            services: services(revision),
+            assets: revision.assets.clone(),
+            variants: others.iter().map(Share::variant).chain(alone).collect(),
+            session_affinity: self.session_affinity.clone(),
+        })
+    }
+}
+
+fn body_bytes(revision: &Revision) -> u64 {
+    u64::from(revision.limits.request_body_mib) * MIB
+}
+
+fn services(revision: &Revision) -> Vec<String> {
+    revision.services().map(|(_, worker)| worker.to_string()).collect()
+}

@@ -1,0 +1,75 @@
+//! How a Worker's requests are divided among its revisions. This module is pure.
+//!
+//! ```text
+//!  spec.traffic ─► latest, or a revision by name ─► exists? preview free? ─► accepted.traffic
+//! ```
+
+use tenon_crds::{Accepted, AcceptedTarget, WorkerStatus};
+
+use super::fault::Fault;
+use super::{has_revision, placement};
+use crate::index::Candidate;
+
+/// Returns the targets for which the spec asks, if all of them can serve.
+///
+/// # Arguments
+/// * `latest` - the latest accepted revision, which may be about to be written.
+pub(super) fn targets(
+    candidate: &Candidate,
+    before: &WorkerStatus,
+    latest: Option<&str>,
+) -> Result<Vec<AcceptedTarget>, Fault> {
+    let mut previews = candidate.previews.iter();
+    let targets = candidate.worker.spec.traffic.iter().map(|target| {
+        let preview = target.tag.as_ref().and_then(|_| previews.next());
+        if let Some((route, holder)) = preview
+            && let Some(taken) = placement::taken("spec.traffic.tag", candidate, route, holder)
+        {
+            return Err(Fault::stalled("RouteConflict", taken));
+        }
+        let name = target.revision.as_deref().or(latest);
+        let name =
+            name.ok_or_else(|| Fault::waiting("NoRevision", "no revision serves yet"))?;
+        if latest != Some(name) && !has_revision(candidate, name) {
+            let message = format!(
+                "spec.traffic.revision: WorkerRevision {name:?} does not exist or belongs to another Worker; choose one \
+                 that `tenon revisions {}` lists",
+                candidate.id.name()
+            );
+            return Err(Fault::waiting("RevisionMissing", message));
+        }
+        Ok(AcceptedTarget {
+            revision: name.to_owned(),
+            percent: target.percent,
+            tag: target.tag.clone(),
+            host: preview.map(|(route, _)| route.host.clone()),
+            digest: placement::digest(candidate, before, Some(name)),
+        })
+    });
+    targets.collect()
+}
+
+/// Returns whether the spec names every revision that is to serve, so that requests can be divided
+/// although the spec itself cannot become a revision. A rollback must not depend on the code that
+/// it replaces.
+pub(super) fn is_pinned(candidate: &Candidate) -> bool {
+    let targets = &candidate.worker.spec.traffic;
+    !targets.is_empty() && targets.iter().all(|target| target.revision.is_some())
+}
+
+/// Describes the revisions that serve: `cart-1`, or `cart-1 (90 %), cart-2 (10 %)`.
+pub(super) fn summary(latest: Option<&str>, accepted: Option<&Accepted>) -> Option<String> {
+    let targets = accepted.map_or(&[][..], |accepted| &accepted.traffic);
+    let serving = targets.iter().filter(|target| target.percent > 0);
+    let mut serving = serving.map(|target| (target.revision.as_str(), target.percent));
+    match (serving.next(), targets.is_empty()) {
+        (None, true) => latest.map(str::to_owned),
+        (None, false) => None,
+        (Some((all, 100)), _) => Some(all.to_owned()),
+        (Some(first), _) => {
+            let shares = std::iter::once(first).chain(serving);
+            let shares = shares.map(|(revision, percent)| format!("{revision} ({percent} %)"));
+            Some(shares.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
