@@ -8,8 +8,8 @@ SHELL := bash
 # The programs of the images, and all programs that tests start.
 IN_IMAGES := --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 BINARIES := --bin tenon $(IN_IMAGES)
-# One selection for all builds: another one resolves other features of dependencies, and cargo
-# compiles them again.
+# One selection for all builds: another one would enable other features of dependencies, and cargo
+# would compile them again.
 FOR_TESTS := --workspace --bins --tests
 # The number of nodes of `make cluster`.
 NODES := 3

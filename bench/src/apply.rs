@@ -51,7 +51,7 @@ impl Stage {
 /// Starts the platform, applies `count` Workers one after another, and stops the platform.
 ///
 /// # Errors
-/// Fails if there is no control plane, or if a Worker does not answer in time.
+/// Fails if there is no control plane, or if a Worker does not answer within `ANSWER_TIMEOUT`.
 pub fn run(count: usize) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

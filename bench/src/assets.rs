@@ -16,7 +16,7 @@ use tenon_proto::revision::Revision;
 
 use crate::contest::{self, Contender, Record as Measured, Schedule};
 use crate::hello::ANSWER;
-use crate::load::{Ask, Load};
+use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::tenon::{NODE, ROUTER, Site};
@@ -49,9 +49,9 @@ pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow
     let program = |name| peers.placement.contender(&own.join(name));
     let tenon = site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?;
     let mut contenders = [Contender::from(tenon), peers.nginx_serving(&root)?];
-    let load = Load { ask: Ask::path(PATH), ..load.clone() };
+    let load = Load { request: RequestSpec::path(PATH), ..load.clone() };
     let records = contest::run(&mut contenders, &load, schedule)?;
-    let [tenon, nginx] = <[_; 2]>::try_from(records).ok().context("there are two contenders")?;
+    let [tenon, nginx] = <[_; 2]>::try_from(records).ok().context("a contender has no record")?;
     Ok(Record { tenon, nginx })
 }
 

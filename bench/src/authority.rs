@@ -53,6 +53,6 @@ impl Authority {
     /// Fails if it cannot be read.
     pub fn operator(&self) -> anyhow::Result<Tls> {
         Tls::open(self.directory(Role::Operator), Role::Operator, &Registry::new())
-            .context("the certificate of the operator")
+            .context("cannot read the operator's certificate")
     }
 }

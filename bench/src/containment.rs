@@ -61,7 +61,7 @@ pub struct Record {
     alone: Lap,
     runs: Vec<ScriptRun>,
     /// Scripts that cannot be applied as a Worker, with the reason.
-    left_out: Vec<String>,
+    skipped: Vec<String>,
     stopped: Option<Lap>,
     /// The lap after the last of these, with the requests that were in flight then.
     rest: Lap,
@@ -94,7 +94,7 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         let alone = load.lap();
         alone.ensure_all_served(RATE).context("the victims fail without hostile scripts")?;
         eprintln!("containment: alone: {alone}");
-        let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+        let (mut runs, mut skipped) = (Vec::new(), Vec::new());
         for script in script::all().into_iter().filter(|script| is_chosen(&script.name, words)) {
             for phase in Phase::ALL {
                 match script_run::run_script(&installation, &script, phase, &mut load).await {
@@ -103,20 +103,20 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
                         run.victims.failures.iter().for_each(|failure| eprintln!("    {failure}"));
                         runs.push(run);
                     }
-                    Err(error) => left_out.push(format!("{} {phase}: {error:#}", script.name)),
+                    Err(error) => skipped.push(format!("{} {phase}: {error:#}", script.name)),
                 }
             }
         }
-        // Counted before the stop, after which the liveness probe of the node may restart it.
+        // Counted before a node is stopped, because its liveness probe may then restart it.
         let restarts = installation.restarts().await? - before;
         let stopped = match is_chosen("stop", words) {
-            true => Some(stopping::a_node(&mut load).await?),
+            true => Some(stopping::stop_node(&mut load).await?),
             false => None,
         };
         let rest = load.stop().await;
         eprintln!("containment: at the end: {rest}");
         victims.delete().await?;
-        Ok(Record { alone, runs, left_out, stopped, rest, restarts })
+        Ok(Record { alone, runs, skipped, stopped, rest, restarts })
     })
 }
 
@@ -180,7 +180,7 @@ impl Record {
         beside.map(|run| run.victims.latency.max).max().unwrap_or_default()
     }
 
-    /// Returns the number of runs in which a revision took more than two lanes, or a shard and a
+    /// Returns the number of runs in which a revision ended more than two lanes, or a shard and a
     /// lane.
     fn too_costly(&self) -> u64 {
         self.runs.iter().filter(|run| run.is_too_costly()).count() as u64
@@ -254,7 +254,7 @@ impl fmt::Display for Record {
         if let Some(lap) = &self.stopped {
             lap.failures.iter().try_for_each(|failure| writeln!(f, "node stopped: {failure}"))?;
         }
-        self.left_out.iter().try_for_each(|why| writeln!(f, "skipped: {why}"))?;
+        self.skipped.iter().try_for_each(|why| writeln!(f, "skipped: {why}"))?;
         writeln!(f, "{} containers were restarted", self.restarts)
     }
 }

@@ -137,7 +137,7 @@ impl Crowd {
         let start = |i: usize| {
             let mut command = placement.load(Path::new("nice"));
             command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("crowd");
-            command.arg(kind.to_possible_value().context("every kind has a name")?.get_name());
+            command.arg(kind.to_possible_value().context("the kind has no name")?.get_name());
             command.args([
                 "--target",
                 &visit.target.to_string(),
@@ -317,29 +317,29 @@ async fn trickle(mut stream: TcpStream, host: &str, length: usize) -> anyhow::Re
     let mut space = [0; 256];
     tokio::select! {
         trickled = trickles => trickled,
-        // An answer ends the connection's use, as its end does.
+        // A response ends the use of the connection, as does its end.
         ended = read.read(&mut space) => Ok(ended.map(drop)?),
     }
 }
 
 async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
     let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
-    let ask = async || {
+    let send = async || {
         let nothing = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
         let request = Request::post(format!("http://{host}/"))
             .header("content-length", SHORT)
             .body(nothing)?;
         anyhow::Ok(sender.clone().send_request(request).await?)
     };
-    let asks = join_all((0..PROMISES).map(|_| async {
+    let requests = join_all((0..PROMISES).map(|_| async {
         // A request that is answered is made again.
-        while ask().await.is_ok() {
+        while send().await.is_ok() {
             tokio::time::sleep(AWAY).await;
         }
     }));
     tokio::select! {
         ended = connection => Ok(ended?),
-        _ = asks => Ok(()),
+        _ = requests => Ok(()),
     }
 }
 

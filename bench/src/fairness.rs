@@ -108,7 +108,7 @@ pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Reco
                         "fairness: round {round} of {}: neighbours {}",
                         schedule.rounds, phase.name
                     );
-                    phase.last(addr, &neighbours, *hog, schedule.measured).await;
+                    phase.run(addr, &neighbours, *hog, schedule.measured).await;
                 }
             }
             anyhow::Ok((
@@ -127,7 +127,7 @@ impl Phase {
         Self { name, neighbours: Tally::default(), hog: Tally::default() }
     }
 
-    async fn last(
+    async fn run(
         &mut self,
         addr: SocketAddr,
         hosts: &[String],

@@ -85,13 +85,13 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     for budget_mib in BUDGETS {
         for demand in [Demand::Uniform, Demand::Zipf] {
             eprintln!("fleet: {} Workers, {budget_mib} MiB, {}", scale.workers, demand.name());
-            runs.push(live(peers, own, &source, scale, budget_mib, demand)?);
+            runs.push(measure(peers, own, &source, scale, budget_mib, demand)?);
         }
     }
     Ok(Record { scale, runs })
 }
 
-fn live(
+fn measure(
     peers: &Peers,
     own: &Path,
     source: &Bytes,

@@ -102,8 +102,12 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
     let site = Site::open(1)?;
     let victims: Vec<_> =
         (0..VICTIMS).map(|i| site.deploy(&format!("victim-{i}"), hello.clone())).collect();
-    let large =
-        site.deploy_of("prey", "large", LARGE, Limits { concurrency: 2_000, ..Limits::default() });
+    let large = site.deploy_for_tenant(
+        "prey",
+        "large",
+        LARGE,
+        Limits { concurrency: 2_000, ..Limits::default() },
+    );
     let placement = peers.placement;
     let dir = peers.scratch.join("front");
     let mut router = placement.contender(&own.join(ROUTER));

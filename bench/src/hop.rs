@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::authority::Authority;
 use crate::contest::{self, Contender, Record as Measured, Schedule};
-use crate::load::{Ask, Load};
+use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
@@ -27,7 +27,7 @@ const BESIDE: f64 = 0.8;
 
 struct Case {
     what: &'static str,
-    ask: Ask,
+    request: RequestSpec,
     connections: u32,
     bound: Bound,
 }
@@ -40,22 +40,22 @@ enum Bound {
     P50,
 }
 
-const HELLO: Ask = Ask::path("/");
+const HELLO: RequestSpec = RequestSpec::path("/");
 
 const CASES: [Case; 6] = [
-    Case { what: "hello, 1 connection", ask: HELLO, connections: 1, bound: Bound::P50 },
-    Case { what: "hello, 10 connections", ask: HELLO, connections: 10, bound: Bound::Cpu },
-    Case { what: "hello, 64 connections", ask: HELLO, connections: 64, bound: Bound::Cpu },
-    Case { what: "hello, 256 connections", ask: HELLO, connections: 256, bound: Bound::Cpu },
+    Case { what: "hello, 1 connection", request: HELLO, connections: 1, bound: Bound::P50 },
+    Case { what: "hello, 10 connections", request: HELLO, connections: 10, bound: Bound::Cpu },
+    Case { what: "hello, 64 connections", request: HELLO, connections: 64, bound: Bound::Cpu },
+    Case { what: "hello, 256 connections", request: HELLO, connections: 256, bound: Bound::Cpu },
     Case {
         what: "1 KiB of headers",
-        ask: Ask { headers: 30, ..HELLO },
+        request: RequestSpec { headers: 30, ..HELLO },
         connections: 64,
         bound: Bound::Cpu,
     },
     Case {
         what: "64 KiB of body",
-        ask: Ask { json: 64 << 10, ..Ask::path("/length") },
+        request: RequestSpec { json: 64 << 10, ..RequestSpec::path("/length") },
         connections: 64,
         bound: Bound::Cpu,
     },
@@ -95,12 +95,12 @@ pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow
         peers.nginx_and_deno_serving("hop-peer", SOURCE)?,
     ];
     let mut rows = Vec::new();
-    for &Case { what, ask, connections, .. } in &CASES {
+    for &Case { what, request, connections, .. } in &CASES {
         eprintln!("hop: {what}");
-        let load = Load { ask, connections, ..load.clone() };
+        let load = Load { request, connections, ..load.clone() };
         let records = contest::run(&mut contenders, &load, schedule).context(what)?;
         let [plain, tls, peer] =
-            <[_; 3]>::try_from(records).ok().context("each contender has a record")?;
+            <[_; 3]>::try_from(records).ok().context("a contender has no record")?;
         rows.push(Row { plain, tls, peer });
     }
     Ok(Record(rows))

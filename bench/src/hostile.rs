@@ -63,9 +63,9 @@ impl Summary {
 }
 
 fn report(printed: &str) -> Vec<String> {
-    let of_a_script =
+    let is_about_a_script =
         |line: &&str| line.starts_with("test ") || line.starts_with("running ") || line.is_empty();
-    printed.lines().filter(|line| !of_a_script(line)).map(str::to_owned).collect()
+    printed.lines().filter(|line| !is_about_a_script(line)).map(str::to_owned).collect()
 }
 
 /// Returns the objectives of this part.

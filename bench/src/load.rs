@@ -37,7 +37,7 @@ impl Target {
     /// Waits until the server answers 200 with `expected` in the body.
     ///
     /// # Errors
-    /// Fails if it does not in time, answers something else, or if `alive` fails.
+    /// Fails if it does not within `UP_WITHIN`, answers something else, or if `alive` fails.
     pub fn await_answer(
         &self,
         expected: &str,
@@ -50,16 +50,16 @@ impl Target {
 /// Sends requests until the answer is 200 with `expected` in the body.
 ///
 /// # Errors
-/// Fails if that does not happen in time, a 200 has another body, or `alive` fails.
+/// Fails if that does not happen within `UP_WITHIN`, a 200 has another body, or `alive` fails.
 pub fn await_answer(
-    ask: impl Fn() -> io::Result<HttpResponse>,
+    send: impl Fn() -> io::Result<HttpResponse>,
     expected: &str,
     mut alive: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     loop {
         alive()?;
-        let answer = ask();
+        let answer = send();
         match &answer {
             Ok(answer) if answer.status == 200 => {
                 ensure!(
@@ -70,7 +70,7 @@ pub fn await_answer(
                 return Ok(());
             }
             _ if started.elapsed() > UP_WITHIN => {
-                bail!("no 200 within {UP_WITHIN:?}, but {answer:?}")
+                bail!("no 200 within {UP_WITHIN:?}; the last answer is {answer:?}")
             }
             _ => std::thread::sleep(PAUSE),
         }
@@ -123,7 +123,7 @@ fn parse_answer(answer: &str) -> Option<HttpResponse> {
 
 /// The request that is sent repeatedly.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct RequestSpec {
     pub path: &'static str,
     /// The number of headers to send in addition to the usual ones.
     pub headers: u32,
@@ -131,7 +131,7 @@ pub struct Ask {
     pub json: usize,
 }
 
-impl Ask {
+impl RequestSpec {
     pub const fn path(path: &'static str) -> Self {
         Self { path, headers: 0, json: 0 }
     }
@@ -144,7 +144,7 @@ pub struct Load {
     /// The path of `bench/peers/wrk.lua`, which makes wrk send these requests, and print the line
     /// that [`Figures`] is parsed from.
     pub script: PathBuf,
-    pub ask: Ask,
+    pub request: RequestSpec,
     pub connections: u32,
     pub placement: Placement,
 }
@@ -173,7 +173,12 @@ impl Load {
             .args(["--timeout", "10s", "--header", &format!("Host: {host}"), "--script"])
             .arg(&self.script)
             .arg(format!("http://{addr}/"))
-            .args(["--", self.ask.path, &self.ask.headers.to_string(), &self.ask.json.to_string()]);
+            .args([
+                "--",
+                self.request.path,
+                &self.request.headers.to_string(),
+                &self.request.json.to_string(),
+            ]);
         let output = command.output().context("cannot run wrk; run bench/setup first")?;
         let printed = String::from_utf8_lossy(&output.stdout);
         parse_figures(&printed).with_context(|| {

@@ -57,7 +57,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::contest::{Contender, Schedule};
-use crate::load::{Ask, Load};
+use crate::load::{Load, RequestSpec};
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::report::Report;
@@ -279,7 +279,7 @@ impl Args {
         Load {
             wrk: self.bin.join("wrk"),
             script: peers.sources.join("wrk.lua"),
-            ask: Ask::path("/"),
+            request: RequestSpec::path("/"),
             connections: self.connections,
             placement: peers.placement,
         }
@@ -301,7 +301,7 @@ impl Args {
 /// Returns the directory of this program, which holds the other programs of the same build.
 fn own_binaries() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
-    Ok(own.parent().context("a program is in a directory")?.to_owned())
+    Ok(own.parent().context("this program is not in a directory")?.to_owned())
 }
 
 fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {

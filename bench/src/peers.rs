@@ -75,7 +75,7 @@ impl Peers {
         self.nginx_and_deno_serving("nginx-deno", HELLO)
     }
 
-    /// Does the same as [`nginx_and_deno`](Self::nginx_and_deno) with another Worker.
+    /// Starts the same as [`nginx_and_deno`](Self::nginx_and_deno), with another Worker.
     ///
     /// # Arguments
     /// * `dir` - the name of a new directory for its output.

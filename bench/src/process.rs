@@ -38,34 +38,34 @@ impl Placement {
 
     /// Returns a command that runs on the contenders' CPU.
     pub fn contender(self, program: &Path) -> Command {
-        pinned(program, self.cpus.map(|(contender, _)| contender))
+        command_on(program, self.cpus.map(|(contender, _)| contender))
     }
 
     /// Returns a command that runs on the load's CPU.
     pub fn load(self, program: &Path) -> Command {
-        pinned(program, self.cpus.map(|(_, load)| load))
+        command_on(program, self.cpus.map(|(_, load)| load))
     }
 
     /// Returns a command that runs on any CPU.
     pub fn anywhere(program: &Path) -> Command {
-        pinned(program, None)
+        command_on(program, None)
     }
 
-    /// Runs `asks`, which generates load in this process, on the load's CPU.
+    /// Runs `generate_load`, which generates load in this process, on the load's CPU.
     ///
     /// # Errors
-    /// Fails if `asks` fails.
+    /// Fails if `generate_load` fails.
     pub fn loading<T: Send>(
         self,
-        asks: impl FnOnce() -> anyhow::Result<T> + Send,
+        generate_load: impl FnOnce() -> anyhow::Result<T> + Send,
     ) -> anyhow::Result<T> {
-        // `asks` gets a thread of its own, so that threads and processes started later do not
-        // inherit its affinity.
+        // `generate_load` gets a thread of its own, so that threads and processes started later do
+        // not inherit its affinity.
         let thread = || {
             if let Some((_, id)) = self.cpus {
                 core_affinity::set_for_current(CoreId { id });
             }
-            asks()
+            generate_load()
         };
         std::thread::scope(|scope| {
             scope.spawn(thread).join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -73,7 +73,7 @@ impl Placement {
     }
 }
 
-fn pinned(program: &Path, cpu: Option<usize>) -> Command {
+fn command_on(program: &Path, cpu: Option<usize>) -> Command {
     match cpu {
         Some(cpu) => {
             let mut command = Command::new("taskset");

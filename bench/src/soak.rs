@@ -44,12 +44,12 @@ const VICTIMS: usize = 50;
 /// The rate of requests to all victims together, per second.
 const RATE: u32 = 200;
 
-const EACH: Duration = Duration::from_secs(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The bound of growth, per hour.
 const PER_HOUR: f64 = 0.01;
 
-/// The growth that a run without a leak shows because of noise, however short it is.
+/// The growth that a run without a leak shows because of noise, no matter how short it is.
 const NOISE: f64 = 0.05;
 
 /// The measurements of the whole run.
@@ -112,7 +112,12 @@ pub fn run(peers: &Peers, own: &Path, duration: Duration) -> anyhow::Result<Reco
     let site = Site::open(SHARDS)?;
     let victims: Vec<_> = (0..VICTIMS)
         .map(|i| {
-            site.deploy_of("victims", &format!("victim-{i}"), hello.clone(), Default::default())
+            site.deploy_for_tenant(
+                "victims",
+                &format!("victim-{i}"),
+                hello.clone(),
+                Default::default(),
+            )
         })
         .collect();
     let loads = Loads::deploy(&site, &hello);
@@ -149,7 +154,7 @@ async fn measure(tenon: &mut Tenon, plan: Plan, duration: Duration) -> anyhow::R
         failed += lap.failed;
         failures.extend(lap.failures.iter().map(ToString::to_string));
     };
-    let mut ticks = interval(EACH);
+    let mut ticks = interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
     while began.elapsed() < duration {

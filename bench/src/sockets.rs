@@ -28,7 +28,7 @@ pub fn queued(port: u16) -> std::io::Result<Queued> {
 
 fn sum(table: &str, port: u16) -> Queued {
     const ESTABLISHED: &str = "01";
-    let of_port = format!(":{port:04X}");
+    let port_suffix = format!(":{port:04X}");
     table.lines().skip(1).fold(Queued::default(), |sum, line| {
         let mut fields = line.split_whitespace().skip(1);
         let mut next = || fields.next().unwrap_or_default();
@@ -37,7 +37,7 @@ fn sum(table: &str, port: u16) -> Queued {
         let queues =
             queues.split_once(':').and_then(|(sent, received)| Some((hex(sent)?, hex(received)?)));
         match queues {
-            Some((sent, received)) if state == ESTABLISHED && local.ends_with(&of_port) => {
+            Some((sent, received)) if state == ESTABLISHED && local.ends_with(&port_suffix) => {
                 Queued { sent: sum.sent + sent, received: sum.received + received }
             }
             _ => sum,

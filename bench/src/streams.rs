@@ -96,8 +96,8 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
         concurrency: 2_000,
         ..Limits::default()
     };
-    let passes = site.deploy_within("passes", PASSES, limits);
-    let transforms = site.deploy_within("transforms", TRANSFORMS, limits);
+    let passes = site.deploy_with_limits("passes", PASSES, limits);
+    let transforms = site.deploy_with_limits("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
     let (mut node, router) =
         (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
@@ -173,7 +173,7 @@ pub(crate) async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Re
     let mut body = response.into_body();
     let mut read = 0;
     while let Some(frame) = body.frame().await {
-        let data = frame.context("the response broke off")?.into_data().unwrap_or_default();
+        let data = frame.context("the response is incomplete")?.into_data().unwrap_or_default();
         // A slow reader reads as many bytes per second as a slow writer writes.
         pause(flow.reader_waits.mul_f64(data.len() as f64 / PIECE as f64)).await;
         read += data.len() as u64;

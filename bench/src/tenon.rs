@@ -73,7 +73,8 @@ impl Site {
         Self::open_with(shards, None)
     }
 
-    /// Does the same as [`open`](Self::open), with mutual TLS between all processes.
+    /// Serves a new catalog like [`open`](Self::open), with mutual TLS between all processes if
+    /// there is an `authority`.
     ///
     /// # Errors
     /// Fails if no ports or threads are available, or a certificate cannot be read.
@@ -119,16 +120,21 @@ impl Site {
 
     /// Deploys a Worker with this source, and returns its host.
     pub fn deploy(&self, name: &str, source: impl Into<Bytes>) -> String {
-        self.deploy_within(name, source, Limits::default())
+        self.deploy_with_limits(name, source, Limits::default())
     }
 
     /// Deploys a Worker with limits of its own, and returns its host.
-    pub fn deploy_within(&self, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
-        self.deploy_of(TENANT, name, source, limits)
+    pub fn deploy_with_limits(
+        &self,
+        name: &str,
+        source: impl Into<Bytes>,
+        limits: Limits,
+    ) -> String {
+        self.deploy_for_tenant(TENANT, name, source, limits)
     }
 
     /// Deploys a Worker of another tenant, and returns its host.
-    pub fn deploy_of(
+    pub fn deploy_for_tenant(
         &self,
         tenant: &str,
         name: &str,
@@ -170,9 +176,9 @@ impl Site {
         std::fs::create_dir(dir)?;
         let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (addr, admin) = (listen(free_port()?), listen(free_port()?));
-        if let Some([of_router, of_node]) = &self.directories {
-            router.arg("--tls-dir").arg(of_router);
-            node.arg("--tls-dir").arg(of_node);
+        if let Some([router_certificates, node_certificates]) = &self.directories {
+            router.arg("--tls-dir").arg(router_certificates);
+            node.arg("--tls-dir").arg(node_certificates);
         }
 
         node.args([
@@ -209,7 +215,7 @@ impl Tenon {
     /// Waits until `host` answers 200.
     ///
     /// # Errors
-    /// Fails if it does not in time, or if a process ends.
+    /// Fails if it does not before the timeout, or if a process ends.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(
             || get(self.addr, host),

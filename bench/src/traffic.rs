@@ -105,7 +105,7 @@ pub async fn closed<'a>(
         let mut connection = Connection::to(addr);
         loop {
             let Some(host) = hosts.borrow_mut().next() else { return };
-            let outcome = ask(&mut connection, host, path).await;
+            let outcome = send(&mut connection, host, path).await;
             tally.borrow_mut().add(outcome);
         }
     };
@@ -137,10 +137,10 @@ pub async fn open(
     reuse: Reuse,
 ) -> Tally {
     let idle = RefCell::new(Vec::<Connection>::new());
-    let ask_one = async |host: &str, is_kept: bool| {
+    let send_one = async |host: &str, is_kept: bool| {
         let free = if is_kept { idle.borrow_mut().pop() } else { None };
         let mut connection = free.unwrap_or_else(|| Connection::to(addr));
-        let outcome = ask(&mut connection, host, "/").await;
+        let outcome = send(&mut connection, host, "/").await;
         if is_kept {
             idle.borrow_mut().push(connection);
         }
@@ -157,7 +157,10 @@ pub async fn open(
     let began = Instant::now();
     while began.elapsed() < duration {
         tokio::select! {
-            _ = ticks.tick() => outstanding.extend(hosts.next().zip(is_kept.next()).map(|(host, is_kept)| ask_one(host, is_kept))),
+            _ = ticks.tick() => {
+                let next = hosts.next().zip(is_kept.next());
+                outstanding.extend(next.map(|(host, is_kept)| send_one(host, is_kept)));
+            }
             Some(outcome) = outstanding.next() => tally.add(outcome),
         }
     }
@@ -168,7 +171,7 @@ pub async fn open(
     tally
 }
 
-async fn ask(
+async fn send(
     connection: &mut Connection,
     host: &str,
     path: &str,

@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use tenon_proto::revision::Limits;
 
 use crate::contest::{self, Contender, Record as Contest, Schedule};
-use crate::load::{Ask, Load};
+use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
@@ -28,30 +28,30 @@ const FEW: u32 = 4;
 
 struct Case {
     what: &'static str,
-    ask: Ask,
+    request: RequestSpec,
     /// Whether a request takes a millisecond or more, so that more connections would only queue.
     is_long: bool,
     /// The bound, as a multiple of deno's CPU time.
     times: f64,
 }
 
-const fn short(what: &'static str, ask: Ask) -> Case {
-    Case { what, ask, is_long: false, times: 0.8 }
+const fn short(what: &'static str, request: RequestSpec) -> Case {
+    Case { what, request, is_long: false, times: 0.8 }
 }
 
 const fn long(what: &'static str, path: &'static str, times: f64) -> Case {
-    Case { what, ask: Ask::path(path), is_long: true, times }
+    Case { what, request: RequestSpec::path(path), is_long: true, times }
 }
 
 /// The bound of requests that only compute: nearly as fast as deno.
 const AS_FAST: f64 = 1.0 / 0.97;
 
 const CASES: [Case; 9] = [
-    short("Response.json of 1 KB", Ask::path("/json")),
+    short("Response.json of 1 KB", RequestSpec::path("/json")),
     // With the `host` header these are 100, the maximum of HTTP/1.1 servers on hyper, which both
     // are.
-    short("echo of 100 headers", Ask { headers: 99, ..Ask::path("/headers") }),
-    short("echo of 16 KB of JSON", Ask { json: 16 << 10, ..Ask::path("/echo") }),
+    short("echo of 100 headers", RequestSpec { headers: 99, ..RequestSpec::path("/headers") }),
+    short("echo of 16 KB of JSON", RequestSpec { json: 16 << 10, ..RequestSpec::path("/echo") }),
     long("digest of 1 MiB, 8 times", "/digest", 1.0),
     long("gzip of 1 MiB, 8 times", "/gzip", 0.9),
     long("pipe of 10,000 chunks", "/pipe", 0.5),
@@ -79,18 +79,22 @@ struct Row {
 /// Fails if a contender does not start, ends, or fails a request.
 pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
     let site = Site::open(1)?;
-    site.deploy_within(NAME, peers.source(SOURCE)?, Limits { cpu_ms: 1_000, ..Limits::default() });
+    site.deploy_with_limits(
+        NAME,
+        peers.source(SOURCE)?,
+        Limits { cpu_ms: 1_000, ..Limits::default() },
+    );
     let program = |name| peers.placement.contender(&own.join(name));
     let tenon = site.start(&peers.scratch.join("web-tenon"), program(NODE), program(ROUTER))?;
     let mut contenders = [Contender::from(tenon), peers.deno_serving("web-deno", SOURCE)?];
     let mut rows = Vec::new();
-    for Case { what, ask, is_long, .. } in CASES {
+    for Case { what, request, is_long, .. } in CASES {
         eprintln!("web: {what}");
         let connections = if is_long { FEW } else { load.connections };
-        let load = Load { ask, connections, ..load.clone() };
+        let load = Load { request, connections, ..load.clone() };
         let records = contest::run(&mut contenders, &load, schedule).context(what)?;
         let [tenon, deno] =
-            <[_; 2]>::try_from(records).ok().context("each contender has a record")?;
+            <[_; 2]>::try_from(records).ok().context("a contender has no record")?;
         rows.push(Row { tenon, deno });
     }
     Ok(Record(rows))

@@ -84,7 +84,7 @@ test: {pool: another, timeoutSeconds: 5}
 	"own secrets": `
 certificates: {mode: existingSecret, existingSecret: {operator: one, router: two, runtimeNode: three}}`,
 	"a node port": `router: {service: {type: NodePort}}`,
-	"as little as can be": `
+	"minimal": `
 operator: {podDisruptionBudget: {enabled: false}}
 router: {podDisruptionBudget: {enabled: false}}
 runtimePool: {create: false}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The operator's tests write the states of Workers and RuntimePools, with what a tool should make of
-// them. Flux and Helm 4 compute that with this package.
+// The operator's tests write the states of Workers and RuntimePools, each with the status that
+// tools should compute. Flux and Helm 4 compute it with this package.
 func TestToolsComputeTheStateOfEachObject(t *testing.T) {
 	for _, file := range []string{"testdata/kstatus-worker.json", "testdata/kstatus-pool.json"} {
 		var states []struct {
@@ -20,7 +20,7 @@ func TestToolsComputeTheStateOfEachObject(t *testing.T) {
 			t.Fatal(file, err)
 		}
 		if len(states) < 5 {
-			t.Fatalf("%s has few states: %v", file, states)
+			t.Fatalf("%s has too few states: %v", file, states)
 		}
 		for _, state := range states {
 			// Numbers are int64, as in objects that a client has read.

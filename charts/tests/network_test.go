@@ -97,7 +97,7 @@ func admits(all objects, to pod, number int64, from pod) bool {
 		}
 		selected = true
 		for _, rule := range items(policy.at("spec", "ingress")) {
-			if ofPort(to, rule, number) && ofPeer(at(rule, "from"), from) {
+			if matchesPort(to, rule, number) && matchesPeer(at(rule, "from"), from) {
 				return true
 			}
 		}
@@ -105,7 +105,7 @@ func admits(all objects, to pod, number int64, from pod) bool {
 	return !selected
 }
 
-func ofPort(to pod, rule any, number int64) bool {
+func matchesPort(to pod, rule any, number int64) bool {
 	for _, port := range items(at(rule, "ports")) {
 		first := to.number(at(port, "port"))
 		last := max(first, toInt(at(port, "endPort")))
@@ -116,7 +116,7 @@ func ofPort(to pod, rule any, number int64) bool {
 	return false
 }
 
-func ofPeer(peers any, from pod) bool {
+func matchesPeer(peers any, from pod) bool {
 	if peers == nil {
 		return true
 	}

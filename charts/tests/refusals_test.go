@@ -85,7 +85,7 @@ func TestChartAcceptsTheLogLevelsOfTheProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = renderChart(load(t, platform), string(values)); (err == nil) != (verdict == "taken") {
+		if _, err = renderChart(load(t, platform), string(values)); (err == nil) != (verdict == "accepted") {
 			t.Errorf("%q must be %s: %v", level, verdict, err)
 		}
 	}

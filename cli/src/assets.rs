@@ -19,7 +19,7 @@ pub(crate) const FOLDER: &str = "tenon.dev/assets";
 /// The folder of a Worker without the annotation.
 const DEFAULT_FOLDER: &str = "public";
 
-/// Files that no one means to publish, whatever `.assetsignore` says.
+/// Files that are never published, regardless of `.assetsignore`.
 const SECRET: [&str; 4] = [".env*", ".dev.vars*", ".git", "node_modules"];
 
 /// Static files: the path of each in the site, and on disk.
@@ -38,7 +38,7 @@ pub(crate) struct Listing {
 pub(crate) struct Packed {
     pub(crate) site: SiteId,
     pub(crate) pack: Arc<fs::File>,
-    /// Of the names, sizes and times of the files.
+    /// A hash of the names, sizes and times of the files.
     fingerprint: u64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn folder(file: &Path, worker: &Worker) -> Option<PathBuf> {
 /// Returns the files below a folder that are published.
 ///
 /// # Errors
-/// Fails if the folder cannot be read, or a name is not text.
+/// Fails if the folder cannot be read, or a name is not UTF-8.
 pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
     if !folder.is_dir() {
         return Err(format!(
@@ -89,7 +89,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
         } else {
             let name = path.strip_prefix(folder).unwrap_or(&path);
             let name = name.to_str().ok_or_else(|| {
-                format!("spec.assets: the name {} is not text; rename it", path.display())
+                format!("spec.assets: the name {} is not UTF-8; rename the file", path.display())
             })?;
             files.push((name.to_owned(), path));
         }
@@ -101,7 +101,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
 /// Packs the files of a folder.
 ///
 /// # Arguments
-/// * `before` - what was packed before, which is returned if no file has changed.
+/// * `before` - the previous pack, which is returned if no file has changed.
 ///
 /// # Errors
 /// Fails if a file cannot be read, or a limit is exceeded.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_published_but_those_that_are_ignored_or_secret() {
+    fn every_file_is_published_except_ignored_and_secret_ones() {
         let folder = site(&[
             ("index.html", ""),
             ("a/b.txt", ""),

@@ -24,7 +24,7 @@ pub(crate) struct Cluster {
 }
 
 impl ClusterArgs {
-    /// Returns a client. Nothing is connected before the first request.
+    /// Returns a client, which does not connect before its first request.
     ///
     /// # Errors
     /// Fails if there is no configuration, or no such context.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! - [`objects`]: the objects in the files, in the order in which they are applied. Pure.
-//! - [`push`]: the code goes to a registry.
-//! - [`progress`]: what a Worker's status says of its spec. Pure.
+//! - [`push`]: pushes the code to a registry.
+//! - [`progress`]: what a Worker's status says about its spec. Pure.
 
 mod objects;
 mod progress;
@@ -66,8 +66,8 @@ pub(crate) struct Args {
     force_conflicts: bool,
 }
 
-/// Deploys the Workers, and prints the URL of each. Returns a failure code if a Worker is invalid,
-/// refused or does not serve in time.
+/// Deploys the Workers, and prints the URL of each. Returns a failure code if a Worker is invalid
+/// or refused, or does not serve before the timeout.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = load::Settings { has_cluster: true, ..args.source.settings()? };
     let manifests = manifest::read(&args.source.paths);
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let problems = load.problems.iter().map(ToString::to_string);
     let too_large = objects::too_large(&objects);
     let unpushed = assets.keys().map(|id| {
-        format!("Worker {id}: spec.assets: the files need a registry; name one by --registry")
+        format!("Worker {id}: spec.assets: the files need a registry; name one with --registry")
     });
     let unpushed = too_large.chain(unpushed).filter(|_| !args.push.is_set());
     let problems: Vec<_> = problems.chain(unpushed).collect();
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !problems.is_empty() {
         bail!("nothing was deployed; correct the problems above");
     }
-    if load.workers.is_empty() && load.of_artifacts.is_empty() {
+    if load.workers.is_empty() && load.in_artifacts.is_empty() {
         bail!("the files contain no Worker; add one, such as examples/hello/worker.yaml");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -155,7 +155,7 @@ impl Cluster {
             let now = api.patch(&object.name, &params, &Patch::Apply(&object.body)).await?;
             Ok(Stored { before, now })
         };
-        stored.await.map_err(|error| refused(&what, &resource, error))
+        stored.await.map_err(|error| refusal(&what, &resource, error))
     }
 
     /// Waits until a Worker serves what was applied, and returns a line about it.
@@ -181,7 +181,7 @@ impl Cluster {
                         }
                         Progress::Waiting(why) => last = why,
                     },
-                    Some(Ok(None)) => bail!("Worker {namespace}/{name} was deleted meanwhile"),
+                    Some(Ok(None)) => bail!("Worker {namespace}/{name} was deleted while waiting"),
                     Some(Err(error)) => last = format!("cannot watch it: {error}"),
                     None => bail!("the watch of Worker {namespace}/{name} ended"),
                 }
@@ -229,8 +229,8 @@ impl Stored {
     }
 }
 
-/// Says why the API server refuses an object, and what to do.
-fn refused(what: &str, resource: &ApiResource, error: kube::Error) -> anyhow::Error {
+/// Returns an error that states why the API server refuses an object, and what to do.
+fn refusal(what: &str, resource: &ApiResource, error: kube::Error) -> anyhow::Error {
     match &error {
         kube::Error::Api(status) if is_conflict(status) => anyhow!(
             "{what}: {}; repeat with --force-conflicts to take these fields over",

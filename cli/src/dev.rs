@@ -46,7 +46,7 @@ use crate::source::SourceArgs;
 use crate::watch::Changes;
 use schedules::Schedules;
 
-/// Name and pool of the only node. Every Worker runs on it, whichever pool its spec names.
+/// Name and pool of the only node. Every Worker runs on it, regardless of the pool in its spec.
 const NODE: &str = "dev";
 const POOL: &str = "dev";
 
@@ -87,8 +87,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let _log = log::init(&args.log);
     let mut settings = args.source.settings()?;
-    if args.inspect.are_set() {
-        settings.debugged_in = Some(std::env::current_dir()?);
+    if args.inspect.is_set() {
+        settings.debug_directory = Some(std::env::current_dir()?);
     }
     probe(args.listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -139,7 +139,7 @@ impl Dev {
         let (router_signal, router_drain) = drain::channel();
         let (registry, readiness) = (Registry::new(), Readiness::new());
         let inspection = args.inspect.start().await?;
-        // A client sees one thread, which a paused isolate keeps.
+        // A client sees one thread, which a paused isolate blocks.
         let shards = match &inspection {
             Some(_) => 1,
             None => args.shards.map_or_else(cpus, NonZeroU16::get),
@@ -227,7 +227,7 @@ impl Dev {
     }
 
     async fn drain(self) {
-        // Paused code would keep its thread.
+        // Paused code would block its thread.
         self.inspection.iter().for_each(|inspection| inspection.inspector.close());
         self.router_signal.drain().await;
         self.router.join();
@@ -237,7 +237,7 @@ impl Dev {
     }
 }
 
-/// The packs of static files, which the router asks for.
+/// The packs of static files, which the router requests.
 #[derive(Clone, Default)]
 struct Packs(Arc<Mutex<BTreeMap<SiteId, Arc<File>>>>);
 
@@ -305,7 +305,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),
-        shards_may_pause: args.inspect.are_set(),
+        shards_may_pause: args.inspect.is_set(),
         sites: SitesConfig::default(),
         // There is no load balancer that has to learn of the drain first.
         drain_linger: Duration::ZERO,

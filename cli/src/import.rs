@@ -1,7 +1,7 @@
 //! `tenon import`: writes a Worker's manifest from a wrangler project.
 //!
-//! - [`translate`]: a configuration in, a Worker and notes out. Pure.
-//! - [`routes`]: a route's pattern in, hosts and paths out. Pure.
+//! - [`translate`]: translates a configuration into a Worker and notes. Pure.
+//! - [`routes`]: translates a route's pattern into hosts and paths. Pure.
 //! - [`advice`]: what to do about each key that has no counterpart.
 
 mod advice;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Writes the manifest, and prints to standard error every key that was not taken over as it is.
+/// Writes the manifest, and prints to standard error every key that was not taken over unchanged.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = configuration(&args.path)?;
     let config = parse(&file)?;
@@ -54,7 +54,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         print!("{yaml}");
     } else {
         if output.exists() && !args.force {
-            bail!("{} exists; use --force to overwrite it, or --output", output.display());
+            bail!(
+                "{} exists; use --force to overwrite it, or --output to write another file",
+                output.display()
+            );
         }
         fs::write(&output, yaml).with_context(|| format!("cannot write {}", output.display()))?;
         eprintln!("wrote {}", output.display());

@@ -1,4 +1,4 @@
-//! `tenon init`: creates a project that runs.
+//! `tenon init`: creates a project from a template.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-/// The characters of a Worker's name, which becomes part of a host name.
+/// The maximum length of a Worker's name, which becomes part of a host name.
 const LONGEST_NAME: usize = 63;
 
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ enum Template {
     Hello,
     /// An API in TypeScript, with several modules.
     Typescript,
-    /// A handler that is called at regular times.
+    /// A handler that is called on a schedule.
     Cron,
     /// A handler of WebSockets, with a page that opens one.
     Websocket,
@@ -86,7 +86,7 @@ fn create(directory: &Path, template: Template) -> anyhow::Result<()> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if !is_name(name) {
         bail!(
-            "{name:?} cannot be the name of a Worker; use at most {LONGEST_NAME} letters in lower case, digits and dashes"
+            "{name:?} cannot be the name of a Worker; use at most {LONGEST_NAME} lower-case letters, digits and dashes"
         );
     }
     if directory.exists() {
@@ -127,7 +127,7 @@ mod tests {
                 domain: "localhost".to_owned(),
                 env: [].into(),
                 has_cluster: false,
-                debugged_in: None,
+                debug_directory: None,
             };
             let manifests = manifest::read(&[directory.join("worker.yaml")]);
             let load = load::load(manifests, &settings, |_| load::Served::default());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_exists_is_overwritten() {
+    fn an_existing_directory_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let error = create(&folder.path().join("My_Shop"), Template::Hello).unwrap_err();
         assert!(error.to_string().contains("cannot be the name of a Worker"));

@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 
 use crate::site::Changes;
 
-/// The address of Node.js, on which clients look for targets by themselves.
+/// The default address of Node.js, where clients look for targets without configuration.
 const DEFAULT: &str = "127.0.0.1:9229";
 
 #[derive(clap::Args)]
@@ -65,11 +65,11 @@ pub(crate) struct Inspection {
 
 impl InspectArgs {
     /// Returns whether clients may debug the Workers.
-    pub(crate) fn are_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.inspect.or(self.inspect_brk).is_some()
     }
 
-    /// Starts to serve clients, if the arguments ask for it.
+    /// Starts to serve clients, if the arguments request it.
     ///
     /// # Errors
     /// Fails if the port is in use.

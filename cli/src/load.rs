@@ -33,13 +33,13 @@ pub(crate) struct Settings {
     /// The Workers are deployed on a cluster, which may have the Secrets that the files lack.
     pub(crate) has_cluster: bool,
     /// Directory to which the files' paths are relative, if clients may debug the Workers.
-    pub(crate) debugged_in: Option<PathBuf>,
+    pub(crate) debug_directory: Option<PathBuf>,
 }
 
 /// A Worker that can be served.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loaded {
-    pub(crate) place: Location,
+    pub(crate) location: Location,
     pub(crate) revision: Arc<Revision>,
     pub(crate) digest: RevisionDigest,
     pub(crate) routes: Vec<Route>,
@@ -50,7 +50,7 @@ pub(crate) struct Loaded {
     pub(crate) assets: Option<Packed>,
 }
 
-/// What a Worker is served with already, which need not be made again if it is unchanged.
+/// The revision and static files that a Worker is being served with. Unchanged ones are reused.
 #[derive(Clone, Default)]
 pub(crate) struct Served {
     pub(crate) revision: Option<Arc<Revision>>,
@@ -62,7 +62,7 @@ pub(crate) struct Served {
 pub(crate) struct Load {
     pub(crate) workers: BTreeMap<WorkerId, Loaded>,
     /// Workers whose code is in OCI artifacts. They are neither checked nor served here.
-    pub(crate) of_artifacts: BTreeSet<WorkerId>,
+    pub(crate) in_artifacts: BTreeSet<WorkerId>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) notes: Vec<String>,
 }
@@ -70,27 +70,27 @@ pub(crate) struct Load {
 /// Builds a revision of every valid Worker.
 ///
 /// # Arguments
-/// * `served` - returns what a Worker is being served with.
+/// * `served` - returns the revision and static files that a Worker is being served with.
 pub(crate) fn load(
     manifests: Manifests,
     settings: &Settings,
     served: impl Fn(&WorkerId) -> Served,
 ) -> Load {
     let mut load = Load::default();
-    for (id, (place, worker)) in &manifests.workers {
+    for (id, (location, worker)) in &manifests.workers {
         if worker.spec.source.oci.is_some() {
-            load.of_artifacts.insert(id.clone());
+            load.in_artifacts.insert(id.clone());
             load.notes.push(format!(
                 "{id}: its code is in an OCI artifact, which only an operator pulls; it is neither checked nor served here"
             ));
             continue;
         }
         let served = served(id);
-        let assets = packed(&manifests, id, worker, served.assets.as_ref());
+        let assets = pack_assets(&manifests, id, worker, served.assets.as_ref());
         let loaded = assets.and_then(|assets| {
             let site = assets.as_ref().map(|assets| assets.site);
             let (revision, scripts) =
-                revision_of(&manifests, settings, id, (place, worker), site, served.revision)?;
+                revision_of(&manifests, settings, id, (location, worker), site, served.revision)?;
             Ok((revision, scripts, assets))
         });
         match loaded {
@@ -101,12 +101,12 @@ pub(crate) fn load(
                 // An invalid schedule is reported and skipped; the Worker still serves.
                 let invalid = schedules.iter().filter_map(|schedule| Timetable::of(schedule).err());
                 load.problems.extend(invalid.map(|invalid| Problem {
-                    place: place.clone(),
+                    location: location.clone(),
                     worker: Some(id.clone()),
                     message: invalid.to_string(),
                 }));
                 let loaded = Loaded {
-                    place: place.clone(),
+                    location: location.clone(),
                     revision: Arc::new(revision),
                     digest,
                     routes,
@@ -117,7 +117,7 @@ pub(crate) fn load(
                 load.workers.insert(id.clone(), loaded);
             }
             Err(messages) => load.problems.extend(messages.into_iter().map(|message| Problem {
-                place: place.clone(),
+                location: location.clone(),
                 worker: Some(id.clone()),
                 message,
             })),
@@ -144,7 +144,7 @@ fn revision_of(
     manifests: &Manifests,
     settings: &Settings,
     id: &WorkerId,
-    (place, worker): (&Location, &Worker),
+    (location, worker): (&Location, &Worker),
     site: Option<SiteId>,
     served: Option<Arc<Revision>>,
 ) -> Result<(Revision, BTreeMap<String, Script>), Vec<String>> {
@@ -163,7 +163,7 @@ fn revision_of(
     };
     let name = revision::revision_name(&snapshot);
     let mut revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
-        .map_err(|error| vec![unresolved(error)])?;
+        .map_err(|error| vec![with_hint(error)])?;
     // The name is derived from the modules as written, before compilation.
     let assets = worker.spec.assets.as_ref().zip(site);
     revision.assets = assets.map(|(assets, site)| revision::served_assets(assets, site));
@@ -176,15 +176,15 @@ fn revision_of(
             })?
         }
     };
-    let Some(directory) = &settings.debugged_in else { return Ok((revision, BTreeMap::new())) };
+    let Some(directory) = &settings.debug_directory else { return Ok((revision, BTreeMap::new())) };
     revision.limits.wall_ms = DEBUGGED_WALL_MS;
-    let folder = manifests.folder_of(place, worker).map(|folder| directory.join(folder));
+    let folder = manifests.folder_of(location, worker).map(|folder| directory.join(folder));
     let scripts = scripts::of(&scripts::base(id, folder), &written, &revision.modules);
     Ok((revision, scripts))
 }
 
 /// Packs the static files of a Worker that has some.
-fn packed(
+fn pack_assets(
     manifests: &Manifests,
     id: &WorkerId,
     worker: &Worker,
@@ -193,12 +193,12 @@ fn packed(
     if worker.spec.assets.is_none() {
         return Ok(None);
     }
-    // Without a list there is a problem already.
+    // A missing list has been reported as a problem already.
     let files = manifests.assets.get(id).ok_or_else(Vec::new)?;
     assets::pack(files, before).map(Some).map_err(|message| vec![message])
 }
 
-fn unresolved(error: ResolveError) -> String {
+fn with_hint(error: ResolveError) -> String {
     match error {
         ResolveError::Secret(missing) => {
             format!("{missing}, or set --env-file to a file with {}=VALUE", missing.name)
@@ -258,11 +258,11 @@ impl Load {
 
     /// Assigns each route to the Worker that comes first in the files; other Workers lose it.
     fn settle_conflicts(&mut self) {
-        let mut by_place: Vec<_> = self.workers.iter_mut().collect();
-        by_place.sort_by(|(_, a), (_, b)| a.place.cmp(&b.place));
+        let mut by_location: Vec<_> = self.workers.iter_mut().collect();
+        by_location.sort_by(|(_, a), (_, b)| a.location.cmp(&b.location));
         let mut owners: BTreeMap<(String, String), WorkerId> = BTreeMap::new();
-        for (id, loaded) in by_place {
-            let Loaded { place, routes, .. } = loaded;
+        for (id, loaded) in by_location {
+            let Loaded { location, routes, .. } = loaded;
             routes.retain(|route| {
                 let key = (route.host.clone(), route.path.clone());
                 let owner = owners.entry(key).or_insert_with(|| id.clone());
@@ -272,7 +272,8 @@ impl Load {
                          or path",
                         route.host, route.path
                     );
-                    self.problems.push(Problem { place: place.clone(), worker: Some(id.clone()), message });
+                    let (location, worker) = (location.clone(), Some(id.clone()));
+                    self.problems.push(Problem { location, worker, message });
                 }
                 owner == id
             });

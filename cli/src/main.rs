@@ -10,7 +10,7 @@
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
 //! serves debuggers, `tail` follows the logs of a cluster's nodes, `init` creates a project, `import`
-//! writes a manifest from a wrangler project, and `types` the type of `env` from a manifest.
+//! writes a manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
 
 mod assets;
 mod check;
@@ -46,7 +46,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Create a project that runs.
+    /// Create a project from a template.
     Init(init::Args),
     /// Serve the Workers in files, and reload them when the files change.
     Dev(dev::Args),
@@ -60,7 +60,7 @@ enum Command {
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
     Types(types::Args),
-    /// Print the completions of a shell, to be sourced by it.
+    /// Print a script of completions, to be sourced by the shell.
     Completions { shell: clap_complete::Shell },
 }
 

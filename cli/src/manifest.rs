@@ -1,5 +1,5 @@
-//! Parses YAML files and folders of modules into objects, each with its place. It reads files and
-//! checks only the form of the objects.
+//! Parses YAML files and folders of modules into objects, each with its location. It reads files
+//! and checks only the form of the objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ impl fmt::Display for Location {
 /// An error that the user has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
-    pub(crate) place: Location,
+    pub(crate) location: Location,
     /// The affected Worker, if known.
     pub(crate) worker: Option<WorkerId>,
     pub(crate) message: String,
@@ -47,8 +47,8 @@ pub(crate) struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.worker {
-            Some(worker) => write!(f, "{}: Worker {worker}: {}", self.place, self.message),
-            None => write!(f, "{}: {}", self.place, self.message),
+            Some(worker) => write!(f, "{}: Worker {worker}: {}", self.location, self.message),
+            None => write!(f, "{}: {}", self.location, self.message),
         }
     }
 }
@@ -92,8 +92,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| TOO_MANY_OPEN.contains(&code))
 }
 
-/// Returns the YAML files below a directory, in order. A path to a file is returned whatever its
-/// name.
+/// Returns the YAML files below a directory, in order. A path to a file is returned regardless of
+/// its name.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -129,9 +129,9 @@ impl Manifests {
     /// Reads the folder beside a Worker's file in place of a referenced ConfigMap that is not among
     /// the files.
     fn read_folders(&mut self) {
-        let folders = self.workers.iter().filter_map(|(id, (place, worker))| {
+        let folders = self.workers.iter().filter_map(|(id, (location, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();
-            Some((folder::beside(&place.file, &name), (id.namespace().to_owned(), name)))
+            Some((folder::beside(&location.file, &name), (id.namespace().to_owned(), name)))
         });
         for (path, key) in folders.collect::<Vec<_>>() {
             if self.config_maps.contains_key(&key) {
@@ -150,13 +150,13 @@ impl Manifests {
 
     /// Lists the static files of Workers whose code is in local files.
     fn list_assets(&mut self) {
-        let of_files = self.workers.iter().filter(|(_, (_, it))| it.spec.source.oci.is_none());
-        let folders: Vec<_> = of_files
-            .filter_map(|(id, (place, worker))| {
-                Some((id.clone(), place.clone(), assets::folder(&place.file, worker)?))
+        let local = self.workers.iter().filter(|(_, (_, it))| it.spec.source.oci.is_none());
+        let folders: Vec<_> = local
+            .filter_map(|(id, (location, worker))| {
+                Some((id.clone(), location.clone(), assets::folder(&location.file, worker)?))
             })
             .collect();
-        for (id, place, folder) in folders {
+        for (id, location, folder) in folders {
             match assets::list(&folder) {
                 Ok(Listing { files, folders }) => {
                     self.assets.insert(id, files);
@@ -165,115 +165,115 @@ impl Manifests {
                 Err(message) => {
                     // The folder may be created later.
                     self.folders.extend(folder.parent().map(Path::to_owned));
-                    self.problem(place, Some(id), message);
+                    self.problem(location, Some(id), message);
                 }
             }
         }
     }
 
     /// Returns the folder that a Worker's modules were read from, if they were.
-    pub(crate) fn folder_of(&self, place: &Location, worker: &Worker) -> Option<PathBuf> {
+    pub(crate) fn folder_of(&self, location: &Location, worker: &Worker) -> Option<PathBuf> {
         let name = &worker.spec.source.config_map_ref.as_ref()?.name;
-        let folder = folder::beside(&place.file, name);
+        let folder = folder::beside(&location.file, name);
         self.folders.contains(&folder).then_some(folder)
     }
 
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
-            let place = Location { file: path.to_owned(), line: 1 };
+            let location = Location { file: path.to_owned(), line: 1 };
             let hint = if is_out_of_descriptors(error) {
-                "; raise the limit on open files by ulimit -n"
+                "; raise the limit on open files with ulimit -n"
             } else {
                 ""
             };
-            self.problem(place, None, format!("cannot read: {error}{hint}"));
+            self.problem(location, None, format!("cannot read: {error}{hint}"));
         }
     }
 
     pub(crate) fn add_file(&mut self, file: &Path, text: &str) {
         for (line, document) in documents(text) {
-            let place = Location { file: file.to_owned(), line };
+            let location = Location { file: file.to_owned(), line };
             match serde_yaml::from_str::<Value>(document) {
                 Ok(Value::Null) => {}
-                Ok(value) => self.add(place, value),
+                Ok(value) => self.add(location, value),
                 Err(error) => {
                     let within = error.location().map_or(0, |location| location.line() - 1);
-                    let place = Location { line: line + within, ..place };
-                    self.problem(place, None, format!("invalid YAML: {error}"));
+                    let location = Location { line: line + within, ..location };
+                    self.problem(location, None, format!("invalid YAML: {error}"));
                 }
             }
         }
     }
 
-    fn add(&mut self, place: Location, value: Value) {
+    fn add(&mut self, location: Location, value: Value) {
         let text =
             |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         match (text("apiVersion").as_str(), text("kind").as_str()) {
-            ("tenon.dev/v1alpha1", "Worker") => self.add_worker(place, value),
+            ("tenon.dev/v1alpha1", "Worker") => self.add_worker(location, value),
             ("v1", "ConfigMap") => {
-                if let Some(object) = self.parse::<ConfigMap>(&place, value) {
+                if let Some(object) = self.parse::<ConfigMap>(&location, value) {
                     self.config_maps.insert(key(&object.metadata), object);
                 }
             }
             ("v1", "Secret") => {
-                if let Some(object) = self.parse::<Secret>(&place, value) {
+                if let Some(object) = self.parse::<Secret>(&location, value) {
                     self.secrets.insert(key(&object.metadata), object);
                 }
             }
             ("", _) | (_, "") => {
-                self.problem(place, None, "apiVersion or kind is missing; set both".to_owned())
+                self.problem(location, None, "apiVersion or kind is missing; set both".to_owned())
             }
             (_, kind @ ("Worker" | "ConfigMap" | "Secret")) => {
                 let message = format!(
                     "apiVersion {:?} of {kind} is not supported; use tenon.dev/v1alpha1 for a Worker, and v1 otherwise",
                     text("apiVersion")
                 );
-                self.problem(place, None, message);
+                self.problem(location, None, message);
             }
             (api_version, kind) => {
                 self.notes.push(format!(
-                    "{place}: skipped {kind} ({api_version}), which only a cluster uses"
+                    "{location}: skipped {kind} ({api_version}), which only a cluster uses"
                 ));
             }
         }
     }
 
-    fn add_worker(&mut self, place: Location, value: Value) {
+    fn add_worker(&mut self, location: Location, value: Value) {
         let violations = violations(&value);
         if !violations.is_empty() {
             let worker = named_in(&value);
             for message in violations {
-                self.problem(place.clone(), worker.clone(), message);
+                self.problem(location.clone(), worker.clone(), message);
             }
             return;
         }
-        let Some(worker) = self.parse::<Worker>(&place, value) else { return };
+        let Some(worker) = self.parse::<Worker>(&location, value) else { return };
         let id = worker_id(&worker);
         if let Some((other, _)) = self.workers.get(&id) {
             let message = format!("already declared at {other}; keep one of them");
-            self.problem(place, Some(id), message);
+            self.problem(location, Some(id), message);
         } else {
-            self.workers.insert(id, (place, worker));
+            self.workers.insert(id, (location, worker));
         }
     }
 
-    fn parse<T: DeserializeOwned>(&mut self, place: &Location, value: Value) -> Option<T> {
+    fn parse<T: DeserializeOwned>(&mut self, location: &Location, value: Value) -> Option<T> {
         let worker = named_in(&value);
         match serde_json::from_value(value) {
             Ok(object) => Some(object),
             Err(error) => {
-                self.problem(place.clone(), worker, error.to_string());
+                self.problem(location.clone(), worker, error.to_string());
                 None
             }
         }
     }
 
-    fn problem(&mut self, place: Location, worker: Option<WorkerId>, message: String) {
-        self.problems.push(Problem { place, worker, message });
+    fn problem(&mut self, location: Location, worker: Option<WorkerId>, message: String) {
+        self.problems.push(Problem { location, worker, message });
     }
 }
 
-/// Returns the reasons for which the API server would reject the Worker.
+/// Returns the reasons why the API server would reject the Worker.
 fn violations(value: &Value) -> Vec<String> {
     let crd = Worker::crd();
     let schema =

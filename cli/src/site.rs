@@ -34,7 +34,7 @@ pub(crate) struct Changes {
     /// Notes that are new since the last read.
     pub(crate) notes: Vec<String>,
     /// The last read found problems, and this one found none.
-    pub(crate) all_well_again: bool,
+    pub(crate) all_resolved: bool,
 }
 
 impl Site {
@@ -83,7 +83,7 @@ impl Site {
             }
             self.workers.insert(id, loaded);
         }
-        changes.all_well_again = load.problems.is_empty() && !self.problems.is_empty();
+        changes.all_resolved = load.problems.is_empty() && !self.problems.is_empty();
         changes.problems = load
             .problems
             .iter()
@@ -103,14 +103,14 @@ impl Site {
             .problems
             .iter()
             .filter(|problem| problem.worker.is_none())
-            .map(|problem| problem.place.file.as_path())
+            .map(|problem| problem.location.file.as_path())
             .collect();
         // A directory that cannot be read hides every file below it. This happens to a process
         // without free file descriptors.
         let is_unknown =
-            |loaded: &Loaded| loaded.place.file.ancestors().any(|above| unknown.contains(above));
-        let of_file = self.workers.iter().filter(|(_, loaded)| is_unknown(loaded));
-        named.chain(of_file.map(|(id, _)| id.clone())).collect()
+            |loaded: &Loaded| loaded.location.file.ancestors().any(|above| unknown.contains(above));
+        let unread = self.workers.iter().filter(|(_, loaded)| is_unknown(loaded));
+        named.chain(unread.map(|(id, _)| id.clone())).collect()
     }
 }
 

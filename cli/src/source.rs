@@ -39,14 +39,14 @@ impl SourceArgs {
                 env_file::parse(&text).with_context(|| file.display().to_string())?
             }
         };
-        Ok(Settings { domain: self.domain.clone(), env, has_cluster: false, debugged_in: None })
+        Ok(Settings { domain: self.domain.clone(), env, has_cluster: false, debug_directory: None })
     }
 }
 
 /// Checks that the paths exist and that none is a file of another kind, such as a module.
 ///
 /// # Errors
-/// Fails with what to pass instead.
+/// Fails with an error that states which file to pass instead.
 pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         let metadata =
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_another_kind_is_refused_with_what_to_pass() {
+    fn the_error_for_a_file_of_another_kind_states_which_kind_to_pass() {
         let folder = tempfile::tempdir().unwrap();
         for (name, is_refused) in [
             ("worker.js", true),

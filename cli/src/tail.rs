@@ -6,7 +6,7 @@
 //!            └──── after a pause ◄────┘
 //! ```
 //!
-//! The lines come through the API server, with the rights of the caller.
+//! The lines come through the API server, with the permissions of the caller.
 //!
 //! - [`line`]: a line, and the filter. Pure.
 
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
 
-    /// Workers of all namespaces.
+    /// Show lines of the Workers of all namespaces.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
 
@@ -57,19 +57,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = "tenon-system")]
     system_namespace: String,
 
-    /// Show lines from this many seconds ago, too.
+    /// Show also the lines of this many seconds before now.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     since: u32,
 
-    /// Least severity of the lines.
+    /// Minimum severity of the lines.
     #[arg(long, value_enum, default_value_t = Severity::Debug)]
     level: Severity,
 
-    /// Lines of one invocation, by the request id in its response or in the access log.
+    /// Show only lines of one invocation, by the request id in its response or in the access log.
     #[arg(long, value_name = "ID")]
     invocation: Option<String>,
 
-    /// Lines with this text in their message.
+    /// Show only lines with this text in their message.
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
 
@@ -107,7 +107,7 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
         search: args.search.clone(),
     };
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &args.system_namespace);
-    // The watch retries for ever, so a lack of rights is found out here.
+    // The watch retries forever, so missing permissions are detected here.
     let nodes = pods.list(&kube::api::ListParams::default().labels(SELECTOR)).await;
     if nodes.map_err(|error| unreadable(args, error))?.items.is_empty() {
         eprintln!("note: there are no nodes in namespace {} yet", args.system_namespace);
@@ -127,7 +127,7 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
                     });
                 }
                 Some(Ok(watcher::Event::Delete(pod))) => {
-                    // Its last lines have been sent: a Pod is deleted after its containers ended.
+                    // Its last lines have been sent: its containers ended before it was deleted.
                     followed.remove(&pod.name_any()).iter().for_each(AbortHandle::abort);
                 }
                 Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
@@ -148,8 +148,8 @@ async fn follow(pods: Api<Pod>, name: String, since: u32, lines_tx: mpsc::Sender
     let began = Instant::now();
     let mut last: Option<Timestamp> = None;
     loop {
-        // Until a line says what the time is there, only durations are comparable. One second is
-        // the least that the API server takes.
+        // Until a line states the node's time, only durations are comparable. One second is the
+        // minimum that the API server accepts.
         let elapsed = u64::from(since.max(1)) + began.elapsed().as_secs();
         let params = LogParams {
             container: Some(CONTAINER.to_owned()),
@@ -190,7 +190,7 @@ fn unreadable(args: &Args, error: kube::Error) -> anyhow::Error {
     let namespace = &args.system_namespace;
     match &error {
         kube::Error::Api(status) if status.code == 403 => anyhow!(
-            "cannot read the nodes' logs; you need the rights to list and watch pods, and to get pods/log, in namespace {namespace}: {}",
+            "cannot read the nodes' logs; you need permission to list and watch pods, and to get pods/log, in namespace {namespace}: {}",
             status.message
         ),
         _ => anyhow::Error::new(error)

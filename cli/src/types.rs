@@ -11,7 +11,7 @@ use tenon_proto::id::WorkerId;
 use crate::manifest::{self, Manifests};
 use crate::source;
 
-/// The file that editors and compilers find without further configuration, as wrangler names it.
+/// The file that editors and compilers find without further configuration. Wrangler uses this name.
 const FILE: &str = "worker-configuration.d.ts";
 
 /// The type of a binding that takes requests.
@@ -63,7 +63,7 @@ fn chosen<'a>(
     let is_named = |id: &WorkerId| name.is_none_or(|name| id.name() == name);
     let mut found = manifests.workers.iter().filter(|(id, _)| is_named(id));
     match (found.next(), found.next()) {
-        (Some((_, (place, worker))), None) => Ok((&place.file, worker)),
+        (Some((_, (location, worker))), None) => Ok((&location.file, worker)),
         (None, _) => match name {
             Some(name) => bail!("the files contain no Worker {name:?}"),
             None => {
@@ -72,7 +72,10 @@ fn chosen<'a>(
         },
         (Some(_), Some(_)) => {
             let names: Vec<_> = manifests.workers.keys().map(ToString::to_string).collect();
-            bail!("the files contain several Workers: {}; choose one by --worker", names.join(", "))
+            bail!(
+                "the files contain several Workers: {}; choose one with --worker",
+                names.join(", ")
+            )
         }
     }
 }
@@ -84,7 +87,7 @@ fn of(spec: &WorkerSpec) -> String {
          declare namespace Cloudflare {\n  interface Env {\n",
     );
     let mut property = |comment: String, name: &str, type_: &str| {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         _ = writeln!(types, "    /** {comment} */\n    readonly {name}: {type_};");
     };
     for name in spec.vars.keys() {
@@ -154,7 +157,7 @@ interface Env extends Cloudflare.Env {}
     fn one_of_several_workers_is_chosen_by_its_name() {
         let manifests = read(&format!("{WORKER}---{}", WORKER.replace("shop", "cart")));
         let error = chosen(&manifests, None).unwrap_err().to_string();
-        assert!(error.contains("default/cart, default/shop; choose one by --worker"), "{error}");
+        assert!(error.contains("default/cart, default/shop; choose one with --worker"), "{error}");
         assert_eq!(
             chosen(&manifests, Some("cart")).unwrap().1.metadata.name.as_deref(),
             Some("cart")

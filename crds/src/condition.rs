@@ -41,13 +41,13 @@ impl From<bool> for ConditionStatus {
     }
 }
 
-/// The longest message of a condition, in bytes. A message may repeat text of a tenant, and a status
+/// The longest message of a condition, in bytes. A message may repeat a tenant's text, and a status
 /// must leave room for the rest of its object.
 const LONGEST_MESSAGE: usize = 4096;
 const ELLIPSIS: &str = "…";
 
-/// Returns a condition observed at `now`. It keeps the transition time of the condition of that
-/// type in `before` if that one has the same status. A message that is too long is truncated.
+/// Returns a condition observed at `now`. If `before` has a condition of the same type and status,
+/// its transition time is kept. A message that is too long is truncated.
 pub fn condition(
     before: &[Condition],
     type_: &str,

@@ -52,8 +52,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     all
 }
 
-/// Makes an object that no operator has observed say so. Without a status, tools such as kstatus
-/// would take it for complete.
+/// Sets the default status, which says that no operator has observed the object. Tools such as
+/// kstatus would consider an object without a status complete.
 fn set_default_status(crd: &mut CustomResourceDefinition) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     let fields = schemas
@@ -97,17 +97,19 @@ mod tests {
             let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
             let root = &schema["openAPIV3Schema"];
             for message in messages(root) {
-                let (field, rest) =
-                    message.split_once(": ").unwrap_or_else(|| panic!("names no field: {message}"));
+                let (field, rest) = message
+                    .split_once(": ")
+                    .unwrap_or_else(|| panic!("the message names no field: {message}"));
                 assert!(
                     field == "metadata.name" || leads_to(root, field),
                     "there is no {field}: {message}"
                 );
-                let (_, remedy) =
-                    rest.split_once("; ").unwrap_or_else(|| panic!("names no remedy: {message}"));
-                let tells = ["use ", "set ", "keep ", "change ", "remove ", "percent-encode "];
+                let (_, remedy) = rest
+                    .split_once("; ")
+                    .unwrap_or_else(|| panic!("the message names no remedy: {message}"));
+                let verbs = ["use ", "set ", "keep ", "change ", "remove ", "percent-encode "];
                 assert!(
-                    tells.iter().any(|verb| remedy.starts_with(verb)),
+                    verbs.iter().any(|verb| remedy.starts_with(verb)),
                     "the remedy begins with no known verb: {message}"
                 );
             }

@@ -18,6 +18,6 @@ pub(crate) const MODULE: &str = "^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za
 /// The name of a binding in a handler's `env`.
 pub(crate) const BINDING: &str = "^[A-Za-z_][A-Za-z0-9_]{0,62}$";
 
-/// A reference of an OCI artifact: the host of a registry, a repository, and a tag or a digest.
+/// A reference to an OCI artifact: the host of a registry, a repository, and a tag or a digest.
 /// Without a dot or a port, the first part would be a repository of Docker Hub.
 pub(crate) const IMAGE: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+(:[0-9]{1,5})?|[a-z0-9]([-a-z0-9]*[a-z0-9])?:[0-9]{1,5})(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][-._A-Za-z0-9]{0,127}|@sha256:[0-9a-f]{64})$";

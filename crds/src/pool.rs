@@ -199,8 +199,8 @@ pub struct RuntimePoolStatus {
     /// Label selector of the Pods, for autoscalers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// `Ready`: the nodes that the spec asks for are ready, or the reason why they are not. In that
-    /// case also `Reconciling` if the operator goes on by itself, or `Stalled` if something must be
+    /// `Ready`: whether the nodes that the spec requests are ready, and if not, why. In that case
+    /// also `Reconciling` if the operator continues by itself, or `Stalled` if something must be
     /// changed first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

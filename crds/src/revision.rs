@@ -117,7 +117,7 @@ pub struct WorkerRevisionSpec {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Reference of the artifact as the Worker names it.
+    /// Reference to the artifact as the Worker names it.
     #[schemars(length(min = 1, max = 512))]
     #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::IMAGE))
         .message("spec.artifact.image: invalid reference; use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST"))]

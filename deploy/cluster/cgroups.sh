@@ -85,8 +85,8 @@ mount_own_cgroups() {
     done
 }
 
-# remove_cgroup NAME: removes it with all cgroups below it. They must have no processes, or lose
-# them soon.
+# remove_cgroup NAME: removes it with all cgroups below it. Their processes must have ended,
+# or end soon.
 remove_cgroup() {
     wait_until 10 "the cgroup $1 to be empty" try_to_remove_cgroup "$1"
 }

@@ -3,7 +3,7 @@
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
 
-/// A page cannot be filled.
+/// The reasons why a page cannot be filled.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PageError {
     #[error("there is no table {0:?}; use one of those in docs/src/lib.rs")]

@@ -1,4 +1,4 @@
-//! Tests that the pages of `docs/reference` hold what the code says.
+//! Tests that the pages of `docs/reference` match the code.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_committed_tables_are_fresh() {
+fn the_committed_tables_are_up_to_date() {
     for name in tenon_docs::PAGES {
         let page = page(name);
         let filled = tenon_docs::fill(&page, tenon_docs::table).unwrap();
@@ -21,7 +21,7 @@ fn the_committed_tables_are_fresh() {
 }
 
 #[test]
-fn the_page_of_nodejs_names_every_module_and_no_other() {
+fn the_page_of_nodejs_names_exactly_the_available_modules() {
     let page = page("nodejs.md");
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
     let mut named = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect::<Vec<_>>();

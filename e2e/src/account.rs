@@ -26,7 +26,7 @@ const RIGHTS: &str = include_str!("../../charts/tests/testdata/rbac.txt");
 /// Lifetime of the token, in seconds: longer than any run of the suite.
 const TOKEN_SECONDS: i64 = 12 * 3600;
 
-/// Some verbs on a resource.
+/// A set of verbs on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     /// True if the right applies in all namespaces, false if only in the operator's.
@@ -44,13 +44,16 @@ pub struct Right {
 /// # Errors
 /// Fails if the table does not have the expected form.
 pub fn rights() -> anyhow::Result<Vec<Right>> {
-    let defaults = RIGHTS.split("# With the values ").nth(1).context("the defaults come first")?;
+    let defaults = RIGHTS
+        .split("# With the values ")
+        .nth(1)
+        .context("rbac.txt has no section for the default values")?;
     let all: Vec<_> = defaults
         .lines()
         .skip(1)
         .filter_map(|line| Right::parse(line).transpose())
         .collect::<Result<_, _>>()?;
-    ensure!(all.len() > 10, "few rights are left: {all:?}");
+    ensure!(all.len() > 10, "rbac.txt has too few rights: {all:?}");
     Ok(all)
 }
 
@@ -66,7 +69,7 @@ impl Right {
         let (resource, group) =
             what.split_once('.').with_context(|| format!("{line:?} has no resource"))?;
         let (kind, name) =
-            role.split_once('/').with_context(|| format!("{line:?} is of no role"))?;
+            role.split_once('/').with_context(|| format!("{role:?} is not KIND/NAME"))?;
         let right = Self {
             everywhere: kind == "ClusterRole",
             resource: resource.to_owned(),
@@ -77,9 +80,9 @@ impl Right {
         Ok((name == NAME).then_some(right))
     }
 
-    /// Returns whether the right is on the Secrets of certificates, which the operator issues only
+    /// Returns whether the right covers the Secrets of certificates, which the operator issues only
     /// if configured to.
-    pub fn is_of_certificates(&self) -> bool {
+    pub fn covers_certificates(&self) -> bool {
         self.resource == "secrets" && !self.names.is_empty()
     }
 
@@ -182,18 +185,18 @@ impl Account {
 /// The key of a credential's id in the extra fields of a user.
 pub const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
-/// Returns the id that the API server gives the requests with a token.
+/// Returns the credential id that the API server assigns to `token`.
 async fn credential(cluster: &Cluster, token: String) -> anyhow::Result<String> {
     let spec = TokenReviewSpec { token, ..TokenReviewSpec::default() };
     let review = TokenReview { spec, ..TokenReview::default() };
     let reviews: Api<TokenReview> = Api::all(cluster.client());
     let reviewed = reviews.create(&PostParams::default(), &review).await?;
     let extra = reviewed.status.and_then(|status| status.user?.extra).unwrap_or_default();
-    let ids = extra.get(CREDENTIAL).context("the API server gives credentials no ids")?;
+    let ids = extra.get(CREDENTIAL).context("the API server assigns no credential ids")?;
     ids.first().cloned().context("the credential has no id")
 }
 
-/// Binds the account to the rights in the chart. All of it is deleted with the namespace.
+/// Binds the account to the rights in the chart. All these objects are deleted with the namespace.
 async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let (client, all) = (cluster.client(), rights()?);
     let rules = |everywhere| -> Vec<_> {

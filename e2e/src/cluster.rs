@@ -125,17 +125,17 @@ impl Cluster {
     }
 
     /// Returns the address of the routers' Service of the installed Tenon. It is an IP address,
-    /// because the behaviour of DNS while its Pods are drained is not Tenon's.
+    /// so that the tests do not depend on DNS, whose Pods may be drained too.
     ///
     /// # Errors
     /// Fails if Tenon is not installed.
     pub async fn routers(&self) -> anyhow::Result<SocketAddr> {
         let api: Api<Service> = Api::namespaced(self.client(), INSTALLED);
         let spec =
-            api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
-        let address = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
+            api.get("tenon-router").await?.spec.context("the routers' Service has no spec")?;
+        let address = spec.cluster_ip.context("the routers' Service has no address")?.parse()?;
         let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
-        let port = port.context("the routers' Service has a port http")?.port;
+        let port = port.context("the routers' Service has no port http")?.port;
         Ok(SocketAddr::new(address, port.try_into()?))
     }
 

@@ -88,12 +88,11 @@ impl Connection {
         };
         let (node, shard) = (text("tenon-node")?, text("tenon-shard")?);
         let body =
-            response.into_body().collect().await.context("the response broke off")?.to_bytes();
+            response.into_body().collect().await.context("the response is incomplete")?.to_bytes();
         Ok(HttpResponse { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
     }
 
-    /// Returns a connection that accepts a request now, which one that the server closed while idle
-    /// does not.
+    /// Returns an open connection. Replaces one that the server closed while it was idle.
     async fn sender(&mut self) -> anyhow::Result<&mut SendRequest<Full<Bytes>>> {
         let usable = match &mut self.open {
             Some(sender) => sender.ready().await.is_ok(),
@@ -102,13 +101,13 @@ impl Connection {
         if !usable {
             let stream = TcpStream::connect(self.target)
                 .await
-                .with_context(|| format!("to {}", self.target))?;
+                .with_context(|| format!("cannot connect to {}", self.target))?;
             stream.set_nodelay(true)?;
             let (sender, connection) = handshake(TokioIo::new(stream)).await?;
             // The sender reports the end of the connection.
             tokio::spawn(connection);
             self.open = Some(sender);
         }
-        self.open.as_mut().context("a connection was just opened")
+        self.open.as_mut().context("no connection is open")
     }
 }

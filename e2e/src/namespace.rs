@@ -61,7 +61,7 @@ impl Namespace {
         let name = worker.name_any();
         let params = PatchParams::apply("tenon-e2e").force();
         let applied = self.api::<Worker>().patch(&name, &params, &Patch::Apply(worker)).await;
-        applied.with_context(|| format!("applying Worker {name}"))?;
+        applied.with_context(|| format!("cannot apply Worker {name}"))?;
         Ok(())
     }
 

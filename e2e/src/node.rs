@@ -28,7 +28,7 @@ const MEMORY_MIB: &str = "1024";
 /// Termination grace period of a node before SIGKILL.
 const GRACE: Duration = Duration::from_secs(40);
 
-/// The pool of a node, and the properties of its nodes.
+/// The pool of a node, and its number of lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeOptions<'a> {
     pub name: &'a str,
@@ -190,7 +190,7 @@ impl Endpoint {
         });
         let params = PatchParams::apply("tenon-e2e").force();
         let applied = self.slices.patch(&self.name, &params, &Patch::Apply(slice)).await;
-        applied.with_context(|| format!("the EndpointSlice of {}", self.name))?;
+        applied.with_context(|| format!("cannot apply the EndpointSlice of {}", self.name))?;
         Ok(())
     }
 

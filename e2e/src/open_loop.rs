@@ -1,4 +1,5 @@
-//! Open-loop load: it keeps its rate whatever happens to its requests, and records every failure.
+//! Open-loop load: it keeps its rate no matter what happens to its requests, and records every
+//! failure.
 //!
 //! ```text
 //!  clock ──each tick──► one request ──► over a kept-alive connection │ a new one │ HTTP/2

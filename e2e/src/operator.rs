@@ -75,7 +75,7 @@ impl Operator {
         Ok(Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body)
     }
 
-    /// Stops the process until it is resumed.
+    /// Pauses the process until it is resumed.
     pub async fn pause(&self) -> anyhow::Result<()> {
         self.process.pause().await
     }

@@ -72,12 +72,18 @@ impl PortForward {
 /// Reads the local address from the first line of output, "Forwarding from 127.0.0.1:40123 ->
 /// 9090", and returns it with the rest of the output.
 async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<ChildStdout>)> {
-    let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
+    let mut output =
+        BufReader::new(child.stdout.take().context("kubectl's standard output is not piped")?);
     let mut line = String::new();
     output.read_line(&mut line).await?;
     if line.is_empty() {
         let mut stderr = String::new();
-        child.stderr.take().context("its errors are piped")?.read_to_string(&mut stderr).await?;
+        child
+            .stderr
+            .take()
+            .context("kubectl's standard error is not piped")?
+            .read_to_string(&mut stderr)
+            .await?;
         bail!("{}", stderr.trim());
     }
     let address = line.split_whitespace().nth(2).and_then(|address| address.parse().ok());

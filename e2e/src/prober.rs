@@ -99,7 +99,7 @@ impl Prober {
     ///
     /// # Errors
     /// Fails if that takes longer than 30 seconds.
-    pub async fn serve(&self, count: usize) -> anyhow::Result<()> {
+    pub async fn await_served(&self, count: usize) -> anyhow::Result<()> {
         let before = *self.served_rx.borrow();
         let mut served_rx = self.served_rx.clone();
         await_condition(&format!("{count} more answers"), Duration::from_secs(30), async || {

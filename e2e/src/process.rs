@@ -90,7 +90,7 @@ impl Process {
         .await
     }
 
-    /// Stops the process, as a machine does that hangs, until it is resumed.
+    /// Pauses the process until it is resumed, as if its machine hung.
     ///
     /// # Errors
     /// Fails if the process has exited.

@@ -60,7 +60,7 @@ impl Router {
         Ok(nodes.context("the router has no metric tenon_router_nodes")?.parse()?)
     }
 
-    /// Stops the process until it is resumed.
+    /// Pauses the process until it is resumed.
     ///
     /// # Errors
     /// Fails if the process has exited.

@@ -157,10 +157,10 @@ fn logs(folder: &Path, namespace: &str) -> String {
     files.sort();
     for file in files {
         let log = fs::read_to_string(&file).unwrap_or_default();
-        let telling = |line: &&str| {
+        let is_relevant = |line: &&str| {
             [namespace, "WARN", "ERROR", "panicked"].iter().any(|sign| line.contains(sign))
         };
-        let lines: Vec<_> = log.lines().filter(telling).collect();
+        let lines: Vec<_> = log.lines().filter(is_relevant).collect();
         if lines.is_empty() {
             continue;
         }

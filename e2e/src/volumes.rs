@@ -69,7 +69,7 @@ impl Volumes {
                     let Ok(Event::Apply(secret) | Event::InitApply(secret)) = event else {
                         continue;
                     };
-                    turn(&volume, &secret).expect("the volume can be written");
+                    update(&volume, &secret).expect("cannot write the volume");
                 }
             });
         }
@@ -77,11 +77,11 @@ impl Volumes {
     }
 
     /// Waits until all volumes have content: no container starts before its volumes are mounted.
-    pub async fn mounted(&self) -> anyhow::Result<()> {
+    pub async fn await_mounted(&self) -> anyhow::Result<()> {
         await_condition("the volumes with certificates", MOUNTED_WITHIN, async || {
             for role in ROLES {
                 ensure!(
-                    self.of_role(role).join(DATA).is_dir(),
+                    self.volume(role).join(DATA).is_dir(),
                     "the volume for the {role} is missing"
                 );
             }
@@ -90,7 +90,7 @@ impl Volumes {
         .await
     }
 
-    fn of_role(&self, role: &str) -> PathBuf {
+    fn volume(&self, role: &str) -> PathBuf {
         self.folder.join(role)
     }
 }
@@ -106,7 +106,7 @@ impl Transport<'_> {
     /// Adds the argument that names the process's certificate.
     pub(crate) fn configure(self, role: &str, command: &mut Command) {
         if let Self::Tls(volumes) = self {
-            command.arg("--tls-dir").arg(volumes.of_role(role));
+            command.arg("--tls-dir").arg(volumes.volume(role));
         }
     }
 
@@ -117,12 +117,10 @@ impl Transport<'_> {
     }
 }
 
-/// Makes a volume's content that of the Secret, atomically.
-fn turn(volume: &Path, secret: &Secret) -> anyhow::Result<()> {
-    let version = format!(
-        "..{}",
-        secret.resource_version().context("a stored Secret has a resource version")?
-    );
+/// Replaces a volume's content with the Secret's, atomically.
+fn update(volume: &Path, secret: &Secret) -> anyhow::Result<()> {
+    let version =
+        format!("..{}", secret.resource_version().context("the Secret has no resource version")?);
     let place = volume.join(&version);
     // This version is already there.
     if place.is_dir() {

@@ -87,18 +87,19 @@ impl WebSocket {
     /// Returns the next message.
     ///
     /// # Errors
-    /// Fails if the connection has ended, or there is no message in time.
+    /// Fails if the connection has ended, or no message arrives before the timeout.
     pub async fn receive(&mut self) -> anyhow::Result<Message> {
-        let message = timeout(TIMEOUT, self.stream.next()).await.context("no message in time")?;
+        let message =
+            timeout(TIMEOUT, self.stream.next()).await.context("no message before the timeout")?;
         message.context("the connection has ended").and_then(|message| Ok(message?))
     }
 
     /// Sends a text and returns the text that is received next.
-    pub async fn ask(&mut self, text: &str) -> anyhow::Result<String> {
+    pub async fn send_and_receive(&mut self, text: &str) -> anyhow::Result<String> {
         self.send(text).await?;
         match self.receive().await? {
             Message::Text(answer) => Ok(answer.as_str().to_owned()),
-            other => bail!("{other:?} came"),
+            other => bail!("unexpected message: {other:?}"),
         }
     }
 
@@ -111,12 +112,12 @@ impl WebSocket {
             match self.receive().await? {
                 Message::Close(frame) => break frame,
                 Message::Text(_) | Message::Binary(_) => {}
-                other => bail!("{other:?} came"),
+                other => bail!("unexpected message: {other:?}"),
             }
         };
         let end =
             timeout(TIMEOUT, self.stream.next()).await.context("the connection does not end")?;
-        ensure!(end.is_none(), "{end:?} came after the end");
+        ensure!(end.is_none(), "received {end:?} after the Close frame");
         let CloseFrame { code, reason } =
             closed.context("the Close frame has no code and no reason")?;
         Ok(Closed { code: code.into(), reason: reason.as_str().to_owned() })
@@ -171,7 +172,8 @@ async fn over_http2(
 }
 
 async fn connect(target: SocketAddr) -> anyhow::Result<TcpStream> {
-    let stream = TcpStream::connect(target).await.with_context(|| format!("to {target}"))?;
+    let stream =
+        TcpStream::connect(target).await.with_context(|| format!("cannot connect to {target}"))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -1,5 +1,5 @@
-//! The blobs of an OCI artifact, from any registry: unpacking stays within the limits whatever the
-//! bytes say, and what was unpacked is packed into an artifact with the same content.
+//! The blobs of an OCI artifact, from any registry: unpacking stays within the limits for any
+//! bytes, and what was unpacked is packed into an artifact with the same content.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ fuzz_target!(|input: Input<'_>| {
     match archive::pack(&bundle) {
         Ok(packed) => {
             let again = archive::unpack(&packed.config, &packed.layer);
-            assert_eq!(again.expect("a packed bundle is unpacked"), bundle);
+            assert_eq!(again.expect("a packed bundle can be unpacked"), bundle);
         }
         Err(PackError::Packed(_) | PackError::Entrypoint(_)) => {}
         Err(error) => panic!("{error}"),

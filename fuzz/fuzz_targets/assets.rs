@@ -1,6 +1,6 @@
-//! The layer of static files of an OCI artifact, and the paths that clients ask for: packing stays
-//! within the limits whatever the bytes say, every file of a pack is found by its path, and a
-//! redirect to another URL of a page leads to a file on the same host.
+//! The layer of static files of an OCI artifact, and the paths that clients request: packing stays
+//! within the limits for any bytes, every file of a pack is found by its path, and a redirect to
+//! another URL of a page leads to a file on the same host.
 
 #![no_main]
 

@@ -70,7 +70,7 @@ fuzz_target!(|input: Input<'_>| {
                 for error in
                     compile(&script, "worker.js", &BTreeSet::new()).err().unwrap_or_default()
                 {
-                    let is_of_links = [
+                    let concerns_links = [
                         "no module",
                         "no handler",
                         "is a Node.js module",
@@ -81,13 +81,14 @@ fuzz_target!(|input: Input<'_>| {
                     .iter()
                     .any(|part| error.message.contains(part));
                     assert!(
-                        is_of_links,
+                        concerns_links,
                         "{error:?} in {:?}",
                         String::from_utf8_lossy(&compiled[name])
                     );
                 }
                 if let Some(map) = compiled.get(&source_map_of(name)) {
-                    let lines = 1 + String::from_utf8_lossy(content).matches(ends_a_line).count();
+                    let lines =
+                        1 + String::from_utf8_lossy(content).matches(is_line_terminator).count();
                     tenon_engine::fuzzing::every_place(map, |line, _| {
                         assert!((line as usize) < lines)
                     });
@@ -99,6 +100,6 @@ fuzz_target!(|input: Input<'_>| {
 });
 
 /// Returns whether a character is a JavaScript line terminator.
-fn ends_a_line(character: char) -> bool {
+fn is_line_terminator(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }

@@ -1,4 +1,4 @@
-//! HTTP/1 messages: the same ones pass however their bytes are split, and each that passes is
+//! HTTP/1 messages: the same ones pass no matter how their bytes are split, and each that passes is
 //! unambiguous: its lines have one kind of line ending, and at most one header states where its
 //! body ends.
 
@@ -26,9 +26,9 @@ fuzz_target!(|input: Input<'_>| {
         let lines: Vec<_> = head.split(|byte| *byte == b'\n').collect();
         let (last, lines) = lines.split_last().expect("the head has a line");
         assert!(last.is_empty() && lines.iter().all(|line| line.ends_with(b"\r")));
-        // The request line is not a header, whatever it looks like.
+        // The request line is not a header, even if it looks like one.
         let headers = || lines.iter().skip_while(|line| **line == b"\r").skip(1);
-        let of = |name: &str| headers().filter(|line| line.starts_with(name.as_bytes())).count();
-        assert!(of("content-length:") + of("transfer-encoding:") <= 1);
+        let count = |name: &str| headers().filter(|line| line.starts_with(name.as_bytes())).count();
+        assert!(count("content-length:") + count("transfer-encoding:") <= 1);
     }
 });

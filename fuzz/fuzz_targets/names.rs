@@ -25,7 +25,8 @@ struct Input<'a> {
     details: &'a [u8],
 }
 
-fn is_written_as_it_was<T: FromStr + Display>(text: &str) -> Option<T> {
+/// Parses a text, and checks that the value is written as the same text.
+fn parse_round_trip<T: FromStr + Display>(text: &str) -> Option<T> {
     let read: T = text.parse().ok()?;
     assert_eq!(read.to_string(), text);
     Some(read)
@@ -33,12 +34,12 @@ fn is_written_as_it_was<T: FromStr + Display>(text: &str) -> Option<T> {
 
 fuzz_target!(|input: Input<'_>| {
     let Input { name, other, modules, port, code, details } = input;
-    if let Some(id) = is_written_as_it_was::<WorkerId>(name) {
+    if let Some(id) = parse_round_trip::<WorkerId>(name) {
         assert_eq!(WorkerId::new(id.namespace(), id.name()), id);
     }
-    is_written_as_it_was::<CompatibilityFlag>(name);
-    is_written_as_it_was::<RevisionDigest>(name);
-    if let Some(pattern) = is_written_as_it_was::<HostPattern>(name) {
+    parse_round_trip::<CompatibilityFlag>(name);
+    parse_round_trip::<RevisionDigest>(name);
+    if let Some(pattern) = parse_round_trip::<HostPattern>(name) {
         // A host that the pattern matches is its name, or ends with a dot and its name.
         let bare = name.trim_start_matches("*.").split(':').next().unwrap_or_default();
         if pattern.matches(other, port) {

@@ -1,5 +1,5 @@
-//! A tunnel is established only after the proxy has sent a 2xx response, whatever else it sends and
-//! however its bytes are split.
+//! A tunnel is established only after the proxy has sent a 2xx response, no matter what else it
+//! sends and how its bytes are split.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ thread_local! {
 fuzz_target!(|input: Input<'_>| {
     let proxy: Proxy = "http://user:word@proxy.test:3128".parse().expect("the URL is a proxy's");
     let target = Authority::from_static("203.0.113.1:443");
-    let led = RUNTIME.with(|runtime| {
+    let is_established = RUNTIME.with(|runtime| {
         tokio::task::LocalSet::new().block_on(runtime, async {
             let (near, mut far) = tokio::io::duplex(1 << 16);
             let answers = async move {
@@ -43,12 +43,12 @@ fuzz_target!(|input: Input<'_>| {
                 }
                 request
             };
-            let (led, request) = tokio::join!(tunnel(&proxy, near, &target), answers);
+            let (is_established, request) = tokio::join!(tunnel(&proxy, near, &target), answers);
             assert!(request.starts_with(b"CONNECT 203.0.113.1:443 HTTP/1.1\r\n"));
-            led
+            is_established
         })
     });
-    if led {
+    if is_established {
         // Interim (1xx) responses may precede the final one.
         let answer = String::from_utf8_lossy(input.answer);
         assert!(answer.contains("HTTP/1.1 2") || answer.contains("HTTP/1.0 2"), "{answer:?}");

@@ -1,6 +1,6 @@
 //! A redirect leads to an HTTP URL without credentials, and headers meant for one origin are not
 //! sent to another. An address that the policy allows is in none of the networks that are closed to
-//! Workers, however it is written.
+//! Workers, in any notation.
 
 #![no_main]
 
@@ -27,7 +27,7 @@ struct Input<'a> {
 
 fuzz_target!(|input: Input<'_>| {
     let policy = Policy::default();
-    judge(&policy, input.address);
+    check_allowed(&policy, input.address);
 
     let (Ok(status), Ok(location)) =
         (StatusCode::from_u16(300 + input.status % 16), HeaderValue::from_bytes(input.location))
@@ -63,14 +63,14 @@ fuzz_target!(|input: Input<'_>| {
     assert_eq!(headers.contains_key(CONTENT_TYPE), !as_get);
 
     match url.host() {
-        Some(Host::Ipv4(address)) => judge(&policy, address.into()),
-        Some(Host::Ipv6(address)) => judge(&policy, address.into()),
+        Some(Host::Ipv4(address)) => check_allowed(&policy, address.into()),
+        Some(Host::Ipv6(address)) => check_allowed(&policy, address.into()),
         _ => {}
     }
 });
 
 /// Checks an allowed address against the classification of the standard library.
-fn judge(policy: &Policy, address: IpAddr) {
+fn check_allowed(policy: &Policy, address: IpAddr) {
     let Ok(allowed) = policy.judge(address) else { return };
     assert_eq!(allowed.address(), address.to_canonical());
     // The whole IPv4 Internet is also reachable through NAT64 addresses (64:ff9b::/96), for nodes

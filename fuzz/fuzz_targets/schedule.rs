@@ -1,5 +1,5 @@
 //! The times of a schedule are whole minutes in increasing order, and the next time is the same
-//! when asked from any time in between.
+//! from any time in between.
 
 #![no_main]
 

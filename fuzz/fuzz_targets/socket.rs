@@ -1,5 +1,5 @@
-//! A WebSocket receives the messages that an independent parser finds in the same bytes, however
-//! they are split, and echoes them in frames that a client can parse (`workers/socket.js`).
+//! A WebSocket receives the messages that an independent parser finds in the same bytes, no matter
+//! how they are split, and echoes them in frames that a client can parse (`workers/socket.js`).
 //!
 //! The input is a sequence of well-formed frames, so that frames are reached at all, followed by
 //! arbitrary bytes.

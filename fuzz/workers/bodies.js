@@ -1,6 +1,6 @@
 // Checks bodies of each type (forms, text, JSON, events) and their headers.
 
-import { attempt, attemptLater, cut, looker, same, sameBytes, streamOf } from "./check.js";
+import { attempt, attemptLater, checker, cut, same, sameBytes, streamOf } from "./check.js";
 
 const types = (boundary) => [
   `multipart/form-data; boundary=${boundary}`, `multipart/form-data;charset=x; boundary="${boundary}"`,
@@ -55,7 +55,7 @@ async function plain(bytes, type) {
   same(await attemptLater(async () => JSON.stringify(await response().json())), expected, "json()");
   const blob = await response().blob();
   sameBytes(new Uint8Array(await blob.arrayBuffer()), bytes, "blob()");
-  same(new Blob([], { type: blob.type }).type, /^[ -~]*$/.test(blob.type) ? blob.type.toLowerCase() : "", "its type");
+  same(new Blob([], { type: blob.type }).type, /^[ -~]*$/.test(blob.type) ? blob.type.toLowerCase() : "", "type");
   const [one, other] = response().body.tee();
   sameBytes(await new Response(one).bytes(), bytes, "tee()");
   await other.cancel();
@@ -70,7 +70,7 @@ async function data(text) {
   sameBytes(await again.bytes(), bytes, `data:${text}`);
 }
 
-export default looker(async (reader) => {
+export default checker(async (reader) => {
   const [what, length] = [reader.number() % 5, reader.number()];
   const type = reader.pick(types(reader.text()));
   const bytes = reader.rest;

@@ -10,22 +10,22 @@ export function attempt(make) {
   try {
     return make();
   } catch (error) {
-    refuse(error);
+    rethrowUnexpected(error);
     return undefined;
   }
 }
 
-/** Does the same for a promise. */
+/** Like `attempt`, for a promise. */
 export async function attemptLater(make) {
   try {
     return await make();
   } catch (error) {
-    refuse(error);
+    rethrowUnexpected(error);
     return undefined;
   }
 }
 
-function refuse(error) {
+function rethrowUnexpected(error) {
   const standard = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError ||
     error instanceof DOMException;
   if (!standard || LOST.test(error.message)) throw error;
@@ -75,10 +75,10 @@ export function cut(bytes, length) {
 export const streamOf = (pieces) => ReadableStream.from(pieces);
 
 /** Returns a Worker that checks the bytes of each request's body. */
-export const looker = (look) => ({
+export const checker = (check) => ({
   async fetch(request) {
     try {
-      await look(new Reader(new Uint8Array(await request.arrayBuffer())));
+      await check(new Reader(new Uint8Array(await request.arrayBuffer())));
       return new Response();
     } catch (error) {
       return new Response(`${error?.stack ?? error}`, { status: 500 });

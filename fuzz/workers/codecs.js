@@ -2,7 +2,7 @@
 // reversed.
 
 import { Buffer } from "node:buffer";
-import { attempt, attemptLater, cut, looker, same, sameBytes, streamOf } from "./check.js";
+import { attempt, attemptLater, checker, cut, same, sameBytes, streamOf } from "./check.js";
 
 const ENCODINGS = [
   "utf-8", "utf-16le", "utf-16be", "windows-1252", "gbk", "gb18030", "big5", "euc-jp", "iso-2022-jp", "shift_jis", "euc-kr",
@@ -74,7 +74,7 @@ function cloned(text) {
   if (clone !== undefined) same(JSON.stringify(clone), JSON.stringify(value), "structuredClone");
 }
 
-export default looker(async (reader) => {
+export default checker(async (reader) => {
   const [what, encoding, format, flags, length] =
     [reader.number() % 4, reader.pick(ENCODINGS), reader.pick(FORMATS), reader.number(), reader.number()];
   const bytes = reader.rest;

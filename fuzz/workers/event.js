@@ -19,7 +19,7 @@ export default {
       }
       const type = request.headers.get("content-type") ?? "";
       const form = await attemptLater(() => copy.formData());
-      if (form !== undefined) same(/form/i.test(type), true, "what is a form says so");
+      if (form !== undefined) same(/form/i.test(type), true, "a form has a form's content type");
       const bytes = await request.bytes();
       attempt(() => structuredClone(bytes.buffer));
       return new Response(bytes, { headers: [...request.headers].filter(([name]) => /^x-[a-z]+$/.test(name)) });

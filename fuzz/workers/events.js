@@ -1,6 +1,6 @@
 // Checks that EventSource reads a stream of events as the standard says, line by line.
 
-import { looker, same } from "./check.js";
+import { checker, same } from "./check.js";
 
 // Reads a complete stream, after HTML, section 9.2.6.
 function read(text) {
@@ -33,7 +33,7 @@ const receive = (url, types) => new Promise((resolve) => {
   };
 });
 
-export default looker(async (reader) => {
+export default checker(async (reader) => {
   const bytes = reader.rest.subarray(0, 4096);
   // These events come from the EventSource itself.
   const expected = read(new TextDecoder().decode(bytes)).filter(([type]) => type !== "open" && type !== "error");

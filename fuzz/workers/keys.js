@@ -1,6 +1,6 @@
 // Checks that an imported key is exported unchanged, and that its signatures can be verified.
 
-import { attempt, attemptLater, looker, same, sameBytes } from "./check.js";
+import { attempt, attemptLater, checker, same, sameBytes } from "./check.js";
 
 const ALGORITHMS = [
   { name: "HMAC", hash: "SHA-256" }, { name: "AES-GCM" }, { name: "AES-KW" }, { name: "HKDF" }, { name: "PBKDF2" },
@@ -31,7 +31,7 @@ async function use(key, algorithm, data) {
   }
 }
 
-export default looker(async (reader) => {
+export default checker(async (reader) => {
   const [algorithm, format, usages] = [reader.pick(ALGORITHMS), reader.pick(FORMATS), reader.number()];
   const allowed = USAGES.filter((_, i) => (usages >> i) & 1);
   const bytes = reader.rest;

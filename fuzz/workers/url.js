@@ -1,7 +1,7 @@
 // Checks that a serialized URL parses to the same URL, and that search parameters and the matches of
 // patterns are reproducible.
 
-import { attempt, looker, same } from "./check.js";
+import { attempt, checker, same } from "./check.js";
 
 const PARTS = ["protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash", "href"];
 
@@ -22,7 +22,7 @@ function consistent(url, what) {
   same(JSON.stringify([...url.searchParams]), JSON.stringify(parameters), `${what}: parameters of ${url.href}`);
 }
 
-export default looker((reader) => {
+export default checker((reader) => {
   const setter = reader.pick(PARTS);
   const [value, base, input] = [reader.text(), reader.text(), new TextDecoder().decode(reader.rest)];
 

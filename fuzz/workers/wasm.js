@@ -1,6 +1,6 @@
 // Checks that a module that validates also compiles, and that no module ends the process.
 
-import { attempt, looker, same } from "./check.js";
+import { attempt, checker, same } from "./check.js";
 
 const wasm = (error) => error instanceof WebAssembly.CompileError || error instanceof WebAssembly.LinkError ||
   error instanceof WebAssembly.RuntimeError || error instanceof WebAssembly.Exception;
@@ -23,7 +23,7 @@ function stub({ kind }) {
   return new WebAssembly.Tag({ parameters: [] });
 }
 
-export default looker((reader) => {
+export default checker((reader) => {
   const bytes = reader.rest;
   const valid = WebAssembly.validate(bytes);
   const module = run(() => new WebAssembly.Module(bytes));

@@ -25,7 +25,7 @@ const MAX_TRAILERS: usize = 12 * 1024;
 /// Writes the block of a request.
 ///
 /// # Arguments
-/// * `seconds`: the timeout that the shard is told.
+/// * `seconds`: the timeout that is sent to the shard.
 pub(crate) fn request(seconds: u64) -> Vec<u8> {
     let timeout = format!("{}S", seconds.min(MAX_SECONDS));
     let mut block = Vec::with_capacity(REQUEST.len() + 1 + timeout.len());
@@ -80,7 +80,7 @@ fn put_string(out: &mut BytesMut, string: &[u8]) {
     out.put_slice(string);
 }
 
-/// Returns the headers of a block that [`put_literals`] wrote, or `None` if it did not.
+/// Returns the headers of a block, or `None` if [`put_literals`] does not write such blocks.
 pub(crate) fn read_literals(mut block: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     while let Some((0, rest)) = block.split_first() {
@@ -107,7 +107,7 @@ fn read_string(block: &[u8]) -> Option<(&[u8], &[u8])> {
                 break;
             }
             shift += 7;
-            // No frame holds a string that needs more.
+            // No string in a frame needs more.
             if shift > 14 {
                 return None;
             }
@@ -169,7 +169,7 @@ mod tests {
         }
 
         #[test]
-        fn no_block_makes_the_reader_fail(block: Vec<u8>) {
+        fn any_block_is_read_without_a_panic(block: Vec<u8>) {
             _ = read_literals(&block);
             _ = read_request(&block);
         }

@@ -5,7 +5,7 @@
 //!  Call ◄───────── stream ◄─ Connection ◄─ socket
 //! ```
 //!
-//! A request is written to the outbox where it is made, and the connection's task writes what all
+//! A request is written to the outbox when it is made, and the connection's task writes what all
 //! requests of a turn have put there. The task keeps what arrives for a stream in the slot of that
 //! stream, and wakes the request.
 //!
@@ -36,27 +36,27 @@ use state::State;
 #[derive(Clone)]
 pub struct Sender(Rc<RefCell<State>>);
 
-/// The connection takes no more requests.
+/// The connection accepts no more requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the connection takes no more requests")]
+#[error("the connection accepts no more requests")]
 pub struct Closed;
 
-/// The reason for which a request was not sent.
+/// The reason why a request was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// The shard allows no more concurrent requests, or does not read those that it has been sent.
-    #[error("the connection has its maximum of requests")]
+    /// The shard allows no more concurrent requests, or does not read those that were sent to it.
+    #[error("the connection has reached its maximum number of requests")]
     Full,
 }
 
-/// Greets a shard. Returns the sender and the connection, which must be driven, or `None` if the
-/// shard needs a complete implementation, on a new connection.
+/// Shakes hands with a shard. Returns the sender and the connection, which must be driven, or
+/// `None` if the shard needs a complete implementation, on a new connection.
 ///
 /// # Arguments
 /// * `window`: the bytes of one response that may be buffered.
-/// * `pings`: when the shard is sent pings, or `None` if its silence is no failure.
+/// * `pings`: when to ping the shard, or `None` if its silence is not a failure.
 ///
 /// # Errors
 /// Fails if the stream breaks or the peer does not speak HTTP/2.
@@ -97,7 +97,7 @@ fn first_settings(bytes: &[u8]) -> Result<Option<Settings>, ConnectionError> {
 }
 
 impl Sender {
-    /// Returns whether the connection takes no more requests.
+    /// Returns whether the connection accepts no more requests.
     pub fn is_closed(&self) -> bool {
         self.0.borrow().is_closed()
     }
@@ -105,7 +105,7 @@ impl Sender {
     /// Sends a request.
     ///
     /// # Arguments
-    /// * `seconds`: the timeout that the shard is told.
+    /// * `seconds`: the timeout that is sent to the shard.
     /// * `data`: the first data, or all of it if `ends` is true. Otherwise the [`Writer`] of the
     ///   call sends the rest.
     ///

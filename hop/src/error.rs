@@ -1,6 +1,6 @@
 //! The ways in which a connection fails.
 
-use std::io;
+use std::{fmt, io};
 
 /// The error codes of RFC 9113, section 7, that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,13 @@ impl Code {
     pub const CANCEL: Self = Self(8);
 }
 
-/// The reason for which a connection ended.
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     #[error("the connection broke: {0}")]
@@ -24,8 +30,8 @@ pub enum ConnectionError {
     /// The peer violates the protocol.
     #[error("the peer sent {what}")]
     Violation { code: Code, what: &'static str },
-    /// The peer reports a violation of ours.
-    #[error("the peer ended the connection with error {0:?}")]
+    /// The peer reports an error on our side.
+    #[error("the peer ended the connection with HTTP/2 error {0}")]
     GoAway(Code),
     #[error("the peer has not answered a ping")]
     Silent,

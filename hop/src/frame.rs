@@ -4,7 +4,7 @@ use bytes::{Buf, BufMut, BytesMut};
 
 use crate::error::{Code, ConnectionError};
 
-/// The first bytes of a client (section 3.4).
+/// The first bytes that a client sends (section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The length of a frame's header, in bytes.
@@ -108,7 +108,7 @@ impl Head {
 }
 
 fn put_head(out: &mut BytesMut, len: usize, kind: Kind, flags: u8, stream: u32) {
-    debug_assert!(len <= MAX_PAYLOAD, "a frame's payload is bounded");
+    debug_assert!(len <= MAX_PAYLOAD, "a frame's payload is too long");
     out.put_u32((len as u32) << 8 | kind as u32);
     out.put_u8(flags);
     out.put_u32(stream);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_told_apart() {
+    fn an_unknown_kind_is_recognized() {
         assert_eq!(Head::parse(&[0, 0, 0, 10, 0, 0, 0, 0, 0]).kind, Kind::Unknown);
         assert_eq!(Head::parse(&[0, 0, 0, 9, 0, 0, 0, 0, 0]).kind, Kind::Continuation);
     }

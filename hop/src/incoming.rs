@@ -28,7 +28,7 @@ enum Source {
 #[error("the stream was reset")]
 pub struct Reset;
 
-/// What the readers of a connection's bodies have read, for the connection to announce.
+/// The bytes that have been read from a connection's bodies, which the connection announces.
 #[derive(Default)]
 pub(crate) struct Ledger {
     read: RefCell<Vec<(u32, u32)>>,
@@ -55,7 +55,7 @@ struct State {
 }
 
 impl Ledger {
-    /// Has `waker` woken when something has been read.
+    /// Registers the waker that is woken when something has been read.
     pub(crate) fn register(&self, waker: &Waker) {
         match &mut *self.task.borrow_mut() {
             Some(before) => before.clone_from(waker),
@@ -109,7 +109,7 @@ impl Receive {
         true
     }
 
-    /// Breaks the body off.
+    /// Ends the body with an error, unless it has ended.
     pub(crate) fn reset(&self) {
         let mut state = self.state.borrow_mut();
         if state.end.is_none() {
@@ -203,14 +203,14 @@ mod tests {
     fn the_peer_gets_back_what_has_been_read() {
         let (receive, _incoming) = body();
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
-        assert!(!receive.push(Bytes::from_static(b"x"), false), "the window is used up");
+        assert!(!receive.push(Bytes::from_static(b"x"), false), "beyond the window");
         assert!(next(&receive).is_ready());
         assert_eq!(receive.ledger.take(), [(1, WINDOW)]);
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
     }
 
     #[test]
-    fn a_reset_breaks_the_body_off_unless_it_has_ended() {
+    fn a_reset_fails_the_body_unless_it_has_ended() {
         let (receive, _incoming) = body();
         receive.reset();
         assert!(matches!(next(&receive), Poll::Ready(Some(Err(Reset)))));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_nothing_reads_takes_no_memory() {
+    fn a_dropped_body_takes_no_memory() {
         let (receive, incoming) = body();
         drop(incoming);
         assert!(receive.push(Bytes::from(vec![0; 20_000]), false));

@@ -3,24 +3,23 @@
 //!
 //! The bytes are ordinary gRPC over HTTP/2. They are narrow in that a sender has few choices: every
 //! header is a literal or in the static table, a header block fits into one frame, and the blocks
-//! of ordinary requests and responses are constants, which a receiver compares and does not parse.
-//! Both peers state in their SETTINGS that they keep to that ([`settings`]). A peer that does not
-//! is served by a complete implementation.
+//! of ordinary requests and responses are constants, which a receiver compares instead of parsing.
+//! Both peers state in their SETTINGS that they keep to that ([`settings`]). Any other peer is
+//! served by a complete implementation.
 //!
 //! ```text
 //!  router: Sender ─► outbox ─► socket ─► Connection ─► service     the shard's thread
 //!          Call ◄─ stream ◄── Connection ◄── socket ◄─ outbox ◄┘
 //! ```
 //!
-//! A connection is one task. It holds all streams, reads what has arrived, and writes what all
-//! streams have to say in one turn at once: a request takes no task, no channel and no segment of
-//! its own.
+//! A connection is one task. It holds all streams, reads what has arrived, and writes at once what
+//! all streams send in one turn: a request needs no task, no channel and no segment of its own.
 //!
 //! - [`client`]: the router's side.
 //! - [`server`]: the shard's side, and [`incoming`], a request's body on it.
-//! - [`sniff`]: tells on the shard's side which implementation a peer needs.
+//! - [`sniff`]: decides, on the shard's side, which implementation a peer needs.
 //! - [`block`], [`frame`], [`settings`]: the encoding of headers, frames and settings. Pure.
-//! - [`pieces`]: what has arrived of a stream. Pure.
+//! - [`pieces`]: the data of a stream that has arrived and has not been read. Pure.
 //! - [`wire`]: reads frames from a socket and writes an outbox to it.
 //! - [`error`]: the ways in which a connection fails.
 

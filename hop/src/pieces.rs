@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Smaller pieces are joined, in bytes, so that a buffered byte never costs more than a few: a
-/// piece that is not copied keeps the whole read that it came with.
+/// Pieces smaller than this, in bytes, are joined, so that a buffered byte never costs more than a
+/// few: a piece that is not copied keeps the whole buffer into which it was read.
 pub(crate) const SMALL: usize = 8 * 1024;
 
 #[derive(Default)]
 pub(crate) struct Pieces {
-    /// The first piece, which is mostly the only one.
+    /// The first piece, which is usually the only one.
     first: Option<Bytes>,
     more: VecDeque<Bytes>,
     /// The last piece, as long as it is small.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn tiny_pieces_take_no_entry_each() {
+    fn tiny_pieces_share_entries() {
         let mut pieces = Pieces::default();
         (0..8 * SMALL).for_each(|_| pieces.push(Bytes::from_static(b"x")));
         assert!(pieces.more.len() <= 8);

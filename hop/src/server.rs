@@ -46,7 +46,7 @@ pub use service::{Outgoing, Part, Response, Service};
 use slot::{Panicked, Slot, isolate};
 use wake::{Queue, Wake};
 
-/// No more is read from the peer, or taken from a response, while so much waits to be written, in
+/// No more is read from the peer, or taken from a response, while this much waits to be written, in
 /// bytes.
 const FULL: usize = 256 * 1024;
 
@@ -92,7 +92,7 @@ pub struct Connection<S, V: Service> {
     /// Slots that wait for the connection's window or for room in the outbox.
     blocked: Vec<usize>,
     leaving: Leaving,
-    /// The end of the time for which the peer's end of the connection is awaited.
+    /// The deadline for the peer to end the connection.
     linger: Option<Pin<Box<Sleep>>>,
     /// Requests begun in this turn.
     begun: usize,
@@ -107,7 +107,7 @@ where
     pub fn new(opening: Opening<S>, service: V, bounds: Bounds) -> Self {
         let mut outbox = BytesMut::new();
         frame::put_settings(&mut outbox, &settings::ours(bounds.stream_window, bounds.streams));
-        // The streams' windows are the bound.
+        // Only the streams' windows bound the peer.
         frame::put_window_update(&mut outbox, 0, MAX - INITIAL_WINDOW);
         Self {
             wire: Wire::new(opening.stream, opening.inbox),
@@ -139,8 +139,8 @@ where
         self.ledger.register(cx.waker());
         self.begun = 0;
         if !self.outbox.is_empty() {
-            // Before anything else: requests may use up what the task may do in one turn of tokio. The
-            // flush after them reports an error.
+            // Write before anything else: requests may use up the task's budget in tokio. An error
+            // is reported by the flush after them.
             _ = self.wire.poll_flush(cx, &mut self.outbox);
         }
         loop {
@@ -148,7 +148,7 @@ where
                 Read::All => false,
                 Read::Some => true,
                 Read::End => {
-                    // The peer may still read what there is.
+                    // The peer may still read what is in the outbox.
                     _ = self.wire.poll_flush(cx, &mut self.outbox);
                     return Poll::Ready(Ok(()));
                 }
@@ -201,11 +201,11 @@ where
                 self.slots[slot].begin(future);
                 self.poll_slot(slot);
             }
-            Err(Panicked) => self.panicked(slot),
+            Err(Panicked) => self.reset_panicked(slot),
         }
     }
 
-    /// Polls the slots that have been woken. Those that are woken meanwhile wait for the next turn.
+    /// Polls the slots that have been woken. Those that are woken during this wait for the next turn.
     fn poll_woken(&mut self) {
         let mut woken = std::mem::take(&mut self.woken);
         self.queue.take(&mut woken);
@@ -228,12 +228,12 @@ where
                 frame::put_headers(&mut self.outbox, slot.stream, &block, true);
                 return self.finish(index);
             }
-            Some(Poll::Ready(Err(Panicked))) => return self.panicked(index),
+            Some(Poll::Ready(Err(Panicked))) => return self.reset_panicked(index),
         }
         self.send(index);
     }
 
-    /// Moves what a response has to the outbox, as far as windows and the outbox have room.
+    /// Moves a response to the outbox, as far as the windows and the outbox have room.
     fn send(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(reply) = &mut slot.reply else { return };
@@ -244,7 +244,7 @@ where
             if let Some(data) = &mut slot.data {
                 let window = self.window.min(slot.window).min(MAX_PAYLOAD as i64);
                 if window <= 0 {
-                    // The stream's own window wakes it.
+                    // An update of the stream's own window wakes it.
                     if slot.window > 0 {
                         self.block(index);
                     }
@@ -261,7 +261,7 @@ where
             }
             let mut cx = Context::from_waker(&slot.waker);
             let Ok(part) = isolate(|| reply.poll_part(&mut cx)) else {
-                return self.panicked(index);
+                return self.reset_panicked(index);
             };
             match part {
                 Poll::Pending => return,
@@ -316,8 +316,8 @@ where
         self.close(index);
     }
 
-    /// Breaks off a stream whose request has panicked.
-    fn panicked(&mut self, index: usize) {
+    /// Resets a stream whose request has panicked.
+    fn reset_panicked(&mut self, index: usize) {
         frame::put_reset(&mut self.outbox, self.slots[index].stream, Code::INTERNAL_ERROR);
         self.close(index);
     }
@@ -340,7 +340,7 @@ enum Read {
     End,
 }
 
-/// Every response's header block has it already.
+/// Removes the content type, which the header block of every response has already.
 fn without_content_type(mut headers: HeaderMap) -> HeaderMap {
     headers.remove(http::header::CONTENT_TYPE);
     headers

@@ -7,7 +7,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 
-/// The id of the setting with which a peer states that it keeps to the narrow protocol. It is of
+/// The id of the setting with which a peer states that it keeps to the narrow protocol. It is in
 /// the range for experiments; other peers ignore it (section 6.5.2).
 const NARROW: u16 = 0xf7e0;
 

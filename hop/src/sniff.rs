@@ -1,4 +1,4 @@
-//! Tells from the first bytes of a connection which implementation its peer needs.
+//! Decides from the first bytes of a connection which implementation its peer needs.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -32,7 +32,7 @@ pub struct Replay<S> {
     stream: S,
 }
 
-/// Reads until it is known which peer it is.
+/// Reads until the kind of the peer is known.
 ///
 /// # Errors
 /// Fails if the stream breaks.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn other_peers_are_told_apart_as_early_as_possible() {
+    fn other_peers_are_recognized_as_early_as_possible() {
         assert_eq!(is_narrow(b"GET"), Some(false));
         assert_eq!(is_narrow(&first_bytes(&[(3, 100)])), Some(false));
     }
@@ -142,7 +142,9 @@ mod tests {
     #[tokio::test]
     async fn another_peer_is_read_from_its_first_byte() {
         let stream: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
-        let Peer::Other(mut replay) = sniff(stream).await.unwrap() else { panic!("is narrow") };
+        let Peer::Other(mut replay) = sniff(stream).await.unwrap() else {
+            panic!("the peer was taken for a narrow one")
+        };
         let mut read = Vec::new();
         replay.read_to_end(&mut read).await.unwrap();
         assert_eq!(read, stream);

@@ -14,7 +14,7 @@ use crate::frame::{HEADER, Head, MAX_PAYLOAD};
 /// The space for a read, in bytes.
 const READ: usize = 32 * 1024;
 
-/// The space that is left before a new buffer is taken, in bytes.
+/// A new buffer is allocated if less space than this is left, in bytes.
 const LITTLE: usize = 4 * 1024;
 
 /// The capacity that an outbox keeps while it is empty, in bytes.

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::readiness::Readiness;
 
-/// A connection that has not sent its request head by then is closed.
+/// A connection that has not sent its request head after this time is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.

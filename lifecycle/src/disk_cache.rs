@@ -1,7 +1,8 @@
 //! A cache that outlives the process: a file for each entry, in a directory for this process alone.
 //!
-//! Its content is trusted, compiled code for example, so no other process may write there. Users of a file detect damage
-//! themselves, and write it anew. A failing disk costs only time: its content is made again.
+//! Its content, such as compiled code, is trusted, so no other process may write there. Users of a
+//! file detect damage themselves, and write the file again. A failing disk costs only time: its
+//! content is produced again.
 
 use std::fmt::Display;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -85,7 +86,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         fs::File::open(self.path(key)).ok()
     }
 
-    /// Creates an empty file of a name that no entry has.
+    /// Creates an empty file under a name that no entry has.
     ///
     /// # Errors
     /// Fails if the file cannot be created.
@@ -137,7 +138,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // An entry has another name, so nothing is removed then.
+        // An adopted file has another name, so nothing is removed.
         drop(fs::remove_file(&self.path));
     }
 }

@@ -56,7 +56,7 @@ impl Watch {
 /// # Panics
 /// Panics if the process may not install signal handlers, or outside a runtime with I/O enabled.
 pub async fn termination() {
-    let listen = |kind| signal(kind).expect("a process may handle its own termination");
+    let listen = |kind| signal(kind).expect("cannot install a signal handler");
     let (mut terminate, mut interrupt) =
         (listen(SignalKind::terminate()), listen(SignalKind::interrupt()));
     let name = tokio::select! {

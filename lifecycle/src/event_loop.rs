@@ -122,7 +122,7 @@ mod tests {
         let family = families
             .iter()
             .find(|family| family.name() == NAMES.busy)
-            .expect("the family is registered");
+            .expect("the family is not registered");
         family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum()
     }
 

@@ -134,7 +134,7 @@ impl<W: Write> Write for Plain<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let line = event.strip_suffix(b"\n").unwrap_or(event);
         if line.iter().any(is_control) {
-            self.0.write_all(&escaped(line))?;
+            self.0.write_all(&escape(line))?;
             self.0.write_all(&event[line.len()..])?;
         } else {
             self.0.write_all(event)?;
@@ -151,7 +151,7 @@ fn is_control(byte: &u8) -> bool {
     matches!(byte, 0..=8 | 10..=31 | 127)
 }
 
-fn escaped(line: &[u8]) -> Vec<u8> {
+fn escape(line: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(line.len() + 64);
     for (at, byte) in line.iter().enumerate() {
         match byte {
@@ -234,8 +234,8 @@ mod tests {
         for (verdict, level) in
             verdicts.filter_map(|line| line.split_once(' ')).filter(|(verdict, _)| *verdict != "#")
         {
-            let is_taken = Args::try_parse_from(["process", "--log-level", level]).is_ok();
-            assert_eq!(is_taken, verdict == "taken", "{level}");
+            let is_accepted = Args::try_parse_from(["process", "--log-level", level]).is_ok();
+            assert_eq!(is_accepted, verdict == "accepted", "{level}");
         }
     }
 

@@ -115,7 +115,7 @@ impl Process {
     fn update_threads(&self) {
         // Each change of the map is one call, so a panic cannot leave it half changed.
         let mut cpu_by_thread = self.cpu_by_thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut there = HashSet::new();
+        let mut listed = HashSet::new();
         for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             // The thread may have ended since it was listed.
             let Some(stat) = Stat::read(&format!("{}/stat", task.path().display())) else {
@@ -125,9 +125,9 @@ impl Process {
             let before = cpu_by_thread.insert(thread, stat.cpu).unwrap_or(0);
             let increase = stat.cpu.saturating_sub(before);
             self.by_thread.with_label_values(&[stat.name.as_str()]).inc_by(increase as f64 / TICKS);
-            there.insert(thread);
+            listed.insert(thread);
         }
-        cpu_by_thread.retain(|thread, _| there.contains(thread));
+        cpu_by_thread.retain(|thread, _| listed.contains(thread));
     }
 }
 
@@ -215,12 +215,11 @@ mod tests {
 
     fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
         let families = registry.gather();
-        let family =
-            families.iter().find(|found| found.name() == family).expect("a family of the process");
+        let family = families.iter().find(|found| found.name() == family).expect("no such family");
         let is_it = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
-        let metric = family.get_metric().iter().find(is_it).expect("a metric with that label");
+        let metric = family.get_metric().iter().find(is_it).expect("no metric has the label");
         metric.get_counter().get_value() + metric.get_gauge().get_value()
     }
 

@@ -49,7 +49,7 @@ impl Readiness {
     /// Waits until the process is ready; resolves at once if it already is.
     pub async fn ready(&self) {
         let mut held_rx = self.held.subscribe();
-        held_rx.wait_for(BTreeMap::is_empty).await.expect("the sender lives as long as this");
+        held_rx.wait_for(BTreeMap::is_empty).await.expect("self holds the sender");
     }
 }
 

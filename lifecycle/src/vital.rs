@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vital_thread_that_finishes_normally_ends_nothing() {
+    fn a_process_survives_a_vital_thread_that_finishes_normally() {
         spawn("vital".to_owned(), || {}).unwrap().join().unwrap();
     }
 }

@@ -28,12 +28,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, ConnectError, Status};
 
-/// Time after which the status says that no router has acknowledged. Asking goes on.
+/// Time after which the status says that no router has acknowledged. Asking continues.
 const BOUND: Duration = Duration::from_secs(10);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Timeout of one attempt. It exceeds the router's own by the time of a connect.
+/// Timeout of one attempt. It exceeds the router's own timeout by the time to connect.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
 /// Pause between attempts: the first, and the longest.
@@ -43,17 +43,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent attempts.
 const CONCURRENCY: usize = 64;
 
-/// What the routers say of an entry of the catalog.
+/// The state of the routers' acknowledgement of a catalog entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// They have not been asked, or not for long.
+    /// The routers have not been asked, or only for a short time.
     Pending,
     Given,
-    /// No router has acknowledged the entry for some time, and why.
+    /// No router has acknowledged the entry in time, for this reason.
     Missing(String),
 }
 
-/// The questions that are asked, and their answers. Clones share them.
+/// The questions that are being asked, and their answers. Clones share them.
 #[derive(Clone)]
 pub struct Acknowledgements {
     shared: Arc<Shared>,
@@ -64,18 +64,18 @@ struct Shared {
     connector: Connector,
     router: Mutex<RouterClient<Channel>>,
     attempts: Semaphore,
-    asked: Mutex<HashMap<WorkerId, Asked>>,
+    questions: Mutex<HashMap<WorkerId, Question>>,
     touched_tx: mpsc::UnboundedSender<WorkerId>,
 }
 
 /// The question about one Worker.
-struct Asked {
+struct Question {
     entry: Worker,
     outcome: Acknowledgement,
     task: AbortHandle,
 }
 
-impl Drop for Asked {
+impl Drop for Question {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -87,7 +87,7 @@ impl Acknowledgements {
     /// # Arguments
     /// * `router` - URL of the routers' internal listener.
     /// * `tls` - required for `https://`.
-    /// * `touched_tx` - gets a Worker whenever there is an answer for it.
+    /// * `touched_tx` - receives a Worker's id whenever its answer changes.
     pub fn new(router: Uri, tls: Option<Tls>, touched_tx: mpsc::UnboundedSender<WorkerId>) -> Self {
         let endpoint = Endpoint::from(router).connect_timeout(CONNECT_TIMEOUT);
         let connector = Connector::new(tls, Role::Router, CONNECT_TIMEOUT);
@@ -97,46 +97,46 @@ impl Acknowledgements {
             connector,
             router: Mutex::new(router),
             attempts: Semaphore::new(CONCURRENCY),
-            asked: Mutex::default(),
+            questions: Mutex::default(),
             touched_tx,
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns what is known of an entry.
+    /// Returns the state of the acknowledgement of an entry.
     pub fn of(&self, id: &WorkerId, entry: &Worker) -> Acknowledgement {
-        match self.asked().get(id) {
-            Some(asked) if asked.entry == *entry => asked.outcome.clone(),
+        match self.questions().get(id) {
+            Some(question) if question.entry == *entry => question.outcome.clone(),
             _ => Acknowledgement::Pending,
         }
     }
 
-    /// Asks about an entry, unless that is being done. A question about an earlier entry of the
+    /// Asks about an entry, unless that question exists. A question about an earlier entry of the
     /// Worker ends.
     pub fn ask(&self, id: &WorkerId, entry: &Worker) {
-        let mut all = self.asked();
-        if all.get(id).is_some_and(|asked| asked.entry == *entry) {
+        let mut all = self.questions();
+        if all.get(id).is_some_and(|question| question.entry == *entry) {
             return;
         }
         let (shared, about, wanted) = (self.shared.clone(), id.clone(), entry.clone());
         let task = tokio::spawn(async move { shared.ask(&about, wanted).await }).abort_handle();
         let outcome = Acknowledgement::Pending;
-        all.insert(id.clone(), Asked { entry: entry.clone(), outcome, task });
+        all.insert(id.clone(), Question { entry: entry.clone(), outcome, task });
     }
 
     /// Ends the question about a Worker.
     pub fn forget(&self, id: &WorkerId) {
-        self.asked().remove(id);
+        self.questions().remove(id);
     }
 
-    /// Ends all questions, because another replica asks them.
+    /// Ends all questions, because another replica now asks them.
     pub fn forget_all(&self) {
-        self.asked().clear();
+        self.questions().clear();
     }
 
-    fn asked(&self) -> MutexGuard<'_, HashMap<WorkerId, Asked>> {
+    fn questions(&self) -> MutexGuard<'_, HashMap<WorkerId, Question>> {
         // Each change of the map is one call, so a panic cannot leave it half changed.
-        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +158,7 @@ impl Shared {
     /// Asks one router.
     ///
     /// # Arguments
-    /// * `anew` - opens a connection, which may lead to another router than the last one.
+    /// * `anew` - whether to open a connection, which may lead to a different router than the last.
     async fn attempt(&self, entry: &Worker, anew: bool) -> Result<(), Status> {
         let _attempt = self.attempts.acquire().await.expect("the semaphore is never closed");
         let mut router = if anew { self.connect() } else { self.router().clone() };
@@ -185,9 +185,9 @@ impl Shared {
     }
 
     fn answer(&self, id: &WorkerId, outcome: Acknowledgement) {
-        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(asked) = all.get_mut(id).filter(|asked| asked.outcome != outcome) else { return };
-        asked.outcome = outcome;
+        let mut all = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(question) = all.get_mut(id).filter(|it| it.outcome != outcome) else { return };
+        question.outcome = outcome;
         // The receiver lives as long as the process.
         let _ = self.touched_tx.send(id.clone());
     }
@@ -200,7 +200,9 @@ fn why(status: &Status) -> String {
         return "no router can be reached".to_owned();
     }
     match status.code() {
-        Code::DeadlineExceeded => "a router is reached but does not apply the catalog".to_owned(),
+        Code::DeadlineExceeded => {
+            "a router can be reached but does not apply the catalog".to_owned()
+        }
         code => format!("a router answers {code:?}"),
     }
 }

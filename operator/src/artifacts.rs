@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Compiled modules follow from the artifact and the compiler, so no object stores them: every
-//! replica makes them again when they are gone. What a plan may use has been pulled with the
+//! replica makes them again when no cache has them. A plan uses only what was pulled with the
 //! credentials of its own namespace: knowing the digest of another tenant's artifact is not enough.
 //!
 //! A registry is contacted only if the administrator allows it, because its name comes from a
 //! tenant. A namespace pulls one artifact at a time, so that a slow registry delays only its users.
 //!
-//! - [`error`]: why an artifact cannot be used.
+//! - [`error`]: the reasons why an artifact cannot be used.
 //! - [`pulls`]: the permits of transfers.
 
 mod error;
@@ -54,15 +54,15 @@ const ASSET_PULLS: usize = 2;
 const PULL_TIMEOUT: Duration = Duration::from_secs(60);
 const ASSETS_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Capacity of the cache of bundles, in bytes, and its lifetime: that of a deployment of many
-/// Workers that share one.
+/// Capacity of the cache of bundles, in bytes, and the lifetime of a bundle: the duration of a
+/// deployment of many Workers that share it.
 const BUNDLES: u64 = 64 << 20;
 const BUNDLE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Capacity of the cache of compiled modules, in bytes.
 const COMPILED: u64 = 64 << 20;
 
-/// The key of the Secret that a kubelet reads as well.
+/// The key of a pull Secret, the same that the kubelet reads.
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
 
 /// A reference to an artifact in a Worker or WorkerRevision.
@@ -72,13 +72,13 @@ pub struct Source {
     pub namespace: String,
     /// Reference of the artifact, with a tag or a digest.
     pub image: String,
-    /// The digest to which the reference was resolved, if it was.
+    /// The digest to which the reference was resolved, if it has been.
     pub digest: Option<ArtifactDigest>,
     /// The credentials of the registry, if it needs any.
     pub pull_secret: Option<Arc<Secret>>,
-    /// Determine the built-in modules that can be imported.
+    /// The flags, which determine the built-in modules that can be imported.
     pub flags: BTreeSet<CompatibilityFlag>,
-    /// The Worker serves the artifact's static files.
+    /// Whether the Worker serves the artifact's static files.
     pub assets: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Compiled {
     pub assets: Option<ArtifactDigest>,
 }
 
-/// Identifies a pulled bundle, and the credentials with which it was pulled.
+/// The identity of a pulled bundle and of the credentials with which it was pulled.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct BundleKey {
     namespace: String,
@@ -112,12 +112,12 @@ pub struct Artifacts {
     store: Store,
     sites: Sites,
     pulls: Pulls,
-    /// Those of static files, which must not delay code.
+    /// The permits for static files, which must not delay code.
     asset_pulls: Pulls,
 }
 
 impl Artifacts {
-    /// Creates a handle. Nothing is contacted before the first artifact is needed.
+    /// Creates a handle. No registry is contacted before the first artifact is needed.
     ///
     /// # Arguments
     /// * `allowed` - the registries that may be contacted, by host.
@@ -153,7 +153,7 @@ impl Artifacts {
     ///
     /// # Arguments
     /// * `entrypoint` - the one that the Worker names, if any. Defaults to that of the artifact,
-    ///   and then to that of modules in general.
+    ///   and then to the default name of an entrypoint.
     ///
     /// # Errors
     /// Fails if the artifact cannot be pulled, or its modules do not form a Worker.
@@ -192,13 +192,13 @@ impl Artifacts {
         Ok(Some(layer))
     }
 
-    /// Returns the pack of static files, which are pulled if the disk does not have them.
+    /// Returns the pack of static files, and pulls them if the disk does not have them.
     ///
     /// # Arguments
     /// * `layer` - digest of the layer with the files.
     ///
     /// # Errors
-    /// Fails if they are gone, and the layer cannot be pulled and packed again now.
+    /// Fails if the disk does not have them, and the layer cannot be pulled and packed again.
     pub async fn site(
         &self,
         source: &Source,
@@ -222,10 +222,10 @@ impl Artifacts {
     /// Returns the compiled modules of an accepted artifact.
     ///
     /// # Arguments
-    /// * `source` - with the digest.
+    /// * `source` - the reference to the artifact, with the digest.
     ///
     /// # Errors
-    /// Fails if they are gone, and the artifact cannot be pulled and compiled again now.
+    /// Fails if no cache has them, and the artifact cannot be pulled and compiled again.
     pub async fn modules(
         &self,
         source: &Source,
@@ -235,7 +235,7 @@ impl Artifacts {
         self.compiled_or(source, digest, entrypoint, self.bundle(source, digest)).await
     }
 
-    /// Returns compiled modules, which are compiled from `bundle` if they are gone.
+    /// Returns compiled modules, and compiles them from `bundle` if no cache has them.
     async fn compiled_or(
         &self,
         source: &Source,
@@ -314,7 +314,7 @@ impl Artifacts {
     fn reference(&self, source: &Source) -> Result<Reference, ArtifactError> {
         let reference: Reference = source.image.parse().map_err(|error| {
             ArtifactError::Reference(format!(
-                "{:?} is no reference of an image: {error}",
+                "{:?} is not an image reference: {error}",
                 source.image
             ))
         })?;

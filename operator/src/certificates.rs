@@ -51,7 +51,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 
-/// Makes certificates and renews them.
+/// Issues certificates and renews them.
 pub struct Certificates {
     pub client: Client,
     pub namespace: String,
@@ -100,8 +100,8 @@ impl Certificates {
                 tracing::warn!(%error, "cannot renew certificates; retrying");
                 RETRY
             });
-            let taken = self.install_own(&mut own).await;
-            match &taken {
+            let installed = self.install_own(&mut own).await;
+            match &installed {
                 Ok(true) => ready = None,
                 Ok(false) => {}
                 Err(error) => {
@@ -110,7 +110,8 @@ impl Certificates {
             }
             // Without a certificate, another replica may be about to write it, and the watch event
             // may be lost: poll.
-            let pause = if ready.is_some() || taken.is_err() { pause.min(RETRY) } else { pause };
+            let pause =
+                if ready.is_some() || installed.is_err() { pause.min(RETRY) } else { pause };
             tokio::select! {
                 Some(()) = changes.next() => while let Some(Some(())) = changes.next().now_or_never() {},
                 changed = self.leading_rx.changed() => if changed.is_err() { return },

@@ -43,7 +43,7 @@ type Claimant = (Standing, Option<Timestamp>, WorkerId);
 pub enum Holder {
     /// The Worker itself.
     Claimant,
-    /// Another Worker, which precedes, holds the route or its host.
+    /// Another Worker, which takes precedence, holds the route or its host.
     Worker(WorkerId),
     /// The host is below the platform's domain and not in the Worker's namespace.
     Platform,
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_cannot_claim_a_path_of_a_host_of_another() {
+    fn a_tenant_cannot_claim_a_path_under_the_host_of_another_tenant() {
         let claims = claims(&[
             ("victim/shop", "shop.example.com/"),
             ("evil/x", "shop.example.com/checkout"),

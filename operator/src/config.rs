@@ -45,7 +45,7 @@ pub struct OperatorArgs {
     /// PriorityClass of the nodes.
     #[arg(long, env = "TENON_NODE_PRIORITY_CLASS", value_name = "NAME")]
     pub node_priority_class: Option<String>,
-    /// Secret with the nodes' certificate, in the files of --tls-dir. Defaults to
+    /// Secret with the nodes' certificate, under the file names of --tls-dir. Defaults to
     /// tenon-runtime-node-tls if processes use TLS.
     #[arg(long, env = "TENON_NODE_TLS_SECRET", value_name = "NAME")]
     pub node_tls_secret: Option<String>,
@@ -306,11 +306,11 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_certificate_is_its_own_or_one_from_files() {
+    fn the_operators_certificate_is_self_signed_or_from_files() {
         assert!(matches!(config(&[]).unwrap().tls, TlsSource::None));
-        let of_files = config(&["--tls-dir", "/etc/tenon/tls"]).unwrap().tls;
+        let from_files = config(&["--tls-dir", "/etc/tenon/tls"]).unwrap().tls;
         assert!(
-            matches!(of_files, TlsSource::Directory(directory) if directory.as_path() == Path::new("/etc/tenon/tls"))
+            matches!(from_files, TlsSource::Directory(directory) if directory.as_path() == Path::new("/etc/tenon/tls"))
         );
         let both =
             config(&["--self-signed", "--tls-dir", "/etc/tenon/tls", "--deployment", "operator"])
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_a_unit() {
+    fn a_duration_has_a_unit() {
         let seconds = |text| parse_duration(text).map(|time| time.as_secs());
         assert_eq!(
             ["30s", "10m", "36h", "90d"].map(seconds),

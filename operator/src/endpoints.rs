@@ -28,7 +28,7 @@ pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Returns the ports named `shard-0`, `shard-1` and so on, or likewise those of lanes, up to the
+/// Returns the ports of shards or lanes, which are named `shard-0`, `shard-1` and so on, up to the
 /// first gap.
 fn ports(slice: &EndpointSlice, kind: &str) -> Vec<u32> {
     let ports = slice.ports.as_deref().unwrap_or_default();

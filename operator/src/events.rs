@@ -1,8 +1,8 @@
 //! Records Events, and limits those of each object.
 //!
 //! A tenant can cause an Event with each change of an object, and a failure can repeat. Each object
-//! therefore has a bucket of tokens, as in client-go's correlator: some Events may follow each other
-//! at once, and after them one each minute is recorded.
+//! therefore has a bucket of tokens, as in client-go's correlator: a burst of Events is recorded at
+//! once, and after it one each minute.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, Recorder};
 
-/// Number of Events of one object that may follow each other at once; client-go's default.
+/// Number of Events of one object that are recorded at once; client-go's default.
 const BURST: u32 = 25;
 
-/// Time after which an object may have one more.
+/// Time after which an object gets one more token.
 const REFILL: Duration = Duration::from_secs(60);
 
 /// Maximum number of objects with fewer tokens than [`BURST`]. Events of others are dropped.
@@ -46,7 +46,11 @@ impl Events {
             limits.take(object, Instant::now())
         };
         if !is_allowed {
-            tracing::debug!(reason = event.reason, ?object, "dropped one Event of too many");
+            tracing::debug!(
+                reason = event.reason,
+                ?object,
+                "dropped an Event, because the object has too many"
+            );
             return;
         }
         if let Err(error) = self.recorder.publish(event, object).await {
@@ -61,11 +65,11 @@ struct Limits {
     full_at: HashMap<Object, Instant>,
 }
 
-/// Kind, namespace and name of an object, which a deleted object passes on to its successor.
+/// Kind, namespace and name of an object. An object that replaces a deleted one shares its bucket.
 type Object = (Option<String>, Option<String>, Option<String>);
 
 impl Limits {
-    /// Takes a token of an object, or returns false if it has none.
+    /// Takes a token of an object. Returns whether it had one.
     fn take(&mut self, object: &ObjectReference, now: Instant) -> bool {
         let ObjectReference { kind, namespace, name, .. } = object;
         let key = (kind.clone(), namespace.clone(), name.clone());
@@ -99,7 +103,7 @@ mod tests {
         let mut taken =
             |name: &str, at| (0..100).take_while(|_| limits.take(&object(name), at)).count();
         assert_eq!(taken("a", now), 25);
-        assert_eq!(taken("b", now), 25, "another object has its own");
+        assert_eq!(taken("b", now), 25, "objects share a bucket");
         assert_eq!(taken("a", now + REFILL / 2), 0);
         assert_eq!(taken("a", now + REFILL), 1);
         assert_eq!(taken("a", now + REFILL * 4), 3);

@@ -129,7 +129,7 @@ impl Health {
                 trigger = health_rx.recv() => match trigger {
                     Some(HealthTrigger { id, redeployed }) => {
                         if redeployed {
-                            self.backlog().redeployed(&id, Timestamp::now());
+                            self.backlog().mark_redeployed(&id, Timestamp::now());
                         }
                         touch(&id);
                         unhealthy.insert(id);

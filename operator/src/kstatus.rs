@@ -1,4 +1,4 @@
-//! The conditions by which tools tell whether an object is as its spec says: those of kstatus, which
+//! The conditions by which tools tell whether an object matches its spec: those of kstatus, which
 //! Flux and `helm --wait` follow. This module is pure.
 //!
 //! ```text
@@ -17,12 +17,12 @@ use tenon_crds::{Condition, condition};
 pub const RECONCILING: &str = "Reconciling";
 pub const STALLED: &str = "Stalled";
 
-/// What has to happen before an object is as its spec says.
+/// What has to happen before an object matches its spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The operator goes on by itself, when what it waits for is there.
+    /// The operator continues by itself once the condition that it waits for holds.
     Reconciling,
-    /// A person must change the object, or what refuses it. A tool that waits may give up.
+    /// A person must change the object, or remove the cause. A tool that waits may give up.
     Stalled,
 }
 
@@ -42,7 +42,7 @@ pub fn progress(
     condition(before, type_, true, reason, message, *observed_generation, now)
 }
 
-/// What kstatus says of an object (`status.Compute` in sigs.k8s.io/cli-utils), restated for tests.
+/// The computation of kstatus (`status.Compute` in sigs.k8s.io/cli-utils), restated for tests.
 #[cfg(test)]
 pub mod tests {
     use std::path::Path;
@@ -117,8 +117,8 @@ pub mod tests {
         assert!(known == made, "{file} is stale: run this test with UPDATE_GOLDEN=1");
     }
 
-    /// Returns whether the conditions keep the contract: at most one of the two, never false, and
-    /// only if the object is not ready.
+    /// Returns whether the conditions keep the contract: exactly one of the two, and true, if the
+    /// object is not ready; otherwise neither.
     pub fn keeps_contract(conditions: &[Condition]) -> bool {
         let both = [RECONCILING, STALLED];
         let set: Vec<_> =

@@ -26,7 +26,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 const NAME: &str = "tenon-operator";
 
 /// Lease duration, for which a silent holder keeps the Lease. Another replica sees a renewal within
-/// [`PERIOD`], so it leads within 15 s of the holder's end. client-go's default would be 15 s.
+/// [`PERIOD`], so it leads within 15 s of the holder's end. client-go's default duration is 15 s.
 const DURATION: Duration = Duration::from_secs(12);
 
 /// A holder that cannot renew stops leading after this time, which is before another replica may
@@ -36,7 +36,7 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(8);
 /// Interval between attempts to renew or take the Lease.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// Registers the gauge of whether this replica leads.
+/// Registers the gauge that shows whether this replica leads.
 ///
 /// # Errors
 /// Fails if the registry already has it.
@@ -60,13 +60,13 @@ struct Observed {
 }
 
 impl Observed {
-    /// Returns when the Lease expires if it is not renewed.
+    /// Returns the time at which the Lease expires if it is not renewed.
     fn expiry(&self) -> Instant {
         self.at + DURATION
     }
 }
 
-/// Sleeps until a time in the future; otherwise forever.
+/// Sleeps until `at` if it is in the future, and forever otherwise.
 async fn sleep_until_future(at: Option<Instant>) {
     match at.filter(|at| *at > Instant::now()) {
         Some(at) => sleep_until(at).await,
@@ -90,7 +90,7 @@ impl Election {
         fence::fenced(client, self.until_tx.subscribe())
     }
 
-    /// Sends whether this replica leads to `leading_tx`, until the drain. Then it releases the
+    /// Publishes in `leading_tx` whether this replica leads, until the drain. Then it releases the
     /// Lease, so that another replica can take it at once.
     pub async fn run(self, leading_tx: watch::Sender<bool>, drain: drain::Watch) {
         let mut ticks = interval(PERIOD);
@@ -133,7 +133,7 @@ impl Election {
         let Some(mut lease) = self.leases.get_opt(NAME).await? else {
             let lease = Lease {
                 metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
-                spec: Some(self.held(0)),
+                spec: Some(self.own_spec(0)),
             };
             return won(self.leases.create(&PostParams::default(), &lease).await);
         };
@@ -155,13 +155,12 @@ impl Election {
         }
         let transitions = spec.lease_transitions.unwrap_or(0) + i32::from(!ours);
         let acquired = spec.acquire_time.filter(|_| ours);
-        let held = self.held(transitions);
-        lease.spec =
-            Some(LeaseSpec { acquire_time: acquired.or(held.acquire_time.clone()), ..held });
+        let own = self.own_spec(transitions);
+        lease.spec = Some(LeaseSpec { acquire_time: acquired.or(own.acquire_time.clone()), ..own });
         won(self.leases.replace(NAME, &PostParams::default(), &lease).await)
     }
 
-    fn held(&self, transitions: i32) -> LeaseSpec {
+    fn own_spec(&self, transitions: i32) -> LeaseSpec {
         let now = MicroTime(Timestamp::now());
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(
             granted(&RequestedLimits::default(), &pool).cpu_ms,
             10,
-            "the platform's is more"
+            "the platform's limit is not capped"
         );
         assert_eq!(granted(&cpu(11), &pool).cpu_ms, 10);
         assert_eq!(granted(&cpu(9), &pool).cpu_ms, 9);

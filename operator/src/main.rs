@@ -65,7 +65,7 @@ async fn operate() -> anyhow::Result<()> {
     let mut operator = Operator::spawn(config, client, drain, &registry, &readiness).await?;
     tokio::select! {
         () = drain::termination() => {}
-        // A partly failed operator must exit: it would keep the Lease.
+        // A partly failed operator must exit, or it would keep the Lease.
         failure = operator.failure() => return Err(failure.into()),
     }
     // Held until the process exits: an operator that drains never becomes ready again.

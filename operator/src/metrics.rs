@@ -36,8 +36,8 @@ pub struct Metrics {
     pub reports: IntCounterVec,
 }
 
-/// Observes the duration when [`ended`](Self::ended) is called. A cancelled reconcile drops its
-/// timer before that, and is not counted.
+/// A timer that observes the duration when [`ended`](Self::ended) is called. A cancelled reconcile
+/// drops its timer before that, and is not counted.
 pub struct ReconcileTimer<'a> {
     metrics: &'a Metrics,
     kind: &'static str,

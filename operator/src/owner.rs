@@ -12,8 +12,8 @@ pub fn controller<K: Resource<DynamicType = ()>>(owner: &K) -> Vec<OwnerReferenc
     blocking.into_iter().collect()
 }
 
-/// Returns whether an object is being deleted. What it owns must not be created again: the garbage
-/// collector deletes that first if the deletion is in the foreground.
+/// Returns whether an object is being deleted. The objects that it owns must not be created again:
+/// the garbage collector deletes them first if the deletion is in the foreground.
 pub fn is_deleted<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }

@@ -47,7 +47,7 @@ pub struct Context {
     pub failures: Failures,
 }
 
-/// The number of failures in a row of each pool that has failed.
+/// The number of consecutive failures of each pool that has failed.
 #[derive(Default)]
 pub struct Failures(Mutex<HashMap<String, u32>>);
 
@@ -60,7 +60,7 @@ impl Failures {
         backoff(*failures)
     }
 
-    fn ended(&self, pool: &RuntimePool) {
+    fn forget(&self, pool: &RuntimePool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pool.name_any());
     }
 }
@@ -79,7 +79,7 @@ pub async fn run(context: Context) {
     let client = context.client.clone();
     let children = |kind| watcher::Config::default().labels(kind);
     let mut leading_rx = context.leading_rx.clone();
-    let begins_to_lead = beginnings(leading_rx.clone());
+    let starts = leadership_starts(leading_rx.clone());
     // Nothing needs to be done before this replica leads for the first time.
     if leading_rx.wait_for(|leads| *leads).await.is_err() {
         return;
@@ -88,7 +88,7 @@ pub async fn run(context: Context) {
     let controller =
         Controller::new(Api::<RuntimePool>::all(client.clone()), watcher::Config::default());
     let pools = controller.store();
-    let who_refers_to = |kind: Kind| {
+    let users_of = |kind: Kind| {
         let pools = pools.clone();
         move |name: String| {
             let refers = |pool: &Arc<RuntimePool>| {
@@ -104,7 +104,7 @@ pub async fn run(context: Context) {
                 .collect::<Vec<_>>()
         }
     };
-    let (of_config_map, of_secret) = (who_refers_to(Kind::ConfigMap), who_refers_to(Kind::Secret));
+    let (config_map_users, secret_users) = (users_of(Kind::ConfigMap), users_of(Kind::Secret));
     controller
         .owns(Api::<Deployment>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
         .owns(Api::<Service>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
@@ -115,12 +115,12 @@ pub async fn run(context: Context) {
         .watches(
             names_of::<ConfigMap>(&client, &namespace),
             watcher::Config::default(),
-            move |it| of_config_map(it.name_any()),
+            move |it| config_map_users(it.name_any()),
         )
         .watches(names_of::<Secret>(&client, &namespace), watcher::Config::default(), move |it| {
-            of_secret(it.name_any())
+            secret_users(it.name_any())
         })
-        .reconcile_all_on(begins_to_lead)
+        .reconcile_all_on(starts)
         .run(
             reconcile,
             |pool, _, context| Action::requeue(context.failures.failed(&pool)),
@@ -128,7 +128,7 @@ pub async fn run(context: Context) {
         )
         .for_each(|result| async move {
             match result {
-                // A pool that was deleted needs no more than its children's garbage collection.
+                // A deleted pool needs only the garbage collection of its children.
                 Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
                 Err(error) => tracing::warn!(%error, "cannot reconcile a RuntimePool; retrying"),
             }
@@ -145,27 +145,27 @@ where
 }
 
 /// Returns a stream with one item each time this replica becomes the leader.
-fn beginnings(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
+fn leadership_starts(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
     tokio_stream::wrappers::WatchStream::from_changes(leading_rx)
         .filter_map(|leads| async move { leads.then_some(()) })
 }
 
 async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {
     if !*context.leading_rx.borrow() || owner::is_deleted(&*pool) {
-        context.failures.ended(&pool);
+        context.failures.forget(&pool);
         return Ok(Action::await_change());
     }
     let timer = context.metrics.reconcile("RuntimePool");
-    let result = make(&pool, &context).await;
+    let result = apply_and_set_status(&pool, &context).await;
     timer.ended(result.is_ok());
     result.map(|()| {
-        context.failures.ended(&pool);
+        context.failures.forget(&pool);
         Action::await_change()
     })
 }
 
 /// Applies the objects of a pool, and sets its status, which names a refused object too.
-async fn make(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
+async fn apply_and_set_status(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let applied = apply(pool, context).await;
     let (deployment, obstacle, result) = match applied {
         Ok((deployment, missing)) => (deployment, missing.map(Obstacle::Missing), Ok(())),
@@ -181,7 +181,8 @@ async fn make(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     result
 }
 
-/// Returns the pool's Deployment as stored, and the referenced object that is missing, if one is.
+/// Applies the objects of a pool. Returns the stored Deployment, and the referenced object that is
+/// missing, if any.
 async fn apply(
     pool: &RuntimePool,
     context: &Context,
@@ -199,7 +200,7 @@ async fn apply(
     let deployment = if missing.is_none() {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
-        // Existing nodes go on with the previous content; new ones could not start.
+        // Existing nodes continue with the previous content; new ones could not start.
         stored_deployment(pool, context).await?
     };
     Ok((deployment, missing))

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  create a Worker ─► watch it until ready ─► request its host until it answers ─► delete it
-//!                                                          whatever has happened ──────┘
+//!                                                                   in any case ──────┘
 //! ```
 //!
 //! It needs a kubeconfig, or a Pod's account, that may list, watch, create and delete Workers in
@@ -72,7 +72,7 @@ pub enum ProbeError {
     Create { namespace: String, source: Box<kube::Error> },
     #[error("Worker {worker} is not ready after {} s: {last_state}", .limit.as_secs())]
     NotReady { worker: String, limit: Duration, last_state: String },
-    #[error("Worker {worker} is ready, but {router} does not respond for {host} after {} s: {last_state}", .limit.as_secs())]
+    #[error("Worker {worker} is ready, but {router} did not serve {host} within {} s: {last_state}", .limit.as_secs())]
     NoAnswer { worker: String, router: Uri, host: String, limit: Duration, last_state: String },
     #[error("interrupted before the Worker responded")]
     Interrupted,
@@ -85,7 +85,7 @@ pub enum ProbeError {
 /// Deploys a Worker, sends it requests, deletes it, and prints each step on standard output.
 ///
 /// # Errors
-/// The step that failed, with what was last observed.
+/// Names the step that failed, and the last observed state.
 pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
     let address =
         RouterAddress::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
@@ -107,7 +107,7 @@ pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
         () = drain::termination() => Err(ProbeError::Interrupted),
     };
     let deleted = probe.delete().await;
-    // The first failure matters more.
+    // If both fail, the first error matters more.
     outcome.and(deleted)
 }
 

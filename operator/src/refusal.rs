@@ -1,14 +1,14 @@
 //! The API server's refusals of writes, as reasons of a condition. This module is pure.
 //!
 //! ```text
-//!  too large, quota, policy, right, schema ─► Stalled: a retry fails until a person has acted
-//!  an internal error, such as a webhook's ──► Reconciling: a retry may succeed
-//!  no answer, a conflict, overload ─────────► none: only the retry
+//!  too large, quota, policy, permission, schema ─► Stalled: a retry fails until a person has acted
+//!  an internal error, such as a webhook's ───────► Reconciling: a retry may succeed
+//!  no answer, a conflict, overload ──────────────► none: only the retry
 //! ```
 
 use crate::kstatus::Progress;
 
-/// An answer that a write was not accepted.
+/// The API server's answer to a write that it does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: &'static str,
@@ -17,16 +17,16 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal, or `None` if the write failed for a reason that passes.
+    /// Returns the refusal, or `None` if the write failed for a transient reason.
     pub fn of(error: &kube::Error) -> Option<Self> {
         let kube::Error::Api(status) = error else { return None };
-        let (reason, progress, remedy) = classified(status.code, &status.message)?;
+        let (reason, progress, remedy) = classify(status.code, &status.message)?;
         let message = format!("the API server refuses: {}; {remedy}", status.message);
         Some(Self { reason, message, progress })
     }
 }
 
-fn classified(code: u16, message: &str) -> Option<(&'static str, Progress, &'static str)> {
+fn classify(code: u16, message: &str) -> Option<(&'static str, Progress, &'static str)> {
     use Progress::{Reconciling, Stalled};
     Some(match code {
         413 => TOO_LARGE,
@@ -36,11 +36,11 @@ fn classified(code: u16, message: &str) -> Option<(&'static str, Progress, &'sta
         403 if message.contains("exceeded quota") => {
             ("QuotaExceeded", Stalled, "raise the ResourceQuota, or delete objects that it counts")
         }
-        // The codes of admission webhooks are their own.
+        // Admission webhooks choose their own codes.
         400..=499 if message.contains("denied") => {
             ("AdmissionDenied", Stalled, "change the object, or the policy that denies it")
         }
-        403 => ("Forbidden", Stalled, "grant the operator the right"),
+        403 => ("Forbidden", Stalled, "grant the operator the permission"),
         401 | 408 | 409 | 429 => return None,
         400..=499 => ("Invalid", Stalled, "change the object"),
         _ => return None,

@@ -6,7 +6,7 @@
 //!
 //! A WorkerRevision holds references to Secrets, never their values. Its digest covers the code as
 //! its author wrote it, and the configuration. Its modules are the output of
-//! [`compile`](tenon_compiler::compile), stored once, so that every replica, of whatever version,
+//! [`compile`](tenon_compiler::compile), stored once, so that every replica, of any version,
 //! serves the same bytes. If the code is in an OCI artifact, the WorkerRevision holds the
 //! artifact's digest in their place, and every replica compiles it again for the nodes that ask.
 //! The [`Revision`]'s digest also covers the values: a changed Secret gives another digest of the
@@ -111,8 +111,8 @@ fn snapshot_with(
     modules: BTreeMap<String, String>,
     binary_modules: BTreeMap<String, ByteString>,
 ) -> WorkerRevisionSpec {
-    // Without `..`, so that a new field is either copied or named as one that is no part of a
-    // revision.
+    // Without `..`, so that a new field is either copied or named as one that is not part of
+    // a revision.
     let WorkerSpec {
         source: _,
         entrypoint: _,
@@ -154,7 +154,7 @@ fn snapshot_with(
 }
 
 /// Replaces the modules of a snapshot with the compiled ones. The largest source maps are left out
-/// if an object cannot hold all.
+/// if an object cannot hold all of them.
 #[must_use]
 pub fn with_compiled(
     spec: WorkerRevisionSpec,
@@ -162,7 +162,7 @@ pub fn with_compiled(
 ) -> WorkerRevisionSpec {
     let stored = tenon_compiler::without_maps_beyond(MAX_OBJECT_BYTES, compiled);
     let (modules, binary_modules) = split_modules(&stored);
-    // Every field but the modules stays, also one that is new.
+    // Every field except the modules stays, including new ones.
     WorkerRevisionSpec { modules, binary_modules, ..spec }
 }
 
@@ -311,7 +311,7 @@ fn resolve_assets(
 /// # Arguments
 /// * `site` - identifies the files.
 pub fn served_assets(assets: &Assets, site: SiteId) -> catalog::Assets {
-    // The name of the binding is the node's.
+    // Only nodes use the name of the binding.
     let Assets { binding: _, html_handling, not_found_handling, run_worker_first } = assets;
     catalog::Assets {
         site: site.as_bytes().to_vec(),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  a new generation ─► Pending ─┬─ Ready=True on it ──► Ready: the elapsed time is reported, once
-//!                               └─ Ready=False on it ─► Failing: up to its author, not timed
+//!                               └─ Ready=False on it ─► Failing: not timed; its author must act
 //! ```
 
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl Stage {
         match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
             Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
             Some(ready) if ready.status == ConditionStatus::False => Self::Failing,
-            // It is on its way to routers.
+            // The revision is on its way to the routers.
             None | Some(_) => Self::Pending,
         }
     }
@@ -57,15 +57,15 @@ struct Observation {
 }
 
 impl Rollouts {
-    /// Records a Worker's current state. Returns how long the rollout took, if it has just become
-    /// ready.
+    /// Records a Worker's current state. Returns how long the rollout took, if the Worker has just
+    /// become ready.
     pub fn see(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
         let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
         let before =
             self.workers.remove(id).inspect(|before| *self.counts.get_mut(before.stage) -= 1);
-        let goes_on = before
+        let ongoing = before
             .filter(|before| before.generation == generation && before.stage == Stage::Pending);
-        let since = goes_on.map_or(Some(now), |before| before.since);
+        let since = ongoing.map_or(Some(now), |before| before.since);
         *self.counts.get_mut(stage) += 1;
         self.workers.insert(
             id.clone(),

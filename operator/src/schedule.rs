@@ -8,9 +8,9 @@
 //!                                                          router ◄── call ◄────┘
 //! ```
 //!
-//! Each time is called for at most once, whichever replica leads; see [`due`]. A call does not wait
-//! for the previous one to end: if a handler runs past the next time, both run. A failed call is
-//! not repeated for that time; it is counted and recorded as an Event.
+//! Each due time leads to at most one call, whichever replica leads; see [`due`]. A call does not
+//! wait for the previous one to end: if a handler runs past the next time, both run. A failed call
+//! is not repeated for that time; it is counted and recorded as an Event.
 //!
 //! - [`timetable`], [`due`], [`timer_queue`]: every decision.
 //! - [`call`]: the call itself.
@@ -60,7 +60,7 @@ pub struct Scheduler {
     drain: drain::Watch,
 }
 
-/// The error of a failed claim, which will be retried.
+/// The error of a failed claim. The claim will be retried.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot claim a time of a schedule: {0}")]
 pub struct ClaimError(#[from] kube::Error);
@@ -144,7 +144,7 @@ impl Scheduler {
             self.metrics.schedules.calls.with_label_values(&["passed_over"]).inc();
             let minutes = CATCH_UP.as_mins();
             let note = format!(
-                "Skipped times of {:?} ({}): they could not be called within {minutes} minutes",
+                "Skipped times of {:?} ({}): no call was possible within {minutes} minutes",
                 schedule.cron, schedule.time_zone
             );
             self.publish(&worker, "SchedulePassedOver", note).await;

@@ -39,7 +39,7 @@ use plan::{Draft, Plan};
 pub const MANAGER: &str = "tenon-operator";
 
 /// Plans on a thread that does not serve the catalog.
-async fn planned(
+async fn plan_on_other_thread(
     candidate: &Arc<Candidate>,
     draft: &Arc<Draft>,
     refused: Option<Refusal>,
@@ -48,7 +48,7 @@ async fn planned(
     spawn_blocking(move || plan::plan(&candidate, &draft, refused, now)).await
 }
 
-/// Performs plans. Only the leader may call it.
+/// Performs plans. Only the leader may use it.
 #[derive(Clone)]
 pub struct Reconciler {
     client: Client,
@@ -82,9 +82,9 @@ pub enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// Returns whether the namespace is being deleted, and therefore takes no new objects. A retry
-    /// would be pointless.
-    fn is_pointless(&self) -> bool {
+    /// Returns whether the namespace is being deleted and therefore accepts no new objects, so that
+    /// a retry would be pointless.
+    fn is_retry_pointless(&self) -> bool {
         let (Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)) =
             self
         else {
@@ -98,7 +98,7 @@ impl ReconcileError {
     fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)
-                if !self.is_pointless() =>
+                if !self.is_retry_pointless() =>
             {
                 Refusal::of(source)
             }
@@ -123,7 +123,7 @@ impl Reconciler {
     /// Brings a Worker's revisions and status to the desired state.
     ///
     /// # Errors
-    /// Fails if a Worker cannot be compiled, or the API server refuses a part. Completed parts
+    /// Fails if the Worker cannot be compiled, or the API server refuses a part. Completed parts
     /// stay, and the retry continues from there.
     pub async fn reconcile(&self, mut candidate: Candidate) -> Result<(), ReconcileError> {
         if owner::is_deleted(&*candidate.worker) {
@@ -133,15 +133,15 @@ impl Reconciler {
             *acknowledged = self.acknowledgements.of(&candidate.id, entry);
         }
         let timer = self.metrics.reconcile("Worker");
-        let mut result = self.make(Arc::new(candidate)).await;
-        if result.as_ref().is_err_and(ReconcileError::is_pointless) {
+        let mut result = self.reconcile_existing(Arc::new(candidate)).await;
+        if result.as_ref().is_err_and(ReconcileError::is_retry_pointless) {
             result = Ok(());
         }
         timer.ended(result.is_ok());
         result
     }
 
-    async fn make(&self, candidate: Arc<Candidate>) -> Result<(), ReconcileError> {
+    async fn reconcile_existing(&self, candidate: Arc<Candidate>) -> Result<(), ReconcileError> {
         // The digest of many modules takes milliseconds, so it is not computed on a thread that
         // also serves the catalog.
         let drafted = candidate.clone();
@@ -159,7 +159,7 @@ impl Reconciler {
         let Some(source) = draft.artifact() else { return (draft, Ok(())) };
         let pulled = self.artifacts.compile(source, worker.spec.entrypoint.as_deref()).await;
         let retry = match &pulled {
-            Err(error) if error.is_transient() || error.is_of_registry() => {
+            Err(error) if error.is_transient() || error.is_from_registry() => {
                 Err(ReconcileError::Artifact(Arc::clone(error)))
             }
             _ => Ok(()),
@@ -228,7 +228,7 @@ impl Reconciler {
         candidate: &Arc<Candidate>,
         draft: &Arc<Draft>,
     ) -> Result<(), ReconcileError> {
-        let plan = planned(candidate, draft, None).await?;
+        let plan = plan_on_other_thread(candidate, draft, None).await?;
         match &candidate.published {
             Some(Published { entry, .. }) if plan.asks_routers => {
                 self.acknowledgements.ask(&candidate.id, entry);
@@ -240,9 +240,9 @@ impl Reconciler {
         if let Err(error @ ReconcileError::Apply { .. }) = &written
             && let Some(refusal) = error.refusal()
         {
-            let plan = planned(candidate, draft, Some(refusal)).await?;
-            let told = self.carry_out(&candidate.id, &candidate.worker, plan).await;
-            written = told.and(written);
+            let plan = plan_on_other_thread(candidate, draft, Some(refusal)).await?;
+            let reported = self.carry_out(&candidate.id, &candidate.worker, plan).await;
+            written = reported.and(written);
         }
         if let Err(error @ (ReconcileError::Status(_) | ReconcileError::Delete { .. })) = &written
             && let Some(refusal) = error.refusal()

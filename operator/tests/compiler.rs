@@ -22,8 +22,8 @@ fn job(modules: &[(&str, &str)]) -> Job {
     }
 }
 
-/// Returns a job with nested conditional types: each level doubles the ways in which the parser
-/// tries to read them.
+/// Returns a job with nested conditional types: each level doubles the number of ways in which the
+/// parser tries to read them.
 fn endless() -> Job {
     let (levels, open, close) = (200, "A extends(infer B extends (", ")?1:2)?1:2");
     let types = format!("type C={}1{};\n{HANDLER}", open.repeat(levels), close.repeat(levels));
@@ -31,11 +31,11 @@ fn endless() -> Job {
 }
 
 async fn outcome(compiler: &Compiler, namespace: &str, job: &Job) -> Outcome {
-    compiler.compile(namespace, job).await.expect("a process that answers")
+    compiler.compile(namespace, job).await.expect("the compiler process gave no result")
 }
 
 #[tokio::test]
-async fn a_compiler_process_gives_the_same_result_as_in_process() {
+async fn a_compiler_process_gives_the_same_result_as_the_library() {
     let good = job(&[
         ("worker.ts", "let a: string; export default {}"),
         ("a.json", "{}"),
@@ -58,7 +58,7 @@ async fn a_module_that_compiles_endlessly_is_stopped_and_named() {
 
 #[tokio::test]
 async fn modules_that_overflow_the_compilers_stack_are_refused() {
-    // Each level takes two bytes, and more stack than there is for all of them.
+    // Each level takes two bytes, and all levels together need more stack than there is.
     let code = format!("export default {}0", "!-".repeat(8 << 20));
     let errors = outcome(&compiler(), "shop", &job(&[("worker.js", &code)])).await.unwrap_err();
     let message = errors[0].to_string();
@@ -92,11 +92,10 @@ async fn slow_modules_of_one_tenant_do_not_delay_others() {
 #[tokio::test]
 async fn a_broken_compiler_program_is_not_an_error_of_the_worker() {
     let job = job(&[("worker.js", HANDLER)]);
-    for (program, is_there) in
-        [("/nowhere/at/all", false), ("/bin/false", true), ("/bin/true", true)]
+    for (program, exists) in [("/nowhere/at/all", false), ("/bin/false", true), ("/bin/true", true)]
     {
         let error = Compiler::new(program.into()).compile("shop", &job).await.unwrap_err();
-        assert_eq!(matches!(error, CompilerError::NoResult), is_there, "{program}: {error}");
+        assert_eq!(matches!(error, CompilerError::NoResult), exists, "{program}: {error}");
     }
 }
 

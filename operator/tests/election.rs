@@ -53,7 +53,7 @@ impl Service<Request<Body>> for ApiServer {
                 pending::<()>().await;
             }
             if request.contains("/secrets") {
-                released_rx.wait_for(|released| *released).await.expect("the test runs");
+                released_rx.wait_for(|released| *released).await.expect("the test has ended");
             }
             let (status, body) = if request.contains("/leases/") {
                 (
@@ -70,8 +70,8 @@ impl Service<Request<Body>> for ApiServer {
     }
 }
 
-fn has(requests: &[String], of: &str) -> bool {
-    requests.iter().any(|request| request.contains(of))
+fn any_contains(requests: &[String], part: &str) -> bool {
+    requests.iter().any(|request| request.contains(part))
 }
 
 #[tokio::test]
@@ -88,15 +88,15 @@ async fn a_replica_stands_for_election_once_every_kind_has_been_listed() {
 
     let others = ["workers", "workerrevisions", "runtimepools", "configmaps", "endpointslices"];
     let watched = |requests: &Vec<String>| {
-        let watched = |kind| has(requests, &format!("/{kind}?&watch=true"));
+        let watched = |kind| any_contains(requests, &format!("/{kind}?&watch=true"));
         others.into_iter().all(watched)
     };
-    assert!(!has(&requests_rx.wait_for(watched).await.unwrap(), "/leases"));
+    assert!(!any_contains(&requests_rx.wait_for(watched).await.unwrap(), "/leases"));
     assert_eq!(readiness.waiting(), ["catalog"]);
 
     released_tx.send_replace(true);
-    let of_lease = |requests: &Vec<String>| has(requests, "/leases/tenon-operator");
-    requests_rx.wait_for(of_lease).await.unwrap();
+    let asks_for_lease = |requests: &Vec<String>| any_contains(requests, "/leases/tenon-operator");
+    requests_rx.wait_for(asks_for_lease).await.unwrap();
     assert_eq!(readiness.waiting(), [""; 0]);
     let ((), joined) = tokio::join!(signal.drain(), operator.join());
     joined.unwrap();

@@ -211,8 +211,8 @@ impl From<&Status> for Failure {
     }
 }
 
-fn find<T: Copy>(all: &[T], is: impl Fn(T) -> bool) -> Option<T> {
-    all.iter().copied().find(|candidate| is(*candidate))
+fn find<T: Copy>(all: &[T], predicate: impl Fn(T) -> bool) -> Option<T> {
+    all.iter().copied().find(|candidate| predicate(*candidate))
 }
 
 #[cfg(test)]

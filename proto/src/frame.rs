@@ -25,7 +25,7 @@ pub const INLINE_BODY: usize = 64 * 1024;
 pub enum FrameError {
     #[error("the message is compressed, which was not negotiated")]
     Compressed,
-    #[error("a message of {0} bytes is over the limit of {MAX_MESSAGE}")]
+    #[error("a message of {0} bytes exceeds the limit of {MAX_MESSAGE}")]
     TooLarge(usize),
     #[error("the stream ended within a message")]
     Truncated,
@@ -43,8 +43,8 @@ pub fn encode(message: &impl Message) -> Bytes {
     buffer.freeze()
 }
 
-/// Splits DATA frames into messages, whatever the frame boundaries. Byte fields of a message that
-/// arrived in one frame share that frame's memory.
+/// Splits DATA frames into messages, regardless of the frame boundaries. Byte fields of a message
+/// that arrived in one frame share that frame's memory.
 #[derive(Default)]
 pub struct Decoder {
     buffer: Bytes,
@@ -72,10 +72,7 @@ impl Decoder {
     ///
     /// # Errors
     /// Fails if the bytes are not a message. The decoder must not be used after that.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the message's type is the caller's choice, call by call"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "each call chooses the type of its message")]
     pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         if self.buffer.len() < HEADER_LEN {
             return Ok(None);
@@ -115,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_decoded_whatever_the_chunking() {
+    fn messages_are_decoded_regardless_of_the_chunking() {
         let stream =
             [encode(&route("/")), encode(&Route::default()), encode(&route("/api"))].concat();
         for cut in 0..=stream.len() {

@@ -68,9 +68,9 @@ impl fmt::Debug for WorkerId {
 #[error("a digest has 32 bytes, not {0}")]
 pub struct InvalidDigest(usize);
 
-/// Implements what all ids of 32 bytes have: conversions from and to bytes, and a form as text, which
+/// Implements the API of all ids of 32 bytes: conversions from and to bytes, and a text form, which
 /// is a prefix and lower-case hexadecimal.
-macro_rules! of_32_bytes {
+macro_rules! id_of_32_bytes {
     ($id:ident, $prefix:literal) => {
         impl $id {
             pub const fn new(bytes: [u8; 32]) -> Self {
@@ -114,7 +114,7 @@ macro_rules! of_32_bytes {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RevisionDigest([u8; 32]);
 
-of_32_bytes!(RevisionDigest, "");
+id_of_32_bytes!(RevisionDigest, "");
 
 impl RevisionDigest {
     /// Returns the first ten hexadecimal digits, enough to tell a Worker's revisions apart in a
@@ -135,7 +135,7 @@ impl fmt::Debug for RevisionDigest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArtifactDigest([u8; 32]);
 
-of_32_bytes!(ArtifactDigest, "sha256:");
+id_of_32_bytes!(ArtifactDigest, "sha256:");
 
 /// Identifies the static files of a Worker, displayed as lower-case hexadecimal.
 ///
@@ -145,7 +145,7 @@ of_32_bytes!(ArtifactDigest, "sha256:");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId([u8; 32]);
 
-of_32_bytes!(SiteId, "");
+id_of_32_bytes!(SiteId, "");
 
 impl SiteId {
     pub fn of(namespace: &str, layer: &ArtifactDigest) -> Self {
@@ -154,7 +154,7 @@ impl SiteId {
     }
 }
 
-/// Returns the bytes of lower-case hexadecimal, or none if the text is anything else.
+/// Returns the bytes of lower-case hexadecimal, or an empty vector if the text is anything else.
 fn from_hex(text: &str) -> Vec<u8> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

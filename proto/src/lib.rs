@@ -33,7 +33,7 @@ pub mod node {
     tonic::include_proto!("tenon.node.v1");
 }
 
-/// `tenon.router.v1`: what operators ask routers.
+/// `tenon.router.v1`: the requests of operators to routers.
 #[allow(clippy::all, unreachable_pub)]
 pub mod router {
     tonic::include_proto!("tenon.router.v1");

@@ -84,7 +84,7 @@ pub enum ImportRefused {
     #[error("a source map cannot be imported; rename it, for example to .json")]
     SourceMap,
     #[error(
-        "CommonJS modules cannot be used; bundle the Worker as an ES module, for example by esbuild --format=esm"
+        "CommonJS modules cannot be used; bundle the Worker as an ES module, for example with esbuild --format=esm"
     )]
     CommonJs,
 }
@@ -168,7 +168,7 @@ pub const ORIGIN: &str = "file:///";
 /// to the TypeScript file that it would be compiled from: TypeScript code that imports `./x.js`
 /// means `x.ts`.
 pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
-    let name = named(importer, specifier)?;
+    let name = spelled_name(importer, specifier)?;
     if exists(&name) {
         return Some(name);
     }
@@ -183,7 +183,7 @@ pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -
 }
 
 /// Returns the name that a specifier spells out, or `None` if it leads out of the Worker.
-fn named(importer: &str, specifier: &str) -> Option<String> {
+fn spelled_name(importer: &str, specifier: &str) -> Option<String> {
     if !specifier.starts_with("./") && !specifier.starts_with("../") {
         let absolute = specifier.strip_prefix(ORIGIN).or_else(|| specifier.strip_prefix('/'));
         return Some(absolute.unwrap_or(specifier).to_owned());

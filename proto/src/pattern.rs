@@ -12,7 +12,7 @@ pub const MAX_PROPERTIES: usize = 4096;
 /// The weight of a property of strings, in properties of characters.
 const STRINGS: usize = 64;
 
-/// A bound on the length of a property's name, in bytes. The longest existing name has some tens of
+/// A bound on the length of a property's name, in bytes. The longest existing name has a few dozen
 /// characters.
 const LONGEST: usize = 64;
 

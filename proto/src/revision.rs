@@ -50,7 +50,7 @@ pub struct Revision {
     pub artifact: Option<ArtifactDigest>,
     /// The static files, if there are any. Routers serve them.
     pub assets: Option<catalog::Assets>,
-    /// Bindings by name, which is that of a property of `env`.
+    /// Bindings by name, which is also the name of the property of `env`.
     pub bindings: BTreeMap<String, Binding>,
     pub limits: Limits,
     pub state: StatePolicy,
@@ -127,9 +127,9 @@ pub struct Limits {
     pub subrequests: u32,
 }
 
-/// High enough for a page assembled from many responses, and low enough that a public Worker cannot
-/// be made to flood others: one request from outside causes at most this many calls. Pools whose
-/// tenants pay for more raise it.
+/// The default of [`Limits::subrequests`]: high enough for a page assembled from many responses,
+/// and low enough that a public Worker cannot be made to flood others, because one request from
+/// outside causes at most this many calls. Pools whose tenants pay for more raise it.
 const DEFAULT_SUBREQUESTS: u32 = 50;
 
 impl Default for Limits {

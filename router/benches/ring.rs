@@ -1,7 +1,7 @@
 //! Measures the cost and the evenness of the ring, at sizes from a laptop to ten thousand nodes.
 //!
-//! Bars: share of the hash space max/mean at most 1.10, a lookup at most 150 ns and a build at most
-//! 50 ms at 16,000 slots, and 1/N of the keys moved by the loss of one of N slots.
+//! Limits: share of the hash space max/mean at most 1.10, a lookup at most 150 ns and a build at
+//! most 50 ms at 16,000 slots, and 1/N of the keys moved by the loss of one of N slots.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! A connection that waits for its client can be ended at any time; one with a request in flight
-//! only if its client has left all answers unread for some seconds. When memory is short, a few
+//! only if its client has left all responses unread for some seconds. When memory is short, a few
 //! connections are sampled at random; of those, one of the address that holds most is ended, the
 //! longest waiting first. The larger a crowd, the larger its part of the sample, so no order needs
 //! to be maintained.
 //!
-//! The group is what lies below HTTP: what a connection's bytes are, and what it may take.
+//! The group covers what lies below HTTP: a connection's bytes, and the resources that it may take.
 //!
 //! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
@@ -167,7 +167,7 @@ impl Clients {
     pub(crate) fn admit(&self, address: IpAddr, tls: TlsMemory) -> Option<Admitted> {
         let peer = Peer::from(address);
         let (account, descriptors) = (self.memory.account(peer), self.connections.account(peer));
-        let held = in_need(&self.list, &account, || {
+        let held = take_or_shed(&self.list, &account, || {
             Some(Held {
                 memory: account.take(RESTING + tls.active)?,
                 descriptor: descriptors.take(1)?,
@@ -231,12 +231,12 @@ impl Client {
     /// Takes memory beyond that of the connection itself, if necessary from other connections that
     /// wait.
     pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
-        in_need(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
+        take_or_shed(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
     /// Reduces what the connection holds to what it needs while it rests.
     pub(crate) fn rest(&self) {
-        let _less_is_always_possible = lock(&self.held).memory.resize(RESTING + self.tls.resting);
+        let _shrinking_always_succeeds = lock(&self.held).memory.resize(RESTING + self.tls.resting);
     }
 
     /// Sets the memory that the connection itself holds, in bytes, without that for TLS. Returns
@@ -249,7 +249,7 @@ impl Client {
             || self
                 .list
                 .upgrade()
-                .is_some_and(|list| in_need(&list, &self.account, resize).is_some())
+                .is_some_and(|list| take_or_shed(&list, &self.account, resize).is_some())
     }
 
     /// Does the same as [`Client::hold`], for memory beyond what a connection needs to work: a long
@@ -289,12 +289,12 @@ impl Client {
     /// Ends the connection, and releases what it holds at once.
     fn end(&self) {
         let Held { memory, descriptor } = &mut *lock(&self.held);
-        let _less_is_always_possible = (memory.resize(0), descriptor.resize(0));
+        let _shrinking_always_succeeds = (memory.resize(0), descriptor.resize(0));
         self.orders.give(Order::End);
     }
 
     fn can_end(&self) -> bool {
-        self.activity.can_end() && !self.orders.are_to_end()
+        self.activity.can_end() && !self.orders.must_end()
     }
 }
 
@@ -303,7 +303,7 @@ impl InFlight {
         &self.client
     }
 
-    /// Notes whether the answer waits for the client to read on.
+    /// Records whether the response waits for the client to read on.
     pub(crate) fn unread(&mut self, is_unread: bool) {
         if std::mem::replace(&mut self.is_unread, is_unread) != is_unread {
             self.client.activity.count_unread(is_unread);
@@ -347,7 +347,7 @@ impl List {
 }
 
 /// Takes what an account needs, and ends waiting connections until that succeeds.
-fn in_need<T>(
+fn take_or_shed<T>(
     list: &Mutex<List>,
     account: &Account,
     mut take: impl FnMut() -> Option<T>,

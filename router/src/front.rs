@@ -1,9 +1,9 @@
 //! Serves HTTP: a thread's listeners, the connections that they accept, and how those end.
 //!
-//! Every thread listens on the same two addresses (`SO_REUSEPORT`), one for clients and one for the
-//! platform's own processes; the kernel distributes connections among the threads. A drain has two
-//! steps, because a Service keeps sending new connections for a moment after its endpoint has been
-//! withdrawn:
+//! Every thread listens on the same addresses (`SO_REUSEPORT`): one or two for clients, and one for
+//! the platform's own processes; the kernel distributes connections among the threads. A drain has
+//! two steps, because a Service keeps sending new connections for a moment after its endpoint has
+//! been withdrawn:
 //!
 //! ```text
 //!  Serving ── drain ──► Leaving ────────── linger over ──► Closing ─ last connection gone ──► done
@@ -155,7 +155,7 @@ pub(crate) async fn run(
     front.admit_all(ListenerKind::Internal, listeners.internal);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
-    // Every connection holds a receiver, and every tunnel a place.
+    // Every connection holds a receiver, and every tunnel a slot.
     let mut finished = pin!(async {
         stage_tx.closed().await;
         // The last connections may have become tunnels.

@@ -1,4 +1,4 @@
-//! TLS towards clients: certificates from directories, chosen by the name that a client asks for.
+//! TLS towards clients: certificates from directories, chosen by the name that a client requests.
 //!
 //! ```text
 //!  --https-certificates DIR
@@ -52,8 +52,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const SEND_BUFFER: usize = 16 * 1024;
 
 /// The memory that TLS adds to a connection. Its state takes 11 KiB, also while the connection
-/// rests; a record that is incomplete or unread takes up to 18 KiB, and then there is
-/// [`SEND_BUFFER`].
+/// rests; a record that is incomplete or unread takes up to 18 KiB, in addition to [`SEND_BUFFER`].
 pub(crate) const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 12 * 1024 };
 
 /// Session tickets that a client gets with each handshake. A browser opens several connections, and
@@ -69,7 +68,7 @@ pub struct HttpsSettings {
     pub hsts: Option<HeaderValue>,
 }
 
-/// The reason why there can be no TLS towards clients.
+/// The reason why TLS towards clients is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpsError {
     #[error("cannot read {}: {source}", directory.display())]
@@ -79,7 +78,7 @@ pub enum HttpsError {
         .0.display()
     )]
     None(PathBuf),
-    #[error("cannot make the keys of session tickets: {0}")]
+    #[error("cannot generate the keys for session tickets: {0}")]
     Tickets(rustls::Error),
     #[error("cannot watch the certificates: {0}")]
     Thread(io::Error),
@@ -101,7 +100,7 @@ impl fmt::Debug for Https {
     }
 }
 
-/// The certificates in use, which rustls asks for in each handshake.
+/// The certificates in use, which rustls looks up in each handshake.
 #[derive(Debug)]
 struct Current(ArcSwap<Selection>);
 
@@ -150,15 +149,15 @@ impl Https {
     /// Performs the handshake with a client.
     ///
     /// # Errors
-    /// Fails if the client fails the handshake, or does not complete it in time.
+    /// Fails if the client fails the handshake, or does not complete it before the timeout.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<Stream> {
         let handshake = self.acceptor.accept_with(stream, |connection| {
             connection.set_buffer_limit(Some(SEND_BUFFER));
         });
-        let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
+        let completed = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = shaken.inspect_err(|error| self.metrics.failed(error))?;
+        let stream = completed.inspect_err(|error| self.metrics.failed(error))?;
         self.metrics.completed(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }

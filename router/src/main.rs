@@ -45,9 +45,9 @@ struct Args {
     #[arg(long, env = "TENON_HTTPS_LISTEN", default_value = "0.0.0.0:8443")]
     https_listen: SocketAddr,
 
-    /// Directory with a folder for each certificate for clients: tls.crt and tls.key, in PEM and
-    /// reloaded when they change. A client gets the certificate for the host that it asks for, or
-    /// that of the first folder.
+    /// Directory with a folder for each HTTPS certificate: tls.crt and tls.key, in PEM and reloaded
+    /// when they change. A client gets the certificate for the host that it requests, or that of
+    /// the first folder.
     #[arg(long, env = "TENON_HTTPS_CERTIFICATES", value_name = "DIR")]
     https_certificates: Option<PathBuf>,
 
@@ -67,7 +67,7 @@ struct Args {
     hsts: Option<HeaderValue>,
 
     /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from there,
-    /// X-Forwarded-For, -Proto and -Host are believed, and the client's address has its own share of
+    /// X-Forwarded-For, -Proto and -Host are trusted, and the client's address has its own share of
     /// requests and WebSockets; from elsewhere these headers are replaced, and others of proxies are
     /// removed.
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
@@ -78,7 +78,7 @@ struct Args {
     assets_cache_dir: Option<PathBuf>,
 
     /// Capacity of --assets-cache-dir, in MiB. The least recently used files are removed when it is
-    /// exceeded, and fetched again when they are asked for.
+    /// exceeded, and fetched again when they are requested.
     #[arg(long, env = "TENON_ASSETS_CACHE_MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(32..))]
     assets_cache_mib: u32,
 

@@ -1,4 +1,4 @@
-//! A thread's resources for its clients, in bytes or pieces, and how addresses share them.
+//! A thread's resources for its clients, in bytes or units, and how addresses share them.
 //!
 //! ```text
 //!   capacity ├── address A ──┼─ B ─┼─ C ─┼────── free ──────┤
@@ -120,8 +120,8 @@ impl Account {
         self.mine.amount.load(Relaxed)
     }
 
-    /// Counts that this address wants more than there is, and returns how often it did so in this
-    /// period.
+    /// Counts a demand of this address that exceeds what is free, and returns the number of such
+    /// demands in this period.
     pub(crate) fn wants(&self, period: u32) -> u32 {
         let [last_period, count] =
             [32, 0].map(|shift| (self.mine.wants.load(Relaxed) >> shift) as u32);

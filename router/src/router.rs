@@ -41,7 +41,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address on which clients connect with TLS. Port 0 selects any free port.
     pub https: Option<(SocketAddr, Https)>,
-    /// The proxies whose `X-Forwarded-*` headers are believed.
+    /// The proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: TrustedProxies,
     /// The address on which nodes and the operator connect. Port 0 selects any free port.
     pub internal_listen: SocketAddr,
@@ -53,7 +53,7 @@ pub struct Config {
     pub threads: NonZeroUsize,
     /// Writes one log line per request, with target `tenon::access`.
     pub access_log: bool,
-    /// Adds debug headers to every response, not only to those of requests that ask for them.
+    /// Adds debug headers to every response, not only to those of requests with `tenon-debug`.
     pub debug_headers: bool,
     /// The memory that clients may occupy, in bytes: connections, heads, and bodies in transit.
     pub client_memory: u64,
@@ -115,7 +115,7 @@ impl Router {
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
         let metrics = Metrics::register(registry)?;
-        let of_catalog = CatalogMetrics::register(registry)?;
+        let catalog_metrics = CatalogMetrics::register(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
         registry.register(Box::new(Shares::new(published.clone())?))?;
         let (changes_tx, changes_rx) = watch::channel(());
@@ -123,10 +123,10 @@ impl Router {
         let loops = EventLoops::register(registry, LOOPS)?;
 
         let threads = config.threads.get();
-        let of_a_thread =
+        let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
-        let client_memory = of_a_thread(config.client_memory);
-        let client_connections = of_a_thread(config.client_connections);
+        let client_memory = per_thread(config.client_memory);
+        let client_connections = per_thread(config.client_connections);
         let (addr, clients) = listen(config.listen, threads)?;
         let (internal_addr, internal) = listen(config.internal_listen, threads)?;
         let (https_addr, https_listeners) = match &config.https {
@@ -191,7 +191,8 @@ impl Router {
 
         let ready = readiness.hold("catalog");
         let publisher = catalog::Publisher { published: published.clone(), changes_tx };
-        let client = catalog::Client::new(config.name, server, publisher, sites, ready, of_catalog);
+        let client =
+            catalog::Client::new(config.name, server, publisher, sites, ready, catalog_metrics);
         threads.push(vital::spawn("catalog".to_owned(), move || {
             catalog_runtime.block_on(async {
                 tokio::select! {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All threads share the sites. A request for an open site takes no lock; fetching and opening run
-//! on the catalog's thread, and go on when the request that waits for them ends.
+//! on the catalog's thread, and continue when the request that waits for them ends.
 //!
 //! - [`fetch`]: a pack from an operator.
 //! - [`read`]: contents, without blocking the thread.
@@ -39,14 +39,14 @@ use crate::sites::compressed::Compressed;
 use crate::sites::fetch::FetchError;
 use crate::sites::metrics::SiteMetrics;
 
-/// Memory of the indexes of open sites, in bytes.
+/// The memory for the indexes of open sites, in bytes.
 const OPEN: u64 = 64 << 20;
 
-/// What an open site costs at least: a file descriptor.
+/// The minimum that an open site is charged, in bytes, because it takes a file descriptor.
 const OPEN_SITE: usize = 64 << 10;
 
-/// Maximum number of packs that are fetched at once. Each may take half a gibibyte on disk besides
-/// the capacity.
+/// Maximum number of packs that are fetched at once. Each may take half a gibibyte on disk in
+/// addition to the capacity.
 const FETCHES: usize = 3;
 
 /// The longest time that a request waits for a site.
@@ -57,7 +57,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 pub struct SitesConfig {
     /// A directory for this process alone.
     pub directory: PathBuf,
-    /// In bytes.
+    /// The capacity, in bytes.
     pub capacity: usize,
 }
 
@@ -86,8 +86,8 @@ impl Sites {
     /// Opens the directory.
     ///
     /// # Arguments
-    /// * `server` - has the packs.
-    /// * `runtime` - fetches and opens them.
+    /// * `server` - the server from which packs are fetched.
+    /// * `runtime` - the runtime that fetches and opens packs.
     ///
     /// # Errors
     /// Fails if the directory cannot be created or read.
@@ -118,7 +118,7 @@ impl Sites {
     /// * `revision` - a revision that serves the site.
     ///
     /// # Errors
-    /// Fails if the site cannot be had now.
+    /// Fails if the site is unavailable.
     pub(crate) async fn get(
         &self,
         site: SiteId,
@@ -132,12 +132,12 @@ impl Sites {
         match tokio::time::timeout(LONGEST_WAIT, opening).await {
             Ok(Ok(Ok(open))) => Ok(open),
             Ok(Ok(Err(error))) => Err(unavailable(&error.to_string())),
-            Ok(Err(_)) => Err(unavailable("the router ends")),
+            Ok(Err(_)) => Err(unavailable("the router is shutting down")),
             Err(_) => Err(unavailable("they are still being fetched")),
         }
     }
 
-    /// Fetches and opens a site that requests will soon ask for.
+    /// Fetches and opens a site that will soon be requested.
     pub(crate) fn prepare(&self, site: SiteId, revision: RevisionDigest) {
         let sites = self.clone();
         self.runtime.spawn(async move { sites.open(site, revision).await.is_ok() });
@@ -153,7 +153,9 @@ impl Sites {
             if let Some(file) = kept {
                 match spawn_blocking(|| Site::of(file)).await.map_err(io::Error::from).flatten() {
                     Ok(open) => return Ok(Arc::new(open)),
-                    Err(error) => tracing::warn!(%site, %error, "a pack is damaged; fetching it"),
+                    Err(error) => {
+                        tracing::warn!(%site, %error, "a pack is damaged; fetching it again")
+                    }
                 }
             }
             let _fetch = self.fetches.acquire().await.expect("the semaphore is never closed");

@@ -1,4 +1,4 @@
-//! Records where a request went: for its client, if the client asks for it, and for the access log.
+//! Records where a request went: for its client, if the client requests it, and for the access log.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct LoggedRequest<'a> {
     pub(crate) protocol: Version,
 }
 
-/// Returns whether a client asks for debug headers.
+/// Returns whether a client requests debug headers.
 pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
     headers.get(DEBUG).is_some_and(|value| value == "1")
 }

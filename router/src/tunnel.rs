@@ -44,7 +44,7 @@ use crate::meters::{Meters, Way};
 use crate::quota::Hold;
 use crate::tunnel::closing::{Code, Frames};
 use crate::tunnel::slots::TunnelSlot;
-use crate::upstream::exchange::{BEHIND, Reply, Rest};
+use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{Source, Upload, broken};
 
@@ -52,7 +52,7 @@ use crate::upstream::upload::{Source, Upload, broken};
 const PIECE: usize = 16 * 1024;
 
 /// The timeout for a client to receive the end of the tunnel, and to disconnect.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Connection = TokioIo<Upgraded>;
 
@@ -67,7 +67,7 @@ impl Tunnel {
     /// Creates a tunnel that is not open yet.
     ///
     /// # Arguments
-    /// * `upgrade`: resolves to the client's connection, once the answer's head has been sent.
+    /// * `upgrade`: resolves to the client's connection, once the response's head has been sent.
     /// * `slot`: held for as long as the tunnel exists.
     pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
         let client =
@@ -88,8 +88,8 @@ impl Tunnel {
         let Reply { head, mut rest } = reply;
         rest.release_permit();
         let rest = head.more_body.then_some(rest);
-        let waits = Waits { of: slot.client(), memory: None };
-        let open = Open { client, first: head.body, rest, frames: Frames::default(), waits };
+        let backlog = Backlog { client: slot.client(), memory: None };
+        let open = Open { client, first: head.body, rest, frames: Frames::default(), backlog };
         spawn_local(open.run(upgrade, slot));
     }
 }
@@ -104,9 +104,9 @@ struct Shared {
 
 #[derive(Default)]
 enum State {
-    /// The Worker has not answered, or the client has not received the answer.
+    /// The Worker has not responded, or the client has not received the response.
     #[default]
-    Silent,
+    Pending,
     Open(Connection),
     Over,
 }
@@ -115,15 +115,15 @@ enum State {
 struct Client(Rc<Shared>);
 
 impl Client {
-    fn connected(&self, connection: Connection) {
-        self.0.turn(State::Open(connection));
+    fn open(&self, connection: Connection) {
+        self.0.replace_state(State::Open(connection));
     }
 
     /// Stops reading from the client, and returns the connection, if there was one.
-    fn over(&self) -> Option<Connection> {
-        match self.0.turn(State::Over) {
+    fn close(&self) -> Option<Connection> {
+        match self.0.replace_state(State::Over) {
             State::Open(connection) => Some(connection),
-            State::Silent | State::Over => None,
+            State::Pending | State::Over => None,
         }
     }
 
@@ -131,7 +131,7 @@ impl Client {
     async fn write(&self, piece: &[u8]) -> io::Result<usize> {
         let written = poll_fn(|cx| match &mut *self.0.state.borrow_mut() {
             State::Open(connection) => Pin::new(connection).poll_write(cx, piece),
-            State::Silent | State::Over => Poll::Ready(Ok(0)),
+            State::Pending | State::Over => Poll::Ready(Ok(0)),
         });
         match written.await? {
             0 => Err(io::ErrorKind::WriteZero.into()),
@@ -145,12 +145,12 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.over();
+        self.close();
     }
 }
 
 impl Shared {
-    fn turn(&self, state: State) -> State {
+    fn replace_state(&self, state: State) -> State {
         let before = self.state.replace(state);
         self.reader.take().into_iter().for_each(Waker::wake);
         before
@@ -164,7 +164,7 @@ impl Source for FromClient {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         self.0.reader.set(Some(cx.waker().clone()));
         match &mut *self.0.state.borrow_mut() {
-            State::Silent => Poll::Pending,
+            State::Pending => Poll::Pending,
             State::Over => Poll::Ready(None),
             State::Open(connection) => {
                 let Ok(piece) = ready!(poll_read(connection, cx)) else {
@@ -192,27 +192,27 @@ struct Open {
     client: Client,
     /// The data to send first.
     first: Bytes,
-    /// The rest of the answer, if there is more.
+    /// The rest of the response, if there is more.
     rest: Option<Rest>,
     /// The frames that go to the client.
     frames: Frames,
-    waits: Waits,
+    backlog: Backlog,
 }
 
 /// The memory for data that waits for a client that reads more slowly than its Worker sends,
 /// charged to that client.
-struct Waits {
-    of: Option<Arc<clients::Client>>,
+struct Backlog {
+    client: Option<Arc<clients::Client>>,
     memory: Option<Hold>,
 }
 
-impl Waits {
+impl Backlog {
     /// Takes the memory. Returns whether that succeeded.
     fn begin(&mut self) -> bool {
         if self.memory.is_none() {
-            self.memory = self.of.as_ref().and_then(|client| client.memory(BEHIND));
+            self.memory = self.client.as_ref().and_then(|client| client.memory(SLOW_CLIENT));
         }
-        self.memory.is_some() || self.of.is_none()
+        self.memory.is_some() || self.client.is_none()
     }
 
     fn end(&mut self) {
@@ -241,12 +241,12 @@ impl Open {
         // Further data from the node is discarded. If the node has not ended the stream, this
         // cancels it.
         self.rest = None;
-        let Some(connection) = self.client.over() else { return };
-        let goodbye = goodbye(&ended).filter(|_| self.frames.may_close());
+        let Some(connection) = self.client.close() else { return };
+        let close_frame =
+            close_frame(&ended).filter(|_| self.frames.may_close()).unwrap_or_default();
         if !matches!(ended, Ended::Client) {
-            // A client that does not accept even this in time is disconnected without it.
-            let _ =
-                tokio::time::timeout(FAREWELL, part(connection, goodbye.unwrap_or_default())).await;
+            // A client that does not accept even this within the timeout is disconnected.
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, disconnect(connection, close_frame)).await;
         }
     }
 
@@ -257,7 +257,7 @@ impl Open {
         let written = match futures::poll!(write.as_mut()) {
             Poll::Ready(written) => written,
             // The node keeps sending until a window is full.
-            Poll::Pending if self.waits.begin() => write.await,
+            Poll::Pending if self.backlog.begin() => write.await,
             Poll::Pending => return None,
         };
         written.ok()
@@ -265,7 +265,7 @@ impl Open {
 
     async fn carry(&mut self, upgrade: OnUpgrade) -> Ended {
         match upgrade.await {
-            Ok(connection) => self.client.connected(TokioIo::new(connection)),
+            Ok(connection) => self.client.open(TokioIo::new(connection)),
             Err(_) => return Ended::Client,
         }
         let mut piece = std::mem::take(&mut self.first);
@@ -276,18 +276,18 @@ impl Open {
                 piece.advance(written);
             }
             let Some(rest) = &mut self.rest else { return Ended::Whole };
-            let waits = &mut self.waits;
+            let backlog = &mut self.backlog;
             let next = poll_fn(|cx| {
                 let next = rest.poll_next(cx);
                 if next.is_pending() {
-                    waits.end();
+                    backlog.end();
                 }
                 next
             });
             piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
                 Ok(Some(Part::Head(_))) => {
-                    return Ended::Node(AttemptError::Nonsense("a second head".into()));
+                    return Ended::Node(AttemptError::ProtocolViolation("a second head".into()));
                 }
                 Ok(None) => return Ended::Whole,
                 Err(error) => return Ended::Node(error),
@@ -297,7 +297,7 @@ impl Open {
 }
 
 /// Returns the Close frame for a client whose Worker has sent none.
-fn goodbye(ended: &Ended) -> Option<Bytes> {
+fn close_frame(ended: &Ended) -> Option<Bytes> {
     match ended {
         Ended::Whole | Ended::Client => None,
         Ended::Leaving => Some(closing::frame(Code::GoingAway, FailureCode::Draining.as_str())),
@@ -308,8 +308,8 @@ fn goodbye(ended: &Ended) -> Option<Bytes> {
 /// Sends the Close frame and disconnects, but only after the client has: the kernel would answer
 /// data that the client sends in the meantime with a reset, and the client may then lose data that
 /// it has not read yet.
-async fn part(mut connection: Connection, goodbye: Bytes) -> io::Result<()> {
-    connection.write_all(&goodbye).await?;
+async fn disconnect(mut connection: Connection, close_frame: Bytes) -> io::Result<()> {
+    connection.write_all(&close_frame).await?;
     connection.flush().await?;
     connection.shutdown().await?;
     let mut space = [0; 1024];

@@ -8,12 +8,13 @@
 //!
 //! - [`forward`]: one invocation, with all its attempts.
 //! - [`pick`], [`placement`]: the shard or lane that an attempt goes to.
-//! - [`exchange`], [`upload`], [`reply_body`]: one attempt, the request's body in it, and its answer.
+//! - [`exchange`], [`upload`], [`reply_body`]: one attempt, the request's body in it, and its
+//!   response.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.
 //! - [`health`], [`pulse`], [`silence`], [`shared_probe`]: whether a shard takes requests.
 //! - [`retry`]: whether a failed attempt may be repeated.
-//! - [`metrics`]: counters of all that.
+//! - [`metrics`]: the metrics of all of these.
 //!
 //! Depends on `table`, `quota`, `meters` and `trace`, and on no other group. Belongs to one thread.
 

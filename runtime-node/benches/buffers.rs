@@ -47,16 +47,16 @@ const HEAD: usize = 64;
 const BATCH: usize = 20;
 
 /// Rounds in which the candidates alternate, and the minimum number of batches of each per round.
-const TURNS: usize = 20;
+const ROUNDS: usize = 20;
 const BATCHES: usize = 500;
 
 /// First uses of blocks that are timed.
 const FIRST_USES: usize = 2_000;
 
 fn main() {
-    let clock = Clock::calibrated();
+    let clock = Clock::calibrate();
     by_pool_size(&clock);
-    by_answers_on_their_way(&clock);
+    by_buffers_in_use(&clock);
     by_length(&clock);
 }
 
@@ -75,7 +75,7 @@ impl Source for BufferPool {
 
     #[inline]
     fn take(&self) -> Self::Buffer {
-        self.take(USED).expect("as many blocks are in use as there are")
+        self.take(USED).expect("no block of the pool is free")
     }
 
     #[inline]
@@ -85,8 +85,8 @@ impl Source for BufferPool {
             room[..body].fill(b'b');
             Some(body)
         };
-        let mut block = block.fill(fill).expect("it fits");
-        block.prepend(HEAD).expect("there is room for a head").fill(b'h');
+        let mut block = block.fill(fill).expect("the body does not fit in a block");
+        block.prepend(HEAD).expect("the block has no room for a head").fill(b'h');
         socket.copy_from_slice(black_box(&block));
         block
     }
@@ -135,11 +135,11 @@ fn by_pool_size(clock: &Clock) {
         let first = first_uses(bytes, clock);
         let pool = pool(bytes).touch();
         let in_use = pool.blocks();
-        let mut touched = InTurn::new(&pool, in_use);
-        let mut allocated = InTurn::new(&Allocator, in_use);
-        let mut blocks = InTurn::new(&AllocatedBlocks, in_use);
+        let mut touched = BuffersInUse::new(&pool, in_use);
+        let mut allocated = BuffersInUse::new(&Allocator, in_use);
+        let mut blocks = BuffersInUse::new(&AllocatedBlocks, in_use);
         // Enough batches to use each block twice over all rounds.
-        let batches = BATCHES.max(2 * in_use / (BATCH * TURNS));
+        let batches = BATCHES.max(2 * in_use / (BATCH * ROUNDS));
         let [touched, allocated, blocks] = compare(
             clock,
             batches,
@@ -154,13 +154,13 @@ fn by_pool_size(clock: &Clock) {
     }
 }
 
-fn by_answers_on_their_way(clock: &Clock) {
+fn by_buffers_in_use(clock: &Clock) {
     heading(["in use", "pool", "malloc", "malloc of blocks"], "block ×");
     let pool = pool(POOL).touch();
     for in_use in [1, 2, 4, 8, 16, pool.blocks()] {
-        let mut pooled = InTurn::new(&pool, in_use);
-        let mut allocated = InTurn::new(&Allocator, in_use);
-        let mut blocks = InTurn::new(&AllocatedBlocks, in_use);
+        let mut pooled = BuffersInUse::new(&pool, in_use);
+        let mut allocated = BuffersInUse::new(&Allocator, in_use);
+        let mut blocks = BuffersInUse::new(&AllocatedBlocks, in_use);
         let [pooled, allocated, blocks] = compare(
             clock,
             BATCHES,
@@ -179,7 +179,9 @@ fn by_length(clock: &Clock) {
         let [pooled, allocated] = compare(
             clock,
             BATCHES,
-            [&mut || pooled(&pool, &source, &mut one), &mut || allocated(&source, &mut other)],
+            [&mut || send_pooled(&pool, &source, &mut one), &mut || {
+                send_allocated(&source, &mut other)
+            }],
         );
         println!(
             "{:>10}  {pooled}  {allocated}  {:>9.2}",
@@ -212,13 +214,13 @@ fn first_uses(bytes: usize, clock: &Clock) -> Times {
 }
 
 /// Buffers in use; each new one releases the oldest.
-struct InTurn<'a, S: Source> {
+struct BuffersInUse<'a, S: Source> {
     source: &'a S,
     queue: VecDeque<S::Buffer>,
     socket: [u8; USED],
 }
 
-impl<'a, S: Source> InTurn<'a, S> {
+impl<'a, S: Source> BuffersInUse<'a, S> {
     fn new(source: &'a S, in_use: usize) -> Self {
         let mut socket = [0; USED];
         let queue = (0..in_use).map(|_| S::use_up(source.take(), &mut socket)).collect();
@@ -239,7 +241,7 @@ fn compare<const N: usize>(
     mut all: [&mut dyn FnMut(); N],
 ) -> [Times; N] {
     let mut taken = [const { Vec::new() }; N];
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         for (run, taken) in all.iter_mut().zip(&mut taken) {
             run();
             taken.extend((0..batches).map(|_| clock.time(|| (0..BATCH).for_each(|_| run()))));
@@ -248,17 +250,20 @@ fn compare<const N: usize>(
     taken.map(|taken| Times::of(taken, BATCH))
 }
 
-fn pooled(pool: &BufferPool, source: &[u8], socket: &mut [u8]) {
+fn send_pooled(pool: &BufferPool, source: &[u8], socket: &mut [u8]) {
     let write = |room: &mut [u8]| {
         room[..source.len()].copy_from_slice(source);
         Some(source.len())
     };
-    let mut block = pool.take(source.len()).and_then(|block| block.fill(write)).expect("it fits");
-    block.prepend(HEAD).expect("there is room for a head").fill(b'h');
+    let mut block = pool
+        .take(source.len())
+        .and_then(|block| block.fill(write))
+        .expect("the body does not fit in a block");
+    block.prepend(HEAD).expect("the block has no room for a head").fill(b'h');
     socket.copy_from_slice(black_box(&block));
 }
 
-fn allocated(source: &[u8], socket: &mut [u8]) {
+fn send_allocated(source: &[u8], socket: &mut [u8]) {
     let body = Bytes::from_owner(source.to_vec());
     let mut message = BytesMut::with_capacity(HEAD + body.len());
     message.put_bytes(b'h', HEAD);
@@ -274,7 +279,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn calibrated() -> Self {
+    fn calibrate() -> Self {
         let silent = Self { cost: Duration::ZERO };
         let mut taken: Vec<_> = (0..FIRST_USES).map(|_| silent.time(|| {})).collect();
         taken.sort_unstable();

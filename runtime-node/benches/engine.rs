@@ -35,7 +35,7 @@ const MANY: usize = 200;
 const LATER: usize = 10_000;
 /// Time after which V8 has returned the pages that it keeps for reuse.
 const POOLED: Duration = Duration::from_secs(10);
-/// Number of requests after which the event loops have a turn, for V8's tasks.
+/// Number of requests after which the event loop runs other tasks, such as V8's.
 const BATCH: usize = 64;
 
 /// The Worker that the peers in the load scenarios also run.
@@ -54,7 +54,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime can be made");
+        .expect("cannot create a runtime");
     LocalSet::new().block_on(&runtime, async {
         // As for tests: an argument selects rows by label.
         let (options, labels): (Vec<_>, Vec<_>) =
@@ -75,7 +75,7 @@ fn main() {
         bench.warm("warm, Response.json of 1 KB", WEB, 1, || to("/json")).await;
         bench.warm("warm, echo of 100 headers", WEB, 1, many_headers).await;
         let json = Bytes::from(json(16 << 10));
-        bench.warm("warm, echo of 16 KB of JSON", WEB, 1, || posted("/echo", &json)).await;
+        bench.warm("warm, echo of 16 KB of JSON", WEB, 1, || post("/echo", &json)).await;
         let (spare, bytecode, nothing) = (Ahead::Spare, Ahead::Bytecode, Ahead::Nothing);
         bench.cold("cold start, 1 KB, spare ready", &padded(1 << 10), &[spare]).await;
         bench.cold("cold start, 1 KB", &padded(1 << 10), &[nothing]).await;
@@ -101,7 +101,7 @@ struct Bench {
     engine: Rc<Engine>,
     /// Text that a row's label must contain.
     wanted: String,
-    /// Prints for programs instead of people.
+    /// Set to print for programs instead of people.
     json: bool,
 }
 
@@ -221,7 +221,7 @@ impl Bench {
         let revision = Rc::clone(&worker.revision);
         Isolate::start(&self.engine, worker.digest, revision, bytecode)
             .await
-            .expect("the Worker starts")
+            .expect("the Worker does not start")
     }
 }
 
@@ -241,11 +241,11 @@ impl Worker {
 
 /// Sends a request, as it arrives at the node.
 async fn fetch(isolate: &Rc<Isolate>, request: FetchRequest) {
-    let response = isolate.fetch(request).await.expect("the Worker answers");
+    let response = isolate.fetch(request).await.expect("the Worker does not answer");
     assert_eq!(response.status, 200);
 }
 
-/// Returns a simple request of a browser.
+/// Returns a simple GET request, as of a browser.
 fn browser() -> FetchRequest {
     to("/path")
 }
@@ -275,7 +275,7 @@ fn many_headers() -> FetchRequest {
     request
 }
 
-fn posted(path: &str, body: &Bytes) -> FetchRequest {
+fn post(path: &str, body: &Bytes) -> FetchRequest {
     FetchRequest { method: "POST".to_owned(), body: Body::Full(body.clone()), ..to(path) }
 }
 
@@ -351,10 +351,10 @@ fn show(duration: Duration) -> String {
 
 /// Returns the CPU time of this process so far, including V8's compiler and collector threads.
 fn cpu_time() -> Duration {
-    let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    let threads = std::fs::read_dir("/proc/self/task").expect("cannot list this process's threads");
     let each = threads.map(|thread| {
         let schedstat =
-            thread.expect("a thread that is listed has a name").path().join("schedstat");
+            thread.expect("cannot list this process's threads").path().join("schedstat");
         // A thread may have ended since it was listed.
         let stat = std::fs::read_to_string(schedstat).unwrap_or_default();
         let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
@@ -372,11 +372,11 @@ async fn let_tasks_run(request: usize) {
 
 /// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let status = std::fs::read_to_string("/proc/self/status").expect("cannot read the status");
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("it tells the resident memory");
-    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("in kB");
+        .expect("the status has no VmRSS");
+    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("VmRSS is not in kB");
     kib << 10
 }

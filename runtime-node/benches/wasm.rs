@@ -40,19 +40,19 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime can be made");
+        .expect("cannot create a runtime");
     let files: Vec<_> =
         std::env::args().skip(1).filter(|argument| argument.ends_with(".wasm")).collect();
     println!("{:<44} {:>10} {:>10} {:>10}", "", "bytes", "first", "again p50");
     LocalSet::new().block_on(&runtime, async {
         let bench = Bench(watchdog);
-        bench.starts("a Worker without one", None, "export default { fetch() {} }").await;
+        bench.starts("a Worker without a module", None, "export default { fetch() {} }").await;
         for file in &files {
-            let module = Bytes::from(std::fs::read(file).expect("the file can be read"));
+            let module = Bytes::from(std::fs::read(file).expect("cannot read the file"));
             bench.starts(file.rsplit('/').next().unwrap_or(file), Some(module), IMPORT).await;
         }
         for mib in if files.is_empty() { &[1, 4, 15][..] } else { &[] } {
-            let module = Bytes::from(made(mib << 20));
+            let module = Bytes::from(generate(mib << 20));
             bench.starts(&format!("{mib} MiB"), Some(module.clone()), IMPORT).await;
             bench
                 .starts(&format!("{mib} MiB, {CALLED} functions called"), Some(module), CALL)
@@ -84,8 +84,9 @@ impl Bench {
 async fn start(engine: &Rc<Engine>, revision: &Rc<Revision>, digest: RevisionDigest) -> Duration {
     engine.make_spare();
     let began = Instant::now();
-    let isolate =
-        Isolate::start(engine, digest, Rc::clone(revision), None).await.expect("the Worker starts");
+    let isolate = Isolate::start(engine, digest, Rc::clone(revision), None)
+        .await
+        .expect("the Worker does not start");
     let taken = began.elapsed();
     isolate.idle().await;
     taken
@@ -99,7 +100,7 @@ fn revision(module: Option<Bytes>, source: &str) -> Revision {
 }
 
 /// Returns a module of about `size` bytes.
-fn made(size: usize) -> Vec<u8> {
+fn generate(size: usize) -> Vec<u8> {
     // if (n == 0) return 1; loop { a[i] = a[i + 4] * n + i; i += 8 } while (i < n); return f(0) + i
     const STEP: &[u8] = &[
         0x20, 0, 0x45, 0x04, 0x40, 0x41, 1, 0x0f, 0x0b, 0x03, 0x40, 0x20, 1, 0x20, 1, 0x28, 2, 4,

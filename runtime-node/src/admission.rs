@@ -9,8 +9,8 @@
 //!
 //! Requests for a cold isolate wait for its Worker's permit, which is not granted before the
 //! isolate runs. They hold no permit of the shard, nor do requests that wait for their own Worker
-//! or tenant: one tenant's queue must not take room from the others. Belongs to one thread, like
-//! everything in a shard.
+//! or tenant: one tenant's queue must not take room from the others. A semaphore belongs to one
+//! thread, like everything in a shard.
 
 mod metrics;
 
@@ -80,8 +80,8 @@ impl DeadlineSemaphore {
     /// Sheds all waiting requests and all later ones.
     pub fn close(&self) {
         self.resize(0, 0);
-        let turned_away = self.shared.waiting.take();
-        drop(turned_away);
+        let shed = self.shared.waiting.take();
+        drop(shed);
     }
 
     /// Returns a permit, or `None` if all are taken.
@@ -261,7 +261,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         /// A request arrives whose deadline is this many seconds away.
-        Come(u64),
+        Arrive(u64),
         /// An invocation in flight ends.
         End(prop::sample::Index),
         /// A waiting request gives up.
@@ -272,7 +272,7 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            (0..5_u64).prop_map(Step::Come),
+            (0..5_u64).prop_map(Step::Arrive),
             any::<prop::sample::Index>().prop_map(Step::End),
             any::<prop::sample::Index>().prop_map(Step::Leave),
             (0..4_u32).prop_map(Step::Resize),
@@ -289,15 +289,15 @@ mod tests {
             let mut waiting: Vec<(u64, Waiting)> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Come(seconds) => {
+                    Step::Arrive(seconds) => {
                         let deadline = now + Duration::from_secs(seconds);
                         let full = !semaphore.has_room();
                         let semaphore = semaphore.clone();
-                        let mut enters: Waiting = Box::pin(async move { semaphore.acquire(deadline).await });
-                        match enters.as_mut().now_or_never() {
+                        let mut acquire: Waiting = Box::pin(async move { semaphore.acquire(deadline).await });
+                        match acquire.as_mut().now_or_never() {
                             Some(Some(permit)) => inside.push(permit),
                             Some(None) => prop_assert!(full),
-                            None => waiting.push((seconds, enters)),
+                            None => waiting.push((seconds, acquire)),
                         }
                     }
                     Step::End(index) if !inside.is_empty() => drop(inside.swap_remove(index.index(inside.len()))),
@@ -309,19 +309,19 @@ mod tests {
                     Step::End(_) | Step::Leave(_) => {}
                 }
                 let before = inside.len();
-                let (mut let_in, mut still) = (Vec::new(), Vec::new());
-                for (seconds, mut enters) in waiting {
-                    match enters.as_mut().now_or_never() {
+                let (mut admitted, mut remaining) = (Vec::new(), Vec::new());
+                for (seconds, mut acquire) in waiting {
+                    match acquire.as_mut().now_or_never() {
                         Some(permit) => {
-                            let_in.push(seconds);
+                            admitted.push(seconds);
                             inside.push(permit.expect("a waiting request is not refused"));
                         }
-                        None => still.push((seconds, enters)),
+                        None => remaining.push((seconds, acquire)),
                     }
                 }
-                waiting = still;
-                prop_assert!(let_in.iter().all(|seconds| waiting.iter().all(|(later, _)| seconds <= later)));
-                prop_assert!(let_in.is_empty() || inside.len() <= limit as usize, "{before} were inside");
+                waiting = remaining;
+                prop_assert!(admitted.iter().all(|seconds| waiting.iter().all(|(later, _)| seconds <= later)));
+                prop_assert!(admitted.is_empty() || inside.len() <= limit as usize, "{before} permits were held before");
                 prop_assert_eq!((semaphore.in_flight() as usize, semaphore.waiting()), (inside.len(), waiting.len()));
                 prop_assert!(waiting.len() <= room && (waiting.is_empty() || inside.len() >= limit as usize));
             }

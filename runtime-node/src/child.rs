@@ -37,7 +37,7 @@ use tonic::{Status, Streaming};
 use tower_service::Service;
 
 pub(crate) use inherited::{CONTROL, LISTENER, PAGE};
-pub use inherited::{Inherited, inherit, settle};
+pub use inherited::{Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
 

@@ -61,7 +61,7 @@ pub struct ListenConfig {
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     pub isolates: usize,
-    /// Isolates made ahead of demand, at most.
+    /// Maximum number of isolates made ahead of demand.
     pub spares: usize,
     /// Time after which an idle isolate is evicted.
     pub idle_timeout: Duration,
@@ -249,7 +249,7 @@ impl Config {
     /// Returns the configuration of one shard or lane that is a process of its own, with its part
     /// of the node's resources.
     #[must_use]
-    pub fn of_one_process(self) -> Self {
+    pub fn for_one_process(self) -> Self {
         let processes = self.listen.shards.saturating_add(self.listen.lanes).max(1);
         let memory = MemoryConfig {
             processes,
@@ -286,12 +286,12 @@ impl MemoryConfig {
     }
 }
 
-/// More than any machine has cores for; ids of shards and lanes go higher.
-const MOST_SHARDS: u16 = 1024;
+/// Maximum number of shards, which is more than any machine has cores. Ids would allow for more.
+const MAX_SHARDS: u16 = 1024;
 
 fn listen(args: &NodeArgs) -> Result<ListenConfig, ConfigError> {
     let shards = args.shards.unwrap_or_else(cpus);
-    if shards > MOST_SHARDS {
+    if shards > MAX_SHARDS {
         return Err(ConfigError::Shards(shards));
     }
     let (port, lanes) = (args.shard_port, args.lanes.unwrap_or(shards));
@@ -319,11 +319,11 @@ fn proxy(args: &NodeArgs) -> Result<Option<Proxy>, ConfigError> {
             },
         );
     let Some(url) = url else {
-        let of_no_use = |flag| Err(ConfigError::NoProxy(flag));
+        let without_proxy = |flag| Err(ConfigError::NoProxy(flag));
         return match (user_name, password, args.egress_proxy_resolver) {
-            (Some(_), ..) => of_no_use("--egress-proxy-username"),
-            (_, Some(_), _) => of_no_use("--egress-proxy-password"),
-            (.., Resolver::Proxy) => of_no_use("--egress-proxy-resolver"),
+            (Some(_), ..) => without_proxy("--egress-proxy-username"),
+            (_, Some(_), _) => without_proxy("--egress-proxy-password"),
+            (.., Resolver::Proxy) => without_proxy("--egress-proxy-resolver"),
             _ => Ok(None),
         };
     };
@@ -346,9 +346,9 @@ fn cpus() -> u16 {
         .unwrap_or(1)
 }
 
-/// Allows pinning only if every CPU that the process may run on gets one shard. With fewer shards
-/// than CPUs, every node on a machine would pin its shards to the same CPUs; with more, two shards
-/// on a CPU would starve each other.
+/// Returns whether shards may be pinned: only if every CPU that the process may run on gets one.
+/// With fewer shards than CPUs, every node on a machine would pin its shards to the same CPUs; with
+/// more, two shards on a CPU would starve each other.
 fn may_pin(shards: u16) -> bool {
     core_affinity::get_core_ids().is_some_and(|cores| cores.len() == usize::from(shards))
 }

@@ -50,7 +50,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 
     let readiness = Readiness::new();
     let (signal, watch) = drain::channel();
-    let program = Program::of_this_process().context("cannot find the path of this program")?;
+    let program = Program::current().context("cannot find the path of this program")?;
     let node = Supervisor::spawn(config, program, watch, &registry, &readiness)?;
     let listening = format!(
         "cannot listen on {}; free the port or set --admin-listen",
@@ -76,7 +76,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 /// Runs as the process of a shard or lane.
 fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     let inherited = child::inherit(id)?;
-    child::settle(id);
+    child::set_up_process(id);
     // V8 is initialised before any thread starts: on processors with protection keys, a thread that
     // is older than V8 cannot run JavaScript.
     tenon_engine::init();

@@ -8,7 +8,7 @@
 //! The budget is the container's, not the machine's. A process with a supervisor also has its own
 //! limit, at which an allocation fails and ends the process; it evicts idle isolates before that.
 //! Pressure is a pure function of use, budget and the previous pressure, so that it does not
-//! flutter at a threshold. The meter has its own thread, which JavaScript cannot hold up.
+//! oscillate at a threshold. The meter has its own thread, which JavaScript cannot hold up.
 
 mod meter;
 
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 pub use meter::{Meter, MeterError};
 
 /// Interval at which memory use is measured: a shard that allocates as fast as memory can be
-/// written takes some hundred MiB in it.
+/// written takes a few hundred MiB in that time.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The pressure of memory use on a node.
@@ -45,7 +45,7 @@ impl Pressure {
     const CRITICAL: (u64, u64) = (95, 90);
 
     /// Thresholds in bytes that the process may still take: each state begins below the first and
-    /// ends at the second. A cold start takes some MiB.
+    /// ends at the second. A cold start takes a few MiB.
     const CRAMPED_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
     const CRAMPED_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
 
@@ -104,8 +104,8 @@ pub fn mapped() -> u64 {
 /// # Errors
 /// Fails if the registry has them already.
 pub fn register(registry: &Registry, budget: u64) -> prometheus::Result<IntGauge> {
-    let of_budget = registry.gauge("tenon_memory_budget_bytes", "Memory budget.")?;
-    of_budget.set(i64::try_from(budget).unwrap_or(i64::MAX));
+    let budget_gauge = registry.gauge("tenon_memory_budget_bytes", "Memory budget.")?;
+    budget_gauge.set(i64::try_from(budget).unwrap_or(i64::MAX));
     registry.gauge("tenon_memory_used_bytes", "Memory in use.")
 }
 
@@ -116,25 +116,25 @@ pub fn register(registry: &Registry, budget: u64) -> prometheus::Result<IntGauge
 pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
     let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
     let budget = meter.budget();
-    let (mut of_node, mut of_process) = (Pressure::default(), Pressure::default());
+    let (mut on_node, mut on_process) = (Pressure::default(), Pressure::default());
     let measure = move || {
         while !pressure_tx.is_closed() {
             match meter.used().and_then(|bytes| Ok((bytes, meter::room()?))) {
                 Ok((bytes, room)) => {
                     used.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-                    of_node = of_node.next(bytes, budget);
-                    of_process = of_process.next_with(room.unwrap_or(u64::MAX));
-                    let now = of_node.max(of_process);
-                    if now != *pressure_tx.borrow() {
+                    on_node = on_node.next(bytes, budget);
+                    on_process = on_process.next_with(room.unwrap_or(u64::MAX));
+                    let pressure = on_node.max(on_process);
+                    if pressure != *pressure_tx.borrow() {
                         let (used_mib, room_mib) = (bytes >> 20, room.map(|room| room >> 20));
                         tracing::info!(
-                            ?now,
+                            ?pressure,
                             used_mib,
                             budget_mib = budget >> 20,
                             room_mib,
                             "memory pressure changed"
                         );
-                        pressure_tx.send_replace(now);
+                        pressure_tx.send_replace(pressure);
                     }
                 }
                 Err(error) => tracing::warn!(%error, "cannot read the memory usage"),

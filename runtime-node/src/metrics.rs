@@ -1,5 +1,5 @@
 //! Metrics of a node's shards. Each shard holds its own children of every family, so that counting
-//! is an add on memory that no other thread writes.
+//! is an addition to memory that no other thread writes.
 //!
 //! ```text
 //!  Metrics: the families, registered once ──shard(id)──► ShardMetrics: the children of one shard
@@ -28,7 +28,7 @@ use invocations::{InvocationFamilies, InvocationMetrics, Observation};
 use starts::{StartFamilies, StartMetrics};
 use workers::{WorkerFamilies, WorkerMetrics};
 
-/// Bucket bounds in seconds: from a warm hello-world, some microseconds, to the longest wall
+/// Bucket bounds in seconds: from a warm hello-world, which takes microseconds, to the longest wall
 /// limits.
 const DURATION_BUCKETS: &[f64] = &[
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -98,7 +98,7 @@ impl Metrics {
 }
 
 impl ShardMetrics {
-    /// Begins an invocation of that revision.
+    /// Begins to observe an invocation of that revision.
     pub fn begin(&self, digest: RevisionDigest) -> Observation<'_> {
         Observation::begin(&self.invocations, &self.workers, digest)
     }

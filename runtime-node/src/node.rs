@@ -113,14 +113,14 @@ impl Node {
     ) -> Result<Self, SpawnError> {
         let ChildProcess { id, page, listener, supervisor, commands_rx } = child;
         let address = listener.local_addr().map_err(SpawnError::Thread)?;
-        let source = Source::of_supervisor(supervisor.clone());
-        let reporter = Reporter::of_supervisor(supervisor.clone());
+        let source = Source::via_supervisor(supervisor.clone());
+        let reporter = Reporter::via_supervisor(supervisor.clone());
         let name = config.name.clone();
-        // The node's own metrics are shown by its supervisor.
-        let of_node = Registry::new();
+        // The node's own metrics are exposed by its supervisor.
+        let node_registry = Registry::new();
         let parts = Parts::new(
-            config.of_one_process(),
-            &of_node,
+            config.for_one_process(),
+            &node_registry,
             source,
             reporter,
             drain,
@@ -172,10 +172,10 @@ impl<'a> Parts<'a> {
     /// Prepares what the shards share.
     ///
     /// # Arguments
-    /// * `of_node` - the registry of the node's own metrics.
+    /// * `node_registry` - the registry of the node's own metrics.
     fn new(
         config: Config,
-        of_node: &Registry,
+        node_registry: &Registry,
         source: Source,
         reporter: Reporter,
         drain: drain::Watch,
@@ -185,11 +185,11 @@ impl<'a> Parts<'a> {
         let metrics = Metrics::register(registry)?;
         let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory.budget, &config.memory.root)?;
-        let memory_used = memory::register(of_node, meter.budget())?;
+        let memory_used = memory::register(node_registry, meter.budget())?;
         let headroom = Headroom::within(config.memory.share(meter.budget()));
         let pressure_rx = memory::watch(meter, memory_used).map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress.allow.clone(), config.egress.deny.clone());
-        let egress = Settings::of_system(policy, &config.egress.ca_files)?
+        let egress = Settings::from_system(policy, &config.egress.ca_files)?
             .with_proxy(config.egress.proxy.clone());
         let responses = ResponseCache::new(config.memory.response_cache);
         let watchdog = Watchdog::spawn();

@@ -14,9 +14,9 @@
 //! it.
 //!
 //! The pool depends on neither V8 nor a clock: isolates are [`Occupant`]s, and `now` is an
-//! argument. [`eviction`] decides which isolate goes; evicted isolates are handed to the caller,
-//! which ends them. [`crash_backoff`] decides how long a failing revision is in back-off. Belongs
-//! to one thread.
+//! argument. [`eviction`] decides which isolate is evicted; evicted isolates are handed to the
+//! caller, which ends them. [`crash_backoff`] decides how long a failing revision is in back-off. A
+//! pool belongs to one thread.
 
 mod crash_backoff;
 mod eviction;
@@ -108,8 +108,7 @@ pub struct Launch {
 /// The policy for retrying a revision that did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It could not be fetched, or there was no memory for it; either may be different the next
-    /// moment.
+    /// It could not be fetched, or there was no memory for it; either may change at any moment.
     Soon,
     /// Its code failed and most likely fails again: the wait grows with each failure.
     BackOff,
@@ -183,8 +182,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.slots.contains_key(digest)
     }
 
-    /// Returns whether the revision's slot holds the isolate that `is_it` accepts, which new
-    /// requests get.
+    /// Returns whether the revision's slot holds an isolate that `is_it` accepts. New requests get
+    /// that isolate.
     pub fn holds(&self, digest: &RevisionDigest, is_it: impl Fn(&O) -> bool) -> bool {
         matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_it(&warm.occupant))
     }
@@ -246,9 +245,9 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.backoff.started(&digest);
         let superseded = self.slots.iter().filter_map(|(digest, slot)| match slot {
             Slot::Warm(warm) => {
-                let unasked = now.saturating_duration_since(warm.used_at) >= SUPERSEDED_AFTER;
+                let is_unused = now.saturating_duration_since(warm.used_at) >= SUPERSEDED_AFTER;
                 let is_older = warm.occupant.worker() == occupant.worker();
-                (is_older && unasked && warm.occupant.condition() != Condition::Busy)
+                (is_older && is_unused && warm.occupant.condition() != Condition::Busy)
                     .then_some(*digest)
             }
             Slot::Starting { .. } => None,
@@ -298,8 +297,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         (warm, self.slots.len() - warm)
     }
 
-    /// Returns the largest idle isolate among those used since this last returned them, so that its
-    /// garbage can be collected.
+    /// Returns the largest idle isolate that has been used since this method last returned it, so
+    /// that its garbage can be collected.
     pub fn largest_idle(&mut self, size: impl Fn(&O) -> usize) -> Option<O> {
         let idle = self.slots.values_mut().filter_map(|slot| match slot {
             Slot::Warm(warm) if !warm.collected && warm.occupant.condition() == Condition::Idle => {

@@ -6,10 +6,10 @@
 //!  shard n ─┘                           ▲ due until delivered ───┘ failed? longer pauses
 //! ```
 //!
-//! Runs on its own thread: a shard sends a message and continues. [`ledger`] decides what is
-//! reported and when. If the operator is unreachable, it gets the report when it is reachable
-//! again. Each report opens its own connection, because reports are rare: by the next one, a kept
-//! connection might lead to a process that has vanished without closing it.
+//! The reporter runs on its own thread: a shard sends a message and continues. [`ledger`] decides
+//! what is reported and when. If the operator is unreachable, it gets the report when it is
+//! reachable again. Each report opens its own connection, because reports are rare: by the next
+//! one, a kept connection might lead to a process that has vanished without closing it.
 
 mod ledger;
 
@@ -112,7 +112,7 @@ impl Reporter {
     }
 
     /// Returns a reporter that sends reports through the supervisor, for a shard's process.
-    pub(crate) fn of_supervisor(supervisor: Supervisor) -> Self {
+    pub(crate) fn via_supervisor(supervisor: Supervisor) -> Self {
         Self(Destination::Supervisor(supervisor))
     }
 
@@ -283,7 +283,7 @@ async fn report(
 }
 
 async fn send(operator: &Operator, request: ReportRequest) -> Result<(), Status> {
-    // Connects with the first call.
+    // The first call connects.
     let channel = operator.endpoint.connect_with_connector_lazy(operator.connector.clone());
     let mut client = CatalogClient::new(channel);
     match tokio::time::timeout(ATTEMPT, client.report(request)).await {
@@ -294,6 +294,6 @@ async fn send(operator: &Operator, request: ReportRequest) -> Result<(), Status>
             Ok(())
         }
         Ok(Err(status)) => Err(status),
-        Err(_) => Err(Status::deadline_exceeded("the operator did not answer in time")),
+        Err(_) => Err(Status::deadline_exceeded("the operator did not answer before the timeout")),
     }
 }

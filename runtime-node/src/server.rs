@@ -43,7 +43,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Serves a request of a router, which has stated that it makes no other ([`tenon_hop`]).
+/// Serves a request of a router, which has declared that it sends only such requests
+/// ([`tenon_hop`]).
 pub async fn serve_narrow(
     shard: Rc<Shard>,
     timeout: Duration,

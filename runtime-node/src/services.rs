@@ -56,9 +56,9 @@ impl Calls {
         Rc::new(Self { shard: OnceCell::new(), router: router.map(Rc::new) })
     }
 
-    /// Sets the shard whose Workers call.
-    pub fn belong_to(&self, shard: &Rc<Shard>) {
-        self.shard.set(Rc::downgrade(shard)).expect("calls belong to one shard");
+    /// Sets the shard whose Workers make the calls.
+    pub fn set_shard(&self, shard: &Rc<Shard>) {
+        self.shard.set(Rc::downgrade(shard)).expect("the shard is set once");
     }
 }
 
@@ -73,10 +73,12 @@ impl Services for Calls {
                     // Runs as its own task, like a client's request. The caller's isolate polls its
                     // operations only while it does not itself wait for a turn; if one of them had
                     // been given that turn, it would wait forever.
-                    match AbortOnDropHandle::new(spawn_local(here(shard, digest, call))).await {
-                        Ok(Here::Done(outcome)) => return outcome,
-                        Ok(Here::Refused(call)) => call,
-                        Err(_) => return Err(panicked()),
+                    match AbortOnDropHandle::new(spawn_local(call_locally(shard, digest, call)))
+                        .await
+                    {
+                        Ok(LocalCall::Done(outcome)) => return outcome,
+                        Ok(LocalCall::Refused(call)) => call,
+                        Err(_) => return Err(call_panicked()),
                     }
                 }
                 _ => call,
@@ -105,14 +107,14 @@ fn head(call: &Call) -> InvokeHead {
     }
 }
 
-enum Here {
+/// The outcome of a call on this shard.
+enum LocalCall {
     Done(Result<CallResponse, Failure>),
-    /// There is no room on this shard, but there may be on another. Nothing of the call has been
-    /// consumed.
+    /// There is no room on this shard, but there may be on another. The call is intact.
     Refused(Call),
 }
 
-async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here {
+async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> LocalCall {
     let is_tunnel = asks_for_websocket(&call.request.method, &call.request.headers)
         && matches!(call.request.body, Body::Stream(_));
     let admitted =
@@ -121,23 +123,23 @@ async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here 
         .and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) })
     {
         Ok(admitted) => admitted,
-        Err(failure) if failure.may_retry_elsewhere() => return Here::Refused(call),
-        Err(failure) => return Here::Done(Err(failure)),
+        Err(failure) if failure.may_retry_elsewhere() => return LocalCall::Refused(call),
+        Err(failure) => return LocalCall::Done(Err(failure)),
     };
     let limit = if is_tunnel { u64::MAX } else { admitted.request_body_bytes() };
     let body = std::mem::replace(&mut call.request.body, Body::Full(Bytes::new()));
-    call.request.body = match within(body, limit) {
+    call.request.body = match limit_body(body, limit) {
         Ok(body) => body,
-        Err(failure) => return Here::Done(Err(failure)),
+        Err(failure) => return LocalCall::Done(Err(failure)),
     };
     let observation = shard.metrics().begin(digest);
     let outcome = admitted.fetch(call.request).await;
     observation.end(outcome.as_ref().err().map(|failure| failure.code));
-    Here::Done(outcome.map(|(response, permits)| answered(response, permits)))
+    LocalCall::Done(outcome.map(|(response, permits)| to_call_response(response, permits)))
 }
 
 /// Wraps the body so that it fails once it is longer than the Worker accepts.
-fn within(body: Body, limit: u64) -> Result<Body, Failure> {
+fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     let too_large = move |phase| {
         let message = format!("the request's body exceeds the limit of {limit} bytes");
         Failure::new(FailureCode::RequestTooLarge, phase, message)
@@ -162,7 +164,7 @@ fn within(body: Body, limit: u64) -> Result<Body, Failure> {
 }
 
 /// Converts the response. The permits are held until the body has been read, as for a client.
-fn answered(response: FetchResponse, permits: Permits) -> CallResponse {
+fn to_call_response(response: FetchResponse, permits: Permits) -> CallResponse {
     let FetchResponse { status, headers, body } = response;
     let body = match body {
         ResponseBody::Full(piece) if piece.is_empty() => None,
@@ -184,7 +186,7 @@ fn answered(response: FetchResponse, permits: Permits) -> CallResponse {
     CallResponse { status, headers, body }
 }
 
-fn panicked() -> Failure {
+fn call_panicked() -> Failure {
     Failure::new(FailureCode::Internal, Phase::Handler, "the platform failed to call the Worker")
 }
 

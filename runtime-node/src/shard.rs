@@ -77,7 +77,7 @@ pub struct Shard {
     demand: RefCell<Demand>,
     /// Notified when a cold start begins or memory pressure is reviewed.
     spares_are_due: Notify,
-    /// Revisions that the supervisor ordered released while they were starting.
+    /// Revisions that the supervisor ordered this shard to release while they were starting.
     unwanted: RefCell<FxHashSet<RevisionDigest>>,
     quarantines: RefCell<QuarantineCache>,
     /// Isolates that compiled their modules because no usable bytecode was at hand.
@@ -85,7 +85,7 @@ pub struct Shard {
     bytecode_is_due: Notify,
 }
 
-/// The most idle isolates that are evicted to give this process room for a start.
+/// Maximum number of idle isolates that are evicted to give this process room for a start.
 const EVICTIONS: usize = 8;
 
 /// Upper bounds on a shard's work. One tenant gets a share of each; see [`crate::tenants`].
@@ -207,7 +207,7 @@ impl Shard {
             // An earlier request may have caused the isolate to be condemned. Its successor has its
             // own queue.
             if resident.spent().is_none() {
-                let counted = GaugeGuard::among(&self.metrics.admission.in_flight);
+                let counted = GaugeGuard::new(&self.metrics.admission.in_flight);
                 let permits = InFlight {
                     worker: of_worker,
                     _tenant: of_tenant,
@@ -265,7 +265,7 @@ impl Shard {
         }
     }
 
-    /// Returns the pressure of memory use at this moment.
+    /// Returns the current memory pressure.
     fn pressure(&self) -> Pressure {
         self.pressure.get().max(memory::on_this_process())
     }
@@ -289,7 +289,7 @@ impl Shard {
     fn evict_idle(&self) -> bool {
         let evicted = self.pool.borrow_mut().evict_one(Eviction::Memory, Instant::now());
         if evicted {
-            self.settle();
+            self.apply_pool_changes();
         }
         evicted
     }
@@ -318,7 +318,7 @@ impl Shard {
         }
         let place = self.tenants.borrow().place(&request.tenant);
         let _place = place.map_err(|refusal| self.shed(refusal))?;
-        let _waiting = GaugeGuard::among(&self.metrics.admission.waiting);
+        let _waiting = GaugeGuard::new(&self.metrics.admission.waiting);
         Ok(semaphore.acquire(request.deadline).await)
     }
 
@@ -362,12 +362,12 @@ impl Shard {
         let has_changed = found.is_ok() || pool.has_updates();
         drop(pool);
         if has_changed {
-            self.settle();
+            self.apply_pool_changes();
         }
         found
     }
 }
 
-fn panicked() -> Failure {
+fn start_panicked() -> Failure {
     Failure::new(FailureCode::Internal, Phase::Start, "the platform failed to start the Worker")
 }

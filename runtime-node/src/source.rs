@@ -10,9 +10,9 @@
 //! A revision comes with the bytecode of its modules, once an isolate has been used and has
 //! supplied it; bytecode is kept in memory and, if configured, on disk.
 //!
-//! Only cold starts come here, so shards send a message and wait; they share no data with this
-//! thread. Cached revisions are still served when the catalog is gone, and fetches wait for an
-//! operator that is being replaced.
+//! Only cold starts fetch revisions, so shards send a message and wait; they share no data with
+//! this thread. Cached revisions are still served when the catalog is unavailable, and fetches wait
+//! for an operator that is being replaced.
 
 use std::collections::HashMap;
 use std::io;
@@ -42,11 +42,11 @@ use tonic::{Code, Status};
 
 use crate::child::Supervisor;
 
-/// Time limit of one attempt at the catalog, for revisions of many megabytes too.
+/// Time limit of one request to the catalog, even for revisions of many megabytes.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// A connection that has been silent for `KEEP_ALIVE` is pinged, and dropped without an answer
+/// A connection that has been silent for `KEEP_ALIVE` is pinged, and dropped if no answer arrives
 /// within `KEEP_ALIVE_TIMEOUT`.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,8 +55,8 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
-/// Capacity of the cache of modules and bindings, in bytes. A node runs some hundreds of revisions,
-/// few of them large.
+/// Capacity of the cache of modules and bindings, in bytes. A node runs a few hundred revisions,
+/// most of them small.
 const REVISIONS: usize = 64 << 20;
 
 /// Capacity of the bytecode cache in memory, in bytes: about as much as for source.
@@ -70,7 +70,7 @@ const DISK: usize = 1 << 30;
 #[derive(Clone)]
 pub struct Sourced {
     pub revision: Arc<Revision>,
-    /// Encoded as by an isolate's [`Bytecode`](tenon_engine::Bytecode). It is validated where it
+    /// The encoding of an isolate's [`Bytecode`](tenon_engine::Bytecode). It is validated where it
     /// is run.
     pub bytecode: Option<Bytes>,
 }
@@ -101,7 +101,7 @@ enum FetchError {
     Unresolved(Status),
     #[error("the catalog cannot be reached: {0}")]
     Unreachable(Status),
-    #[error("the catalog did not answer in time")]
+    #[error("the catalog did not answer before the timeout")]
     Silent,
     #[error("the catalog's response is damaged: {0}")]
     Malformed(#[from] MalformedRevision),
@@ -110,8 +110,7 @@ enum FetchError {
 }
 
 impl Source {
-    /// Starts the thread, which ends with the last handle. Nothing is connected before the first
-    /// fetch.
+    /// Starts the thread, which ends with the last handle. The first fetch connects to the catalog.
     ///
     /// # Arguments
     /// * `tls` - used if the catalog's URL is `https`.
@@ -130,11 +129,11 @@ impl Source {
     }
 
     /// Returns a source that fetches from the supervisor, for a shard's process.
-    pub(crate) fn of_supervisor(supervisor: Supervisor) -> Self {
+    pub(crate) fn via_supervisor(supervisor: Supervisor) -> Self {
         Self(Origin::Supervisor(supervisor))
     }
 
-    /// Returns the revision of that digest, from the cache or the catalog, with its bytecode if
+    /// Returns the revision with that digest, from the cache or the catalog, with its bytecode if
     /// there is any.
     ///
     /// # Errors
@@ -156,10 +155,10 @@ impl Source {
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Fetches the revision of that digest into the cache, for a request that is to come soon.
+    /// Fetches the revision with that digest into the cache, for a request that will arrive soon.
     pub(crate) fn prefetch(&self, digest: RevisionDigest) {
         if let Origin::Catalog { orders_tx } = &self.0 {
-            let (answer_tx, _nobody_waits) = oneshot::channel();
+            let (answer_tx, _unused_rx) = oneshot::channel();
             // If the receiver is gone, there are no later starts.
             _ = orders_tx.send(Order::Fetch(digest, answer_tx));
         }
@@ -176,7 +175,7 @@ impl Source {
 }
 
 /// Creates a channel to the catalog that connects when it is first used, and again when the
-/// connection is lost. Belongs to the runtime on which it is called.
+/// connection is lost. The channel belongs to the runtime on which this is called.
 pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
     let catalog = catalog
         .connect_timeout(CONNECT)
@@ -186,7 +185,7 @@ pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
     catalog.connect_with_connector_lazy(Connector::new(tls, Role::Operator, CONNECT))
 }
 
-/// Runs until every handle is dropped.
+/// Carries out orders until every handle is dropped.
 async fn serve(
     catalog: Channel,
     mut disk: Option<DiskCache<RevisionDigest>>,
@@ -259,7 +258,7 @@ fn size(revision: &Revision) -> usize {
     modules.chain(bindings).sum()
 }
 
-/// Retries until the revision is fetched or it is no longer worth while for the error.
+/// Fetches a revision, and retries for as long as the error's retry time allows.
 async fn fetch(
     client: CatalogClient<Channel>,
     digest: RevisionDigest,

@@ -10,20 +10,20 @@ const HALF_LIFE: Duration = Duration::from_secs(2);
 /// The demand of a shard.
 #[derive(Debug)]
 pub struct Demand {
-    /// Cold starts as of `at`, weighted by age.
+    /// Cold starts at `as_of`, weighted by age.
     starts: f64,
-    at: Instant,
+    as_of: Instant,
 }
 
 impl Demand {
     pub fn new(now: Instant) -> Self {
-        Self { starts: 0.0, at: now }
+        Self { starts: 0.0, as_of: now }
     }
 
     /// Counts a cold start.
     pub fn started(&mut self, now: Instant) {
-        self.starts = self.at(now) + 1.0;
-        self.at = now;
+        self.starts = self.starts_at(now) + 1.0;
+        self.as_of = now;
     }
 
     /// Returns how many spare isolates there should be.
@@ -32,12 +32,12 @@ impl Demand {
     /// * `most` - upper bound.
     pub fn wanted(&self, now: Instant, most: usize) -> usize {
         // The count is rounded; otherwise the last start would never be forgotten.
-        (self.at(now).round() as usize).max(1).min(most)
+        (self.starts_at(now).round() as usize).max(1).min(most)
     }
 
-    fn at(&self, now: Instant) -> f64 {
+    fn starts_at(&self, now: Instant) -> f64 {
         let half_lives =
-            now.saturating_duration_since(self.at).as_secs_f64() / HALF_LIFE.as_secs_f64();
+            now.saturating_duration_since(self.as_of).as_secs_f64() / HALF_LIFE.as_secs_f64();
         self.starts * (-half_lives).exp2()
     }
 }

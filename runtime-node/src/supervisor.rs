@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  spawn ─► bind every port ─► start a process for each ─► ready ─► … ─► drain ─► all ended ─► end
-//!                                  ▲          │ ended unasked: judge its revision, tell operator
+//!                                  ▲          │ ended by itself: judge its revision, tell operator
 //!                                  └──────────┘ restart
 //! ```
 //!
@@ -119,7 +119,7 @@ impl Supervisor {
         let reporter = Reporter::spawn(name.clone(), catalog, tls, reports::register(registry)?);
         let reporter = reporter.map_err(SpawnError::Thread)?;
         let child = |id| {
-            metrics.processes.keeps(id);
+            metrics.processes.create_series(id);
             Child::new(id, readiness.hold("shards"))
         };
         let shared = Arc::new(Shared {
@@ -184,7 +184,7 @@ impl Shared {
         let mut state = lock(&self.child(id).state);
         state.serves = true;
         drop(state.starting.take());
-        self.metrics.processes.serves(id, true);
+        self.metrics.processes.set_serving(id, true);
     }
 
     fn on_metrics(&self, id: ShardId, page: Bytes) {
@@ -194,7 +194,7 @@ impl Shared {
     }
 
     fn on_light(&self, digest: &RevisionDigest, requests: u32) {
-        let promotion = lock(&self.placement).light(digest, requests, Instant::now());
+        let promotion = lock(&self.placement).record_light(digest, requests, Instant::now());
         let Some(promotion) = promotion else { return };
         tracing::debug!(worker = %promotion.worker, revision = digest.short(), "moved a revision to its shard");
         let (digest, worker) = (digest.as_bytes().to_vec().into(), promotion.worker.to_string());
@@ -203,7 +203,7 @@ impl Shared {
     }
 
     fn on_warm(&self, digest: &RevisionDigest) {
-        lock(&self.placement).warm(digest);
+        lock(&self.placement).end_promotion(digest);
         self.release(digest, ShardId::is_lane);
     }
 
@@ -216,11 +216,11 @@ impl Shared {
         if !self.children.iter().any(|child| child.id.is_lane()) {
             return;
         }
-        let fell = lock(&self.placement).heavy(digest, Instant::now());
-        if fell {
+        let was_demoted = lock(&self.placement).record_heavy(digest, Instant::now());
+        if was_demoted {
             tracing::debug!(revision = digest.short(), "moved a heavy revision to a lane");
         }
-        self.release(digest, |id| !id.is_lane() && (fell || id == by));
+        self.release(digest, |id| !id.is_lane() && (was_demoted || id == by));
     }
 
     /// Handles the end of a shard's process: revisions that were to be prestarted there start with
@@ -263,7 +263,7 @@ impl Shared {
         let now = Instant::now();
         let (report, quarantined) = {
             let mut placement = lock(&self.placement);
-            (placement.ended_a_process(&digest, was_cramped, now), placement.quarantines.count(now))
+            (placement.judge(&digest, was_cramped, now), placement.quarantines.count(now))
         };
         let Some(CrashReport { worker, decision }) = report else { return false };
         let CrashDecision::Quarantined(Quarantine { lasts, times, .. }) = decision else {
@@ -281,7 +281,7 @@ impl Shared {
     }
 }
 
-/// Renders the metrics of the supervisor and of every process.
+/// The metrics of the supervisor and of every process, merged.
 struct Merged(Arc<Shared>);
 
 impl Exposition for Merged {
@@ -308,6 +308,6 @@ fn order(order: Ordered) -> Order {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds one of these locks, and the data would be whole if it did.
+    // No code panics while it holds one of these locks, and the data would be consistent if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@
 //! The share applies to every resource that a tenant could exhaust with many Workers: invocations
 //! in flight, queue entries, tunnels, and slots for isolates (see [`crate::pool`]). When another
 //! tenant arrives, nothing that a tenant holds beyond its share is revoked; it gets nothing new
-//! until it is below its share. Belongs to one thread.
+//! until it is below its share. [`Tenants`] belongs to one thread.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -60,7 +60,7 @@ impl Tenants {
     /// # Arguments
     /// * `in_flight` - invocations that the shard may have in flight.
     /// * `room` - requests that may wait for a tenant's permit.
-    /// * `waiting` - requests that may wait on the shard for anything at all.
+    /// * `waiting` - requests that may wait on the shard, in all queues together.
     /// * `tunnels` - clients' WebSockets that the shard may have.
     pub fn new(in_flight: u32, room: usize, waiting: u32, tunnels: u32) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Tenants {
     /// # Errors
     /// Fails if the tenant, or all tenants together, have as many as they may.
     pub fn place(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
-        TenantSlot::among(&tenant.places, &self.places)
+        TenantSlot::acquire(&tenant.places, &self.places)
     }
 
     /// Takes the right to hold a tunnel.
@@ -104,12 +104,12 @@ impl Tenants {
     /// # Errors
     /// Fails as [`place`](Self::place) does.
     pub fn tunnel(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
-        TenantSlot::among(&tenant.tunnels, &self.tunnels)
+        TenantSlot::acquire(&tenant.tunnels, &self.tunnels)
     }
 
     fn insert(&mut self, namespace: &str) -> Rc<Tenant> {
         if self.known.len() >= self.prune_at {
-            self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_here());
+            self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_present());
             // The threshold grows, so that many tenants that stay are not scanned for each new one.
             self.prune_at = FIRST_PRUNE.max(self.known.len() * 2);
         }
@@ -127,7 +127,7 @@ impl Tenants {
 }
 
 impl TenantSlot {
-    fn among(tenants: &DeadlineSemaphore, shards: &DeadlineSemaphore) -> Result<Self, Refusal> {
+    fn acquire(tenants: &DeadlineSemaphore, shards: &DeadlineSemaphore) -> Result<Self, Refusal> {
         let of_tenant = tenants.try_acquire().ok_or(Refusal::TenantFull)?;
         let of_shard = shards.try_acquire().ok_or(Refusal::ShardFull)?;
         Ok(Self { _tenant: of_tenant, _shard: of_shard })
@@ -149,7 +149,7 @@ impl Tenant {
         &self.in_flight
     }
 
-    fn is_here(&self) -> bool {
+    fn is_present(&self) -> bool {
         [&self.in_flight, &self.places, &self.tunnels]
             .iter()
             .any(|semaphore| semaphore.in_flight() > 0)

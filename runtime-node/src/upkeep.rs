@@ -3,7 +3,7 @@
 //!
 //! | memory | idle isolates | spare isolates | cold starts |
 //! | --- | --- | --- | --- |
-//! | eased | evicted when long unused | as demand calls for | yes |
+//! | eased | evicted when idle for too long | as demand calls for | yes |
 //! | tight | largest collected, then evicted one by one | none | yes, each for an idle one |
 //! | critical | evicted one by one | none | only for an idle one |
 
@@ -17,7 +17,7 @@ use crate::memory::Pressure;
 pub const COLLECTION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time until a collection's effect shows: memory use has been measured again.
-const RELIEF_SHOWS: Duration = Duration::from_millis(150);
+const RELIEF_DELAY: Duration = Duration::from_millis(150);
 
 /// Pause between two steps against a shortage: the effect of one shows in the next measurement.
 const STEP: Duration = Duration::from_millis(20);
@@ -47,7 +47,7 @@ pub enum Stock {
 #[derive(Debug, Default)]
 pub struct Upkeep {
     collected: Option<Instant>,
-    /// The time since which nothing was left to evict.
+    /// The time at which steps began to free nothing.
     in_vain: Option<Instant>,
 }
 
@@ -73,13 +73,13 @@ impl Upkeep {
                 self.collected = Some(now);
                 Relief::Collect
             }
-            Pressure::Tight if since.is_some_and(|since| since < RELIEF_SHOWS) => Relief::Nothing,
+            Pressure::Tight if since.is_some_and(|since| since < RELIEF_DELAY) => Relief::Nothing,
             Pressure::Tight => Relief::Evict,
         }
     }
 }
 
-/// Returns the time until the next step, unless the pressure changes before.
+/// Returns the time until the next step, unless the pressure changes earlier.
 ///
 /// # Arguments
 /// * `idle` - time for which an isolate may be idle.
@@ -93,7 +93,7 @@ pub fn pause(pressure: Pressure, idle: Duration) -> Duration {
 /// Decides whether to make or drop a spare isolate.
 ///
 /// # Arguments
-/// * `spares` - spare isolates there are.
+/// * `spares` - spare isolates that exist.
 /// * `wanted` - spare isolates that demand calls for.
 pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
     let wanted = if pressure == Pressure::Eased { wanted } else { 0 };
@@ -112,8 +112,8 @@ pub fn admits_start(pressure: Pressure, replaces: bool) -> bool {
     pressure < Pressure::Critical || replaces
 }
 
-/// Returns whether a start evicts an idle isolate. The steps against a shortage are too slow for
-/// many starts, which would continue until memory is used up.
+/// Returns whether a start evicts an idle isolate. The steps against a shortage are too slow to
+/// keep up with many starts, which would use up the memory.
 pub fn starts_replace(pressure: Pressure) -> bool {
     pressure > Pressure::Eased
 }
@@ -168,7 +168,7 @@ mod tests {
                         last = Some(now);
                     }
                     (Pressure::Tight, relief) => {
-                        let shows = last.is_some_and(|last| now - last >= RELIEF_SHOWS);
+                        let shows = last.is_some_and(|last| now - last >= RELIEF_DELAY);
                         prop_assert_eq!(relief == Relief::Evict, shows);
                     }
                     (Pressure::Eased, relief) => prop_assert_eq!(relief, Relief::Nothing),

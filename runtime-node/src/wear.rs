@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use crate::memory::Pressure;
 
-/// Time for which nothing has been left to evict, and no isolate could be started, after which a
-/// process is replaced.
+/// A process is replaced after this long without anything to evict and without memory for a start.
 pub const IN_VAIN: Duration = Duration::from_secs(2);
 
 /// Private writable memory, in bytes, above which a restart would give a process that is short of
@@ -35,7 +34,7 @@ pub struct Signs {
 
 impl Signs {
     /// Returns whether the process is to be replaced.
-    pub fn are_of_wear(&self) -> bool {
+    pub fn show_wear(&self) -> bool {
         self.types_are_used_up || self.is_outgrown()
     }
 
@@ -59,24 +58,24 @@ mod tests {
 
     #[test]
     fn a_process_that_cannot_free_its_memory_is_worn() {
-        assert!(OUTGROWN_IN_VAIN.are_of_wear());
-        assert!(Signs { pressure: Pressure::Tight, ..OUTGROWN_IN_VAIN }.are_of_wear());
+        assert!(OUTGROWN_IN_VAIN.show_wear());
+        assert!(Signs { pressure: Pressure::Tight, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
     fn a_process_that_may_still_free_something_is_not_worn() {
         let in_vain = IN_VAIN - Duration::from_millis(1);
-        assert!(!Signs { in_vain, ..OUTGROWN_IN_VAIN }.are_of_wear());
+        assert!(!Signs { in_vain, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
     fn a_process_that_a_restart_would_not_make_smaller_is_not_worn() {
-        assert!(!Signs { mapped: OUTGROWN - 1, ..OUTGROWN_IN_VAIN }.are_of_wear());
+        assert!(!Signs { mapped: OUTGROWN - 1, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
     fn a_process_is_not_worn_because_others_use_the_nodes_memory() {
-        assert!(!Signs { pressure: Pressure::Eased, ..OUTGROWN_IN_VAIN }.are_of_wear());
+        assert!(!Signs { pressure: Pressure::Eased, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
@@ -87,8 +86,6 @@ mod tests {
             mapped: 0,
             types_are_used_up: true,
         };
-        assert!(
-            at_ease.are_of_wear() && !Signs { types_are_used_up: false, ..at_ease }.are_of_wear()
-        );
+        assert!(at_ease.show_wear() && !Signs { types_are_used_up: false, ..at_ease }.show_wear());
     }
 }

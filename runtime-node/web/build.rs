@@ -38,8 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let directory = Path::new("src");
     let paths = paths(directory)?;
-    // Their names are unique without their directories.
-    let files = having(&paths, "js").map(read).collect::<Result<_, _>>()?;
+    // File names are unique even without their directories.
+    let files = with_extension(&paths, "js").map(read).collect::<Result<_, _>>()?;
     let sources = sorted(files)?;
     let statics =
         sources.iter().map(|source| write(source, &out)).collect::<Result<Vec<_>, io::Error>>()?;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let late = late.map(|(place, source)| (source.name.as_str(), place)).collect::<Vec<_>>();
     let table = format!("{table}static LATE: &[(&str, usize)] = &{late:?};\n");
     fs::write(out.join("sources.rs"), table)?;
-    let ops = having(&paths, "rs").map(|path| ops(directory, path));
+    let ops = with_extension(&paths, "rs").map(|path| ops(directory, path));
     let ops = ops.collect::<Result<Vec<_>, _>>()?.concat();
     fs::write(out.join("ops.rs"), callbacks(&ops))?;
     let names = ops.iter().map(|op| op.name.as_str()).collect::<Vec<_>>();
@@ -89,8 +89,8 @@ fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns those with this extension.
-fn having<'a>(paths: &'a [PathBuf], extension: &str) -> impl Iterator<Item = &'a Path> {
+/// Returns the paths with this extension.
+fn with_extension<'a>(paths: &'a [PathBuf], extension: &str) -> impl Iterator<Item = &'a Path> {
     paths
         .iter()
         .map(PathBuf::as_path)
@@ -99,10 +99,10 @@ fn having<'a>(paths: &'a [PathBuf], extension: &str) -> impl Iterator<Item = &'a
 
 fn read(path: &Path) -> Result<File, Box<dyn Error>> {
     let text = fs::read_to_string(path)?;
-    let name = path.file_name().expect("it is a file").to_string_lossy();
-    let said = text.lines().find_map(|line| line.strip_prefix("//: ")).unwrap_or_default();
+    let name = path.file_name().expect("the path of a file has a name").to_string_lossy();
+    let marker = text.lines().find_map(|line| line.strip_prefix("//: ")).unwrap_or_default();
     let (mut when, mut after) = (When::Called, Vec::new());
-    for part in said.split(", ").filter(|part| !part.is_empty()) {
+    for part in marker.split(", ").filter(|part| !part.is_empty()) {
         match part {
             "eager" => when = When::Eager,
             "late" => when = When::Late,

@@ -78,7 +78,7 @@ impl Installation {
                 .status
                 .as_ref()
                 .and_then(|status| status.pod_ip.as_ref())
-                .context("no IP")?
+                .context("the Pod has no IP address")?
                 .parse()?;
             all.push((pod.name_any(), Metrics::of(SocketAddr::new(ip, ADMIN_PORT)).await?));
         }

@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn nearly_every_script_is_a_worker() {
         let scripts = all();
-        let left_out =
+        let unusable =
             scripts.iter().filter(|script| workers(script, Phase::Promoted).is_err()).count();
         assert!(
-            scripts.len() > 300 && left_out < 5,
-            "{left_out} of {} are left out",
+            scripts.len() > 300 && unusable < 5,
+            "{unusable} of {} are no Workers",
             scripts.len()
         );
     }

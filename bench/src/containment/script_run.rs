@@ -43,7 +43,7 @@ pub(super) struct ScriptRun {
     pub(super) phase: Phase,
     revisions: u64,
     /// The outcomes of its requests, without repetitions.
-    ends: Vec<String>,
+    outcomes: Vec<String>,
     pub(super) lost: Lost,
     pub(super) victims: Lap,
 }
@@ -62,7 +62,7 @@ pub(super) async fn run_script(
     let namespace = Namespace::create(&installation.cluster, "hostile").await?;
     let before = installation.exits().await?;
     load.lap();
-    let ends = ends(installation, script, phase, &namespace, &workers).await;
+    let outcomes = collect_outcomes(installation, script, phase, &namespace, &workers).await;
     namespace.delete().await?;
     sleep(AFTERMATH).await;
     let mut lost = installation.exits().await?.since(&before);
@@ -76,21 +76,21 @@ pub(super) async fn run_script(
         name: script.name.clone(),
         phase,
         revisions,
-        ends: ends?,
+        outcomes: outcomes?,
         lost,
         victims: load.lap(),
     })
 }
 
 /// Applies the Workers and sends requests to them in turn.
-async fn ends(
+async fn collect_outcomes(
     installation: &Installation,
     script: &Script,
     phase: Phase,
     namespace: &Namespace,
     workers: &[Worker],
 ) -> anyhow::Result<Vec<String>> {
-    let mut ends = Vec::new();
+    let mut outcomes = Vec::new();
     for worker in workers {
         namespace.apply(worker).await?;
     }
@@ -98,21 +98,21 @@ async fn ends(
         let name = worker.name_any();
         let host = namespace.host(&name);
         if let Some(refusal) = refusal(namespace, &name).await? {
-            ends.push(refusal);
+            outcomes.push(refusal);
         } else if phase == Phase::Promoted
             && let Err(error) = move_to_its_shard(installation, &host).await
         {
-            ends.push(format!("not promoted ({:.60})", error.root_cause().to_string()));
+            outcomes.push(format!("not promoted ({:.60})", error.root_cause().to_string()));
         }
     }
     for request in 0..script.requests * TIMES {
         let host = namespace.host(&workers[request % workers.len()].name_any());
-        let requests = (0..script.at_once).map(|_| ask(installation, script, &host));
-        ends.extend(join_all(requests).await);
+        let requests = (0..script.at_once).map(|_| send(installation, script, &host));
+        outcomes.extend(join_all(requests).await);
     }
-    ends.sort_unstable();
-    ends.dedup();
-    Ok(ends)
+    outcomes.sort_unstable();
+    outcomes.dedup();
+    Ok(outcomes)
 }
 
 /// Returns the reason why a Worker is not served, or `None` if it is.
@@ -129,9 +129,9 @@ async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<Str
 
 async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::Result<()> {
     let mut connection = Connection::to(installation.routers);
-    await_condition("a shard", MOVES_WITHIN, async || {
+    await_condition("the Worker to move to a shard", MOVES_WITHIN, async || {
         let answer = connection.get(host, "/light").await?;
-        let shard = answer.shard.clone().with_context(|| end(&answer))?;
+        let shard = answer.shard.clone().with_context(|| outcome(&answer))?;
         ensure!(!shard.starts_with("lane"), "the Worker is in a lane");
         Ok(())
     })
@@ -139,14 +139,14 @@ async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::R
 }
 
 /// Sends one hostile request, and returns its outcome.
-async fn ask(installation: &Installation, script: &Script, host: &str) -> String {
+async fn send(installation: &Installation, script: &Script, host: &str) -> String {
     let method = if script.body.is_empty() { Method::GET } else { Method::POST };
     let body = Bytes::from(script.body.clone());
     let answer = Connection::to(installation.routers).send(method, host, "/", body).await;
-    answer.map_or_else(|error| format!("{error:#}"), |answer| end(&answer))
+    answer.map_or_else(|error| format!("{error:#}"), |answer| outcome(&answer))
 }
 
-fn end(answer: &HttpResponse) -> String {
+fn outcome(answer: &HttpResponse) -> String {
     match answer.status {
         200 => "200".to_owned(),
         status => format!("{status} {:.60}", code(&answer.body)),
@@ -171,8 +171,8 @@ impl ScriptRun {
 
 impl fmt::Display for ScriptRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, phase, ends, lost, victims, .. } = self;
-        write!(f, "{name}, {phase}: {}; ", ends.join(", "))?;
+        let Self { name, phase, outcomes, lost, victims, .. } = self;
+        write!(f, "{name}, {phase}: {}; ", outcomes.join(", "))?;
         if *lost != Lost::default() {
             write!(f, "ended {} lanes and {} shards; ", lost.lanes, lost.shards)?;
         }

@@ -21,11 +21,11 @@ const PROGRAM: &str = "tenon-runtime-node";
 /// The paused processes of a node. They are resumed on drop.
 struct Stopped(Vec<Pid>);
 
-/// Returns the outcome of the requests of `load` while one node is stopped.
+/// Stops one node, and returns the outcome of the requests of `load` meanwhile.
 ///
 /// # Errors
 /// Fails if no node runs on this machine, or if its processes cannot be stopped.
-pub(super) async fn a_node(load: &mut OpenLoop) -> anyhow::Result<Lap> {
+pub(super) async fn stop_node(load: &mut OpenLoop) -> anyhow::Result<Lap> {
     let (_, processes) = nodes()?.pop_first().context("no node runs on this machine")?;
     load.lap();
     let stopped = Stopped::stop(processes)?;

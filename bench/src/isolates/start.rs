@@ -86,7 +86,7 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
                 }
                 for subject in &mut subjects {
                     for host in round {
-                        subject.ask(host).await?;
+                        subject.measure(host).await?;
                         tokio::time::sleep(subject.pause).await;
                     }
                 }
@@ -127,7 +127,7 @@ impl Subject {
         Self { connection: Connection::to(addr), pause, times: Times::of(what) }
     }
 
-    async fn ask(&mut self, host: &str) -> anyhow::Result<()> {
+    async fn measure(&mut self, host: &str) -> anyhow::Result<()> {
         let began = Instant::now();
         let answer = self.connection.get(host, "/").await?;
         self.times.times.push(began.elapsed().as_secs_f64());

@@ -45,7 +45,7 @@ impl Loader {
     /// Waits until it has loaded the Worker of `host`.
     ///
     /// # Errors
-    /// Fails if the Worker does not answer in time.
+    /// Fails if the Worker does not answer before the timeout.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, host), ANSWER, || self.process.ensure_running())
     }
@@ -73,7 +73,7 @@ impl ManyWorkers {
     /// Starts the process, and waits until the last Worker answers.
     ///
     /// # Errors
-    /// Fails if the process does not start, or the Worker does not answer in time.
+    /// Fails if the process does not start, or the Worker does not answer before the timeout.
     pub fn start(peers: &Peers, workers: usize) -> anyhow::Result<Self> {
         let dir = peers.scratch.join(format!("workerd-{workers}"));
         fs::create_dir(&dir)?;

@@ -18,7 +18,7 @@ use crate::streams::{Flow, PASSES, echo};
 use crate::tenon::Site;
 
 const COLD: usize = 2_000;
-const COLD_EACH: Duration = Duration::from_millis(100);
+const COLD_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The length of a stream, in bytes.
 const STREAM: u64 = 16 << 20;
@@ -69,10 +69,11 @@ impl Loads {
     pub(super) fn deploy(site: &Site, hello: &Bytes) -> Self {
         let one = |name: &str, source: &'static str| {
             let limits = Limits { request_body_mib: 64, wall_ms: 60_000, ..Limits::default() };
-            site.deploy_of(name, name, source, limits)
+            site.deploy_for_tenant(name, name, source, limits)
         };
-        let cold =
-            |i| site.deploy_of("cold", &format!("cold-{i}"), hello.clone(), Limits::default());
+        let cold = |i| {
+            site.deploy_for_tenant("cold", &format!("cold-{i}"), hello.clone(), Limits::default())
+        };
         let hostile = script::all().into_iter().enumerate().map(|(i, script)| {
             let hosts = revisions(&script, i).map(|revision| site.publish(revision)).collect();
             (script, hosts)
@@ -110,7 +111,7 @@ impl Loads {
 
     async fn cold(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
         let mut connection = Connection::to(addr);
-        let mut ticks = interval(COLD_EACH);
+        let mut ticks = interval(COLD_INTERVAL);
         for host in self.cold.iter().cycle() {
             ticks.tick().await;
             if connection.get(host, "/").await.is_ok() {
@@ -132,7 +133,7 @@ impl Loads {
 
     async fn sockets(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
         loop {
-            match talk(addr, &self.socket).await {
+            match exchange_messages(addr, &self.socket).await {
                 Ok(()) => done(),
                 Err(_) => sleep(PAUSE).await,
             }
@@ -153,13 +154,13 @@ impl Loads {
     async fn hostile(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
         for (script, hosts) in self.hostile.iter().cycle() {
             for host in hosts.iter().cycle().take(script.requests.max(hosts.len())) {
-                let ask = async || {
+                let send = async || {
                     let method = if script.body.is_empty() { Method::GET } else { Method::POST };
                     let body = Bytes::from(script.body.clone());
                     Connection::to(addr).send(method, host, "/", body).await
                 };
-                let asked = (0..script.at_once).map(|_| ask());
-                let answers = futures::future::join_all(asked).await;
+                let requests = (0..script.at_once).map(|_| send());
+                let answers = futures::future::join_all(requests).await;
                 answers.iter().for_each(|_| done());
                 sleep(PAUSE).await;
             }
@@ -169,10 +170,10 @@ impl Loads {
 }
 
 /// Sends messages over a WebSocket, each once the one before has come back.
-async fn talk(addr: SocketAddr, host: &str) -> anyhow::Result<()> {
+async fn exchange_messages(addr: SocketAddr, host: &str) -> anyhow::Result<()> {
     let mut socket = WebSocket::open(addr, Version::HTTP_11, host, "chat").await?;
     for _ in 0..MESSAGES {
-        socket.ask("how are you?").await?;
+        socket.send_and_receive("how are you?").await?;
         sleep(PAUSE).await;
     }
     Ok(())

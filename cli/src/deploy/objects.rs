@@ -49,8 +49,8 @@ pub(super) struct Object {
 
 impl Object {
     fn new(kind: Kind, metadata: &ObjectMeta, object: &impl Serialize, size: usize) -> Self {
-        let mut body = serde_json::to_value(object).expect("objects of Kubernetes are JSON");
-        // Only the operator writes it.
+        let mut body = serde_json::to_value(object).expect("Kubernetes objects can be JSON");
+        // Only the operator writes the status.
         body.as_object_mut().and_then(|body| body.remove("status"));
         Self {
             kind,
@@ -99,11 +99,11 @@ fn size_of(config_map: &ConfigMap) -> usize {
     text.chain(binary.map(|(key, value)| key.len() + value.0.len())).sum()
 }
 
-/// Returns an error for each object that no API server takes because of its size.
+/// Returns an error for each object that is too large for an API server.
 pub(super) fn too_large(objects: &[Object]) -> impl Iterator<Item = String> {
     objects.iter().filter(|object| object.size > MAX_DATA).map(|object| {
         format!(
-            "ConfigMap {}: its modules have {} bytes, and a ConfigMap holds {MAX_DATA}; push \
+            "ConfigMap {}: its modules have {} bytes, but a ConfigMap holds {MAX_DATA}; push \
              the code with --registry, minify it, or leave source maps out",
             object.name, object.size
         )
@@ -131,7 +131,7 @@ spec: {source: {configMapRef: {name: code}}}
 ";
 
     #[test]
-    fn what_a_worker_refers_to_is_applied_before_it() {
+    fn the_objects_that_a_worker_refers_to_are_applied_before_it() {
         let config_map =
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: code}, data: {a.js: a}}";
         let objects = read(&format!("{WORKER}{config_map}"));

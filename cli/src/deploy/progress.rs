@@ -1,4 +1,4 @@
-//! What a Worker's status says of its spec, as kstatus reads it. This module is pure.
+//! The progress of a deployment, read from a Worker's status as kstatus does. This module is pure.
 
 use tenon_crds::{Condition, ConditionStatus, Worker};
 
@@ -8,28 +8,28 @@ pub(super) enum Progress {
     Serving { revision: String, url: String },
     /// The Worker has to be changed before it serves, for this reason.
     Stalled(String),
-    /// The operator goes on by itself once this is over.
+    /// The operator continues by itself once this is over.
     Waiting(String),
 }
 
-/// What was applied.
+/// The state that was applied.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Applied {
-    /// The Worker's `metadata.generation`. An older status says nothing of it.
+    /// The Worker's `metadata.generation`. An older status says nothing about it.
     pub(super) generation: i64,
     /// The name of its revision, as this program computes it; empty if its code is in an artifact.
     pub(super) revision: String,
-    /// The revision that served before, if the modules in the ConfigMap are others now. The
-    /// generation of the Worker does not count them.
+    /// The revision that served before, if the modules in the ConfigMap have changed. Such a change
+    /// does not increase the Worker's generation.
     pub(super) outdated: Option<String>,
-    /// The spec of the Worker is another one now.
+    /// The Worker's spec has changed as well.
     pub(super) has_new_spec: bool,
 }
 
 impl Applied {
     /// Returns whether a revision has the modules that were applied. An operator of another version
     /// may give it another name.
-    fn is(&self, revision: &str) -> bool {
+    fn matches(&self, revision: &str) -> bool {
         let Some(outdated) = &self.outdated else { return true };
         revision == self.revision || (!self.has_new_spec && revision != outdated)
     }
@@ -50,10 +50,10 @@ pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
     }
     if holds("Ready").is_some() {
         let revision = status.latest_revision.clone().unwrap_or_default();
-        return if applied.is(&revision) {
+        return if applied.matches(&revision) {
             Progress::Serving { revision, url: status.url.clone().unwrap_or_default() }
         } else {
-            Progress::Waiting(format!("revision {revision} serves, and not {}", applied.revision))
+            Progress::Waiting(format!("revision {revision} serves, not {}", applied.revision))
         };
     }
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
@@ -61,7 +61,9 @@ pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
 }
 
 fn unseen() -> Progress {
-    Progress::Waiting("no operator has seen it; check that Tenon is installed and runs".to_owned())
+    Progress::Waiting(
+        "no operator has seen it; check that Tenon is installed and running".to_owned(),
+    )
 }
 
 fn because(condition: &Condition) -> String {
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_status_says_nothing_of_what_was_applied() {
+    fn a_status_older_than_the_applied_generation_is_ignored() {
         for observed in [-1, 1] {
             assert_eq!(of(&worker(observed, &[("Ready", "True")]), &at(2)), unseen());
         }

@@ -43,12 +43,12 @@ impl PushArgs {
     /// out.
     ///
     /// # Arguments
-    /// * `bundles` - the code of Workers. The others are left as they are.
+    /// * `bundles` - the code of Workers. Workers without a bundle are left as they are.
     /// * `assets` - the static files of Workers.
-    /// * `dry_run` - nothing is pushed; the Workers refer to a digest of zeros.
+    /// * `dry_run` - if true, nothing is pushed, and the Workers refer to a digest of zeros.
     ///
     /// # Errors
-    /// Fails if a bundle is too large, or the registry does not take it.
+    /// Fails if a bundle is too large, or the registry does not accept it.
     pub(super) async fn push(
         &self,
         objects: Vec<Object>,
@@ -77,7 +77,7 @@ impl PushArgs {
             object.kind != Kind::ConfigMap
                 || !replaced.contains(&(object.namespace.clone(), object.name.clone()))
         });
-        let of_image = |mut object: Object| {
+        let use_image = |mut object: Object| {
             if let Some(image) = object.worker.as_ref().and_then(|id| images.get(id)) {
                 let pull_secret = self.pull_secret.as_ref().map(|name| json!({ "name": name }));
                 let mut oci = json!({ "image": image.to_string() });
@@ -89,7 +89,7 @@ impl PushArgs {
             }
             object
         };
-        Ok(objects.map(of_image).collect())
+        Ok(objects.map(use_image).collect())
     }
 
     async fn push_one(

@@ -52,7 +52,7 @@ impl<'a> Printer<'a> {
                 eprintln!("  the last good revision keeps serving");
             }
         }
-        if changes.all_well_again {
+        if changes.all_resolved {
             println!("  all problems are resolved");
         }
     }

@@ -29,7 +29,7 @@ impl Schedules {
     /// # Arguments
     /// * `router` - the address of the router's internal listener.
     pub(super) fn new(router: SocketAddr) -> Self {
-        let url = format!("http://{router}").parse().expect("an address is a URL's authority");
+        let url = format!("http://{router}").parse().expect("an address is a valid authority");
         Self { caller: Caller::new(url, None), timetables: Vec::new(), until: Timestamp::now() }
     }
 
@@ -39,10 +39,10 @@ impl Schedules {
         &mut self,
         schedules: impl Iterator<Item = (&'a WorkerId, &'a Schedule)>,
     ) {
-        let understood = schedules.filter_map(|(id, schedule)| {
+        let valid = schedules.filter_map(|(id, schedule)| {
             Some((id.clone(), schedule.clone(), Timetable::of(schedule).ok()?))
         });
-        self.timetables = understood.collect();
+        self.timetables = valid.collect();
     }
 
     /// Waits until a schedule is due and starts the calls. Cancel safe: no call is lost if this

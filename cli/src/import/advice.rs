@@ -1,4 +1,4 @@
-//! What to do about the keys of wrangler's configuration that no field of a Worker corresponds to.
+//! Advice about the keys of wrangler's configuration that correspond to no field of a Worker.
 
 /// Returns what to do about a key. Returns `None` for a key that is not known.
 pub(super) fn about(key: &str) -> Option<&'static str> {

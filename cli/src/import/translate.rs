@@ -29,7 +29,7 @@ pub(super) struct Translation {
     pub(super) steps: Vec<String>,
 }
 
-/// The treatment of a key that was not taken over as it is.
+/// The treatment of a key that was not taken over unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     key: String,
@@ -57,7 +57,7 @@ pub(super) enum TranslateError {
 /// * `fallback` - the name of the Worker if the configuration has none.
 ///
 /// # Errors
-/// Fails if the configuration is no table, or has no such environment.
+/// Fails if the configuration is not a table, or has no such environment.
 pub(super) fn translate(
     config: &Value,
     environment: Option<&str>,
@@ -164,10 +164,7 @@ impl Translator {
         let mut texts = Map::new();
         for (name, value) in vars {
             if !value.is_string() {
-                self.note(
-                    &format!("vars.{name}"),
-                    "is text in env, and not a value; parse it with JSON.parse",
-                );
+                self.note(&format!("vars.{name}"), "becomes text in env; parse it with JSON.parse");
             }
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             texts.insert(name.clone(), text.into());

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_a_folder_have_the_urls_of_their_files_and_others_one_of_their_worker() {
+    fn modules_of_a_folder_have_file_urls_and_others_have_urls_of_their_worker() {
         let worker = WorkerId::new("default", "shop");
         let url = |folder: Option<&str>, name| url(&base(&worker, folder.map(Into::into)), name);
         assert_eq!(url(Some("/a b/c/../shop"), "worker.ts"), "file:///a%20b/shop/worker.ts");

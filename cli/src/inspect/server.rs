@@ -83,10 +83,10 @@ fn respond(mut request: Request<Incoming>, inspector: &Inspector) -> HttpRespons
 }
 
 fn list(host: &str, targets: &[Arc<Target>]) -> HttpResponse {
-    json(&targets.iter().map(|target| described(host, target)).collect())
+    json(&targets.iter().map(|target| describe(host, target)).collect())
 }
 
-fn described(host: &str, target: &Target) -> Value {
+fn describe(host: &str, target: &Target) -> Value {
     let (id, url) = (target.worker().as_str(), target.url().unwrap_or_default());
     json!({
         "description": "Tenon Worker",
@@ -118,16 +118,16 @@ fn refusal(status: StatusCode) -> HttpResponse {
     answer
 }
 
-/// Attaches a client that asks for a WebSocket to a Worker.
+/// Attaches a client to the Worker at the path, if the request is for a WebSocket.
 fn open<T>(
     request: &Request<T>,
     path: &str,
     inspector: &Inspector,
 ) -> Result<(Key, Client), StatusCode> {
     let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
-    let asks = header(header::UPGRADE)
+    let is_upgrade = header(header::UPGRADE)
         .is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(WEBSOCKET.as_bytes()));
-    if !asks {
+    if !is_upgrade {
         return Err(StatusCode::NOT_FOUND);
     }
     let key = header(header::SEC_WEBSOCKET_KEY).and_then(Key::read);
@@ -139,7 +139,7 @@ fn open<T>(
 fn switch(key: &Key) -> HttpResponse {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let accept = HeaderValue::from_str(&key.accept()).expect("base64 is a header's value");
+    let accept = HeaderValue::from_str(&key.accept()).expect("base64 is a valid header value");
     answer.headers_mut().extend([
         (header::CONNECTION, HeaderValue::from_static("Upgrade")),
         (header::UPGRADE, WEBSOCKET),

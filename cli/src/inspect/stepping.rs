@@ -23,14 +23,14 @@ const OUR_ID: i32 = i32::MAX;
 /// of the function, because the Worker's code may not be its caller.
 const MAX_HIDDEN_STEPS: u32 = 500;
 
-/// The treatment of a message of V8.
+/// The treatment of a message from V8.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The client gets it.
     Pass,
     /// The client does not get it.
     Hide,
-    /// The client does not get it, and this message is the answer.
+    /// The client does not get it, and V8 gets this message as the answer.
     Answer(String),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Stepping {
 }
 
 impl Stepping {
-    /// Judges a message of V8.
+    /// Judges a message from V8.
     pub(super) fn judge(&mut self, message: &str) -> Verdict {
         let is = |method| message.starts_with(&format!("{{\"method\":\"Debugger.{method}\""));
         if is("scriptParsed") {
@@ -74,7 +74,7 @@ impl Stepping {
     }
 }
 
-/// Returns whether a message of V8 answers a call of ours.
+/// Returns whether a message from V8 answers a call of ours.
 fn is_answer(message: &str) -> bool {
     message.starts_with(&format!("{{\"id\":{OUR_ID},"))
 }

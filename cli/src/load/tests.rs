@@ -18,7 +18,12 @@ fn loaded(text: &str) -> Load {
     let env = [("LOCAL".to_owned(), "local value".to_owned())].into();
     load(
         manifests,
-        &Settings { domain: "localhost".to_owned(), env, has_cluster: false, debugged_in: None },
+        &Settings {
+            domain: "localhost".to_owned(),
+            env,
+            has_cluster: false,
+            debug_directory: None,
+        },
         |_| Served::default(),
     )
 }

@@ -29,8 +29,8 @@ fn a_file_may_hold_many_objects() {
     let manifests =
         manifests(&format!("# all of it\n---\n# hello\n\n{HELLO}---\n{map}---\n{secret}"));
     assert_eq!(manifests.problems, []);
-    let (place, _) = &manifests.workers[&WorkerId::new("default", "hello")];
-    assert_eq!(place.to_string(), "a.yaml:5");
+    let (location, _) = &manifests.workers[&WorkerId::new("default", "hello")];
+    assert_eq!(location.to_string(), "a.yaml:5");
     assert!(manifests.config_maps.contains_key(&("shop".to_owned(), "code".to_owned())));
     assert!(manifests.secrets.contains_key(&("default".to_owned(), "keys".to_owned())));
 }

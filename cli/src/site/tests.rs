@@ -9,7 +9,7 @@ fn id(name: &str) -> WorkerId {
     WorkerId::new("default", name)
 }
 
-fn place(file: &str) -> Location {
+fn location(file: &str) -> Location {
     Location { file: file.into(), line: 1 }
 }
 
@@ -17,7 +17,7 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
     let revision = Revision { name: version.to_owned(), ..Revision::with_modules(id(name), []) };
     Loaded {
         assets: None,
-        place: place(file),
+        location: location(file),
         digest: revision.digest(),
         revision: Arc::new(revision),
         routes: Vec::new(),
@@ -41,7 +41,7 @@ fn load(
 }
 
 fn problem(worker: Option<&str>, file: &str) -> Problem {
-    Problem { place: place(file), worker: worker.map(id), message: "broken".to_owned() }
+    Problem { location: location(file), worker: worker.map(id), message: "broken".to_owned() }
 }
 
 fn names(changes: &Changes) -> Vec<&str> {
@@ -78,14 +78,14 @@ fn a_broken_worker_keeps_its_last_good_revision() {
 }
 
 #[test]
-fn an_unreadable_file_removes_no_worker() {
+fn the_workers_of_an_unreadable_file_are_kept() {
     let mut site = Site::default();
     site.update(load([loaded("a", "1", "x"), loaded("b", "1", "y")], []));
     assert_eq!(site.update(load([], [problem(None, "x")])).removed, [id("b")]);
 }
 
 #[test]
-fn an_unreadable_directory_removes_no_worker() {
+fn the_workers_below_an_unreadable_directory_are_kept() {
     let mut site = Site::default();
     site.update(load([loaded("a", "1", "all/below/x.yaml"), loaded("b", "1", "else/y.yaml")], []));
     let changes = site.update(load([], [problem(None, "all")]));
@@ -98,6 +98,6 @@ fn a_problem_and_its_resolution_are_reported_once() {
     let mut site = Site::default();
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 1);
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 0);
-    assert!(site.update(load([], [])).all_well_again);
-    assert!(!site.update(load([], [])).all_well_again);
+    assert!(site.update(load([], [])).all_resolved);
+    assert!(!site.update(load([], [])).all_resolved);
 }

@@ -11,7 +11,7 @@ const TARGET: &str = "tenon::worker";
 /// A line that a Worker, or the node on its behalf, has logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
-    /// In RFC 3339.
+    /// The time, in RFC 3339.
     pub(super) timestamp: String,
     level: String,
     /// `namespace/name`.
@@ -64,14 +64,14 @@ impl Line {
     /// Parses a line of a node's log. Returns `None` for lines of the node itself, and of other
     /// formats.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        // Most lines of a busy node are of Workers; this spares the others the parser.
+        // Lines that cannot have the target are not parsed.
         if !text.contains(TARGET) {
             return None;
         }
         serde_json::from_str::<Self>(text).ok().filter(|line| line.target == TARGET)
     }
 
-    /// Returns whether a filter lets the line pass.
+    /// Returns whether the line passes a filter.
     pub(super) fn passes(&self, filter: &Filter) -> bool {
         let Some((namespace, name)) = self.worker.split_once('/') else { return false };
         let is = |wanted: &Option<String>, value: &str| {
@@ -128,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_not() {
-        let of_node = TEXT.replace("tenon::worker", "tenon_runtime_node::pool");
-        let forged = of_node.replace("low", "tenon::worker");
-        for text in [of_node.as_str(), &forged, "plain text of tenon::worker", ""] {
+    fn other_lines_are_not_shown() {
+        let other = TEXT.replace("tenon::worker", "tenon_runtime_node::pool");
+        let forged = other.replace("low", "tenon::worker");
+        for text in [other.as_str(), &forged, "plain text of tenon::worker", ""] {
             assert_eq!(Line::parse(text), None, "{text}");
         }
     }

@@ -20,7 +20,7 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 /// A debugger that is attached to a Worker.
 pub struct Debugger {
     socket: WebSocket<TcpStream>,
-    /// Events that have arrived and were not asked for yet.
+    /// Events that have arrived and have not been returned yet.
     events: VecDeque<Value>,
     sent: u64,
 }
@@ -42,7 +42,7 @@ impl Debugger {
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.send(method, params);
         loop {
-            let message = self.receive().expect("an answer comes before the end");
+            let message = self.receive().expect("the connection ended before the answer");
             if message["id"] == self.sent {
                 assert!(message["error"].is_null(), "{method}: {message}");
                 return message["result"].clone();
@@ -60,11 +60,11 @@ impl Debugger {
 
     /// Waits for an event that satisfies a condition and returns its parameters. Earlier events are
     /// discarded.
-    pub fn event(&mut self, method: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+    pub fn event(&mut self, method: &str, matches: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.events.pop_front().or_else(|| self.receive());
-            let message = message.unwrap_or_else(|| panic!("{method} comes before the end"));
-            if message["method"] == method && is_meant(&message["params"]) {
+            let message = message.unwrap_or_else(|| panic!("the connection ended before {method}"));
+            if message["method"] == method && matches(&message["params"]) {
                 return message["params"].clone();
             }
         }
@@ -77,7 +77,7 @@ impl Debugger {
     }
 
     /// Waits until the peer closes the WebSocket, and returns the last event.
-    pub fn ended(mut self) -> Option<Value> {
+    pub fn await_close(mut self) -> Option<Value> {
         while let Some(message) = self.receive() {
             self.events.push_back(message);
         }

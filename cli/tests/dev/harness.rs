@@ -83,7 +83,7 @@ impl Dev {
         let found = |all: &[String]| all.iter().find(|line| line.contains(text)).cloned();
         let (all, _) =
             self.lines.more.wait_timeout_while(all, DEADLINE, |all| found(all).is_none()).unwrap();
-        found(&all).unwrap_or_else(|| panic!("no line has {text:?} among\n{}", all.join("\n")))
+        found(&all).unwrap_or_else(|| panic!("no line contains {text:?}:\n{}", all.join("\n")))
     }
 
     pub fn get(&self, host: &str, path: &str) -> (u16, String) {
@@ -102,7 +102,7 @@ impl Dev {
         thread::scope(|scope| {
             let child = &mut self.child;
             scope.spawn(move || ended_tx.send(child.wait().unwrap()));
-            ended_rx.recv_timeout(DEADLINE).expect("the process ends")
+            ended_rx.recv_timeout(DEADLINE).expect("the process did not end")
         })
     }
 }

@@ -33,7 +33,7 @@ impl Inspected {
         Self { dev, addr }
     }
 
-    fn of_source(directory: &Path, source: &str) -> Self {
+    fn with_source(directory: &Path, source: &str) -> Self {
         fs::write(directory.join("worker.yaml"), worker("hello", source)).unwrap();
         Self::start(directory)
     }
@@ -89,10 +89,10 @@ fn pages_cannot_reach_the_inspector() {
 }
 
 #[test]
-fn calls_of_console_are_events_with_their_arguments() {
+fn console_calls_are_events_with_their_arguments() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { console.warn('over', { limit: 3 }); console.groupCollapsed('a'); return new Response('') } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = debugging(&inspected);
     assert_eq!(inspected.get().0, 200);
     let called = debugger.event("Runtime.consoleAPICalled", |_| true);
@@ -106,7 +106,7 @@ fn calls_of_console_are_events_with_their_arguments() {
     assert_eq!(called["type"], "startGroupCollapsed");
     assert_eq!(inspected.get().0, 200);
     let next = debugger.event("Runtime.consoleAPICalled", |_| true);
-    assert_eq!(next["type"], "warning", "one call is one event");
+    assert_eq!(next["type"], "warning", "one call caused several events");
 }
 
 #[test]
@@ -115,14 +115,14 @@ fn a_new_revision_detaches_the_debugger_which_can_attach_to_it_again() {
     let answers = |text: &str| {
         format!("export default {{ fetch() {{ debugger; return new Response('{text}') }} }}")
     };
-    let inspected = Inspected::of_source(directory.path(), &answers("first"));
+    let inspected = Inspected::with_source(directory.path(), &answers("first"));
     let mut debugger = debugging(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
         debugger.event("Debugger.paused", |_| true);
         fs::write(directory.path().join("worker.yaml"), worker("hello", &answers("second")))
             .unwrap();
-        assert_eq!(debugger.ended().unwrap()["method"], "Inspector.detached");
+        assert_eq!(debugger.await_close().unwrap()["method"], "Inspector.detached");
         assert_eq!(request.join().unwrap(), (200, "first".into()));
     });
     await_condition("the new revision answers", || inspected.get().1 == "second");
@@ -139,7 +139,7 @@ fn a_new_revision_detaches_the_debugger_which_can_attach_to_it_again() {
 fn a_cpu_profile_names_the_workers_functions() {
     let directory = tempfile::tempdir().unwrap();
     let source = "function busy() { let x = 0; for (let i = 0; i < 2e7; i++) x += i % 7; return x } export default { fetch() { return new Response(`${busy()}`) } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = debugging(&inspected);
     debugger.call("Profiler.enable", json!({}));
     debugger.call("Profiler.start", json!({}));
@@ -155,7 +155,7 @@ fn a_cpu_profile_names_the_workers_functions() {
 fn a_heap_snapshot_arrives_whole() {
     let directory = tempfile::tempdir().unwrap();
     let source = "globalThis.kept = { marker: 'in the heap' }; export default { fetch() { return new Response('') } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = inspected.attach();
     debugger.call("HeapProfiler.enable", json!({}));
     debugger.call("HeapProfiler.takeHeapSnapshot", json!({ "reportProgress": false }));
@@ -166,7 +166,7 @@ fn a_heap_snapshot_arrives_whole() {
 }
 
 #[test]
-fn an_isolate_that_its_memory_limit_ends_detaches_its_debugger() {
+fn a_debugger_is_detached_when_its_isolate_exceeds_the_memory_limit() {
     let directory = tempfile::tempdir().unwrap();
     let source =
         "export default { fetch() { const all = []; for (;;) all.push(new Array(1e5).fill(1)) } }";
@@ -176,7 +176,7 @@ fn an_isolate_that_its_memory_limit_ends_detaches_its_debugger() {
     let debugger = debugging(&inspected);
     let (_, body) = inspected.get();
     assert!(body.contains("memory_limit_exceeded"), "{body}");
-    assert_eq!(debugger.ended().unwrap()["method"], "Inspector.detached");
+    assert_eq!(debugger.await_close().unwrap()["method"], "Inspector.detached");
     let mut debugger = inspected.attach();
     let sum = debugger.call("Runtime.evaluate", json!({ "expression": "1 + 1" }));
     assert_eq!(sum["result"]["value"], 2);

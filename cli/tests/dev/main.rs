@@ -38,7 +38,7 @@ fn the_example_responds_as_its_comments_describe() {
 }
 
 #[test]
-fn the_example_in_typescript_answers_from_its_folder_and_fails_by_its_own_lines() {
+fn the_typescript_example_is_served_from_its_folder_and_errors_name_its_own_lines() {
     let dev = Dev::start(TYPESCRIPT.as_ref());
     dev.await_line("default/menu");
     let page = dev.get("localhost", "/");

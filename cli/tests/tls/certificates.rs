@@ -20,7 +20,7 @@ impl Volume {
         for file in ["tls.crt", "tls.key", "ca.crt"] {
             symlink(Path::new("..data").join(file), volume.path().join(file)).unwrap();
         }
-        volume.turn(bundle);
+        volume.switch(bundle);
         volume
     }
 
@@ -28,12 +28,13 @@ impl Volume {
         self.0.path().to_owned()
     }
 
-    pub(crate) fn turn(&self, bundle: &Bundle) {
-        let place = tempfile::Builder::new().prefix("..").tempdir_in(self.0.path()).unwrap().keep();
-        fs::write(place.join("tls.crt"), &bundle.certificate).unwrap();
-        fs::write(place.join("tls.key"), &bundle.key).unwrap();
-        fs::write(place.join("ca.crt"), &bundle.authorities).unwrap();
-        symlink(place.file_name().unwrap(), self.path().join("..new")).unwrap();
+    /// Switches the volume to new content, as the kubelet does.
+    pub(crate) fn switch(&self, bundle: &Bundle) {
+        let new = tempfile::Builder::new().prefix("..").tempdir_in(self.0.path()).unwrap().keep();
+        fs::write(new.join("tls.crt"), &bundle.certificate).unwrap();
+        fs::write(new.join("tls.key"), &bundle.key).unwrap();
+        fs::write(new.join("ca.crt"), &bundle.authorities).unwrap();
+        symlink(new.file_name().unwrap(), self.path().join("..new")).unwrap();
         fs::rename(self.path().join("..new"), self.path().join("..data")).unwrap();
     }
 }
@@ -59,7 +60,7 @@ pub(crate) fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
 }
 
 /// Returns the TLS configuration of a client that presents a certificate for a role.
-pub(crate) fn show(authority: &CertifiedKey, role: Role) -> Tls {
+pub(crate) fn client_tls(authority: &CertifiedKey, role: Role) -> Tls {
     let tls = Tls::without_certificate(role, &Registry::new()).unwrap();
     tls.install(&bundle(authority, role, &[])).unwrap();
     tls

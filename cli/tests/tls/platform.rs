@@ -121,7 +121,7 @@ impl Platform {
             Role::ALL.into_iter().zip(self.volumes.iter().zip(&self.registries))
         {
             let before = loaded(registry);
-            volume.turn(&bundle(authority, role, others));
+            volume.switch(&bundle(authority, role, others));
             await_condition(&format!("the {role} has read its files"), || {
                 loaded(registry) > before
             });

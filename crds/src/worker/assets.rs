@@ -8,11 +8,11 @@ use crate::name;
 
 /// Static files, which routers serve without running the Worker. They are in the OCI artifact of
 /// `source.oci`; `tenon deploy --registry` adds them. Requests for which there is no file, and those
-/// with methods other than GET and HEAD, are the Worker's.
+/// with methods other than GET and HEAD, go to the Worker.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Assets {
-    /// Name of the files in the handler's `env`, to serve one by `env.NAME.fetch(request)`. Not
+    /// Name of the binding in the handler's `env`; `env.NAME.fetch(request)` serves a file. Not
     /// bound by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]

@@ -39,7 +39,7 @@ pub struct Source {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OciSource {
-    /// Reference of the artifact, with a tag or a digest: `ghcr.io/acme/shop:v1` or
+    /// Reference to the artifact, with a tag or a digest: `ghcr.io/acme/shop:v1` or
     /// `ghcr.io/acme/shop@sha256:…`. A tag is resolved once, and again when the reference changes.
     #[schemars(length(min = 1, max = 512))]
     #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::IMAGE))

@@ -2,7 +2,7 @@
 //! results names a metric that does not exist, or a label that has another name.
 
 use crate::model::Dashboard;
-use crate::prometheus::{Ask, AskError, Window};
+use crate::prometheus::{QueryError, Transport, Window};
 use crate::variables::{self, Values};
 
 /// The settings of a check.
@@ -46,9 +46,9 @@ impl Finding {
 /// Fails if Prometheus cannot be reached. A query that it refuses is a finding.
 pub async fn check(
     dashboards: &[Dashboard],
-    prometheus: &impl Ask,
+    prometheus: &impl Transport,
     settings: &Settings,
-) -> Result<Vec<Finding>, AskError> {
+) -> Result<Vec<Finding>, QueryError> {
     let Settings { window, interval, set } = settings;
     let mut findings = Vec::new();
     for dashboard in dashboards {
@@ -59,7 +59,7 @@ pub async fn check(
                 let outcome = match prometheus.range(&query, *window).await {
                     Ok(series) if series.is_empty() => Outcome::Nothing,
                     Ok(series) => Outcome::Data(series.len()),
-                    Err(AskError::Refused(why)) => Outcome::Refused(why),
+                    Err(QueryError::Refused(why)) => Outcome::Refused(why),
                     Err(error) => return Err(error),
                 };
                 let (dashboard, panel) = (dashboard.title.clone(), panel.title.clone());
@@ -79,8 +79,8 @@ mod tests {
     /// Returns data only for queries of `up` for the Worker `cart`.
     struct OnlyUp;
 
-    impl Ask for OnlyUp {
-        async fn get(&self, path: &str) -> Result<String, AskError> {
+    impl Transport for OnlyUp {
+        async fn get(&self, path: &str) -> Result<String, QueryError> {
             Ok(match path {
                 values if values.contains("/label/worker/values") => {
                     r#"{"status":"success","data":["cart","menu"]}"#

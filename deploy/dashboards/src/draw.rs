@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::check::Settings;
 use crate::model::{COLUMNS, Dashboard, GridPos, Panel, PanelKind};
-use crate::prometheus::{Ask, AskError, Series};
+use crate::prometheus::{QueryError, Series, Transport};
 use crate::variables::{self, Values};
 use svg::{Svg, Weight};
 
@@ -47,9 +47,9 @@ struct Line {
 /// Fails if Prometheus cannot be reached, or refuses a query.
 pub async fn draw(
     dashboard: &Dashboard,
-    prometheus: &impl Ask,
+    prometheus: &impl Transport,
     settings: &Settings,
-) -> Result<String, AskError> {
+) -> Result<String, QueryError> {
     let Settings { window, interval, set } = settings;
     let values = variables::choose(dashboard, prometheus, *window, *interval, set).await?;
     let rows =
@@ -146,8 +146,8 @@ mod tests {
     /// Returns two series for every query except `nothing`.
     struct Canned;
 
-    impl Ask for Canned {
-        async fn get(&self, path: &str) -> Result<String, AskError> {
+    impl Transport for Canned {
+        async fn get(&self, path: &str) -> Result<String, QueryError> {
             let result = if path.contains("query=nothing") {
                 "[]"
             } else {

@@ -13,8 +13,9 @@
 //! - [`check`] finds panels without data; [`draw`] draws them as a picture.
 //!
 //! The queries rely on labels that the scrape configuration adds: `job="tenon"`, `namespace`,
-//! `pod`, `component`, and `pool` for nodes. It must keep labels that exist already, because a
-//! Worker's series have a `namespace` of their own. `scrape.yaml` in this crate does all of this.
+//! `pod`, `component`, and `pool` for nodes. The configuration must keep labels that exist already,
+//! because a Worker's series have a `namespace` of their own. `scrape.yaml` in this crate does all
+//! of this.
 
 pub mod boards;
 pub mod check;

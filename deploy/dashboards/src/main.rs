@@ -133,7 +133,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 fn print_queries() {
-    let mut values = variables::grafanas(Window { start: 0, end: 3600, step: 15 }, 60);
+    let mut values = variables::built_in(Window { start: 0, end: 3600, step: 15 }, 60);
     println!("groups:\n- name: dashboards\n  rules:");
     for dashboard in boards::all() {
         let names = dashboard

@@ -29,7 +29,7 @@ pub struct Dashboard {
     pub description: String,
     pub tags: Vec<String>,
     editable: bool,
-    /// 1: the position under the pointer in one panel shows in all.
+    /// 1: the position under the pointer in one panel is shown in all.
     graph_tooltip: u8,
     links: Vec<Link>,
     pub panels: Vec<Panel>,
@@ -163,8 +163,7 @@ impl Dashboard {
     /// # Panics
     /// Never panics: the dashboard contains only valid JSON.
     pub fn to_json(&self) -> String {
-        let mut json =
-            serde_json::to_string_pretty(self).expect("strings, numbers, lists and maps of them");
+        let mut json = serde_json::to_string_pretty(self).expect("JSON can represent a dashboard");
         json.push('\n');
         json
     }

@@ -1,7 +1,7 @@
 //! The part of Prometheus' HTTP API that is needed to run a panel's query.
 //!
-//! An [`Ask`] is the transport: [`Http`] sends requests to a URL; other implementations can go
-//! through a cluster's API server.
+//! A [`Transport`] sends the requests: [`Http`] to a URL; other implementations can go through a
+//! cluster's API server.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub struct Series {
 
 /// The reasons why a query has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum QueryError {
     #[error("cannot query Prometheus: {0}")]
     Unreachable(String),
     #[error("Prometheus rejected the query: {0}")]
@@ -48,15 +48,15 @@ pub enum AskError {
 }
 
 /// A transport to Prometheus.
-pub trait Ask {
+pub trait Transport {
     /// Sends a GET request, and returns the body of the response, regardless of its status.
     ///
     /// # Arguments
     /// * `path` - the path from `/api/v1` on, with its query.
     ///
     /// # Errors
-    /// Fails with [`AskError::Unreachable`] if there is no response.
-    fn get(&self, path: &str) -> impl Future<Output = Result<String, AskError>>;
+    /// Fails with [`QueryError::Unreachable`] if there is no response.
+    fn get(&self, path: &str) -> impl Future<Output = Result<String, QueryError>>;
 
     /// Runs a query over a range of time.
     ///
@@ -66,7 +66,7 @@ pub trait Ask {
         &self,
         query: &str,
         window: Window,
-    ) -> impl Future<Output = Result<Vec<Series>, AskError>> {
+    ) -> impl Future<Output = Result<Vec<Series>, QueryError>> {
         async move {
             let Window { start, end, step } = window;
             let path = format!(
@@ -91,7 +91,7 @@ pub trait Ask {
         series: &str,
         label: &str,
         window: Window,
-    ) -> impl Future<Output = Result<Vec<String>, AskError>> {
+    ) -> impl Future<Output = Result<Vec<String>, QueryError>> {
         async move {
             let Window { start, end, .. } = window;
             let series = encode(series);
@@ -115,19 +115,20 @@ impl Http {
     ///
     /// # Errors
     /// Fails if the URL is not `http://HOST[:PORT][/PATH]`.
-    pub fn at(url: &Uri) -> Result<Self, AskError> {
+    pub fn at(url: &Uri) -> Result<Self, QueryError> {
         if url.host().is_none() || url.scheme_str() != Some("http") {
-            return Err(AskError::Unreachable(format!("{url} is not http://HOST[:PORT][/PATH]")));
+            return Err(QueryError::Unreachable(format!("{url} is not http://HOST[:PORT][/PATH]")));
         }
         let client = Client::builder(TokioExecutor::new()).build_http();
         Ok(Self { client, url: url.to_string().trim_end_matches('/').to_owned() })
     }
 }
 
-impl Ask for Http {
-    async fn get(&self, path: &str) -> Result<String, AskError> {
-        let unreachable =
-            |error: &dyn std::fmt::Display| AskError::Unreachable(format!("{}: {error}", self.url));
+impl Transport for Http {
+    async fn get(&self, path: &str) -> Result<String, QueryError> {
+        let unreachable = |error: &dyn std::fmt::Display| {
+            QueryError::Unreachable(format!("{}: {error}", self.url))
+        };
         let url: Uri =
             format!("{}{path}", self.url).parse().map_err(|error| unreachable(&error))?;
         let answer = async {
@@ -172,19 +173,20 @@ impl Row {
     }
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(body: &str) -> Result<T, AskError> {
-    let nonsense = || AskError::InvalidResponse(body.chars().take(200).collect());
+fn parse<T: for<'de> Deserialize<'de>>(body: &str) -> Result<T, QueryError> {
+    let nonsense = || QueryError::InvalidResponse(body.chars().take(200).collect());
     let answer: ApiResponse<T> = serde_json::from_str(body).map_err(|_| nonsense())?;
     match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => Ok(data),
-        ("error", _) => Err(AskError::Refused(answer.error.unwrap_or_default())),
+        ("error", _) => Err(QueryError::Refused(answer.error.unwrap_or_default())),
         _ => Err(nonsense()),
     }
 }
 
 fn encode(text: &str) -> String {
     let mut encoded = String::new();
-    write!(encoded, "{}", utf8_percent_encode(text, NON_ALPHANUMERIC)).expect("a string has room");
+    write!(encoded, "{}", utf8_percent_encode(text, NON_ALPHANUMERIC))
+        .expect("writing to a String cannot fail");
     encoded
 }
 
@@ -194,8 +196,8 @@ mod tests {
 
     struct Canned(&'static str);
 
-    impl Ask for Canned {
-        async fn get(&self, path: &str) -> Result<String, AskError> {
+    impl Transport for Canned {
+        async fn get(&self, path: &str) -> Result<String, QueryError> {
             assert!(
                 path.starts_with(
                     "/api/v1/query_range?query=up%7Ba%3D%22b%22%7D&start=0&end=60&step=15"
@@ -206,7 +208,7 @@ mod tests {
         }
     }
 
-    fn ask(answer: &'static str) -> Result<Vec<Series>, AskError> {
+    fn query(answer: &'static str) -> Result<Vec<Series>, QueryError> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime
             .block_on(Canned(answer).range(r#"up{a="b"}"#, Window { start: 0, end: 60, step: 15 }))
@@ -214,10 +216,12 @@ mod tests {
 
     #[test]
     fn values_that_are_not_numbers_are_dropped() {
-        let series = ask(r#"{"status":"success","data":{"resultType":"matrix","result":[
+        let series = query(
+            r#"{"status":"success","data":{"resultType":"matrix","result":[
                 {"metric":{"pod":"one"},"values":[[15,"NaN"],[30,"0.5"]]},
                 {"metric":{"pod":"two"},"values":[[15,"NaN"]]}
-            ]}}"#)
+            ]}}"#,
+        )
         .unwrap();
         let labels = BTreeMap::from([("pod".to_owned(), "one".to_owned())]);
         assert_eq!(series, [Series { labels, points: vec![(30.0, 0.5)] }]);
@@ -226,12 +230,12 @@ mod tests {
     #[test]
     fn an_invalid_query_is_reported_with_the_error_of_prometheus() {
         let refused =
-            ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
+            query(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
         assert_eq!(
             refused.unwrap_err().to_string(),
             "Prometheus rejected the query: unexpected end of input"
         );
-        assert!(matches!(ask("<html>"), Err(AskError::InvalidResponse(_))));
+        assert!(matches!(query("<html>"), Err(QueryError::InvalidResponse(_))));
     }
 
     #[test]

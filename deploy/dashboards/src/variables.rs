@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Dashboard, Variable, VariableKind};
-use crate::prometheus::{Ask, AskError, Window};
+use crate::prometheus::{QueryError, Transport, Window};
 
 /// Values by the names of their variables.
 pub type Values = BTreeMap<String, String>;
@@ -36,12 +36,12 @@ pub fn fill(query: &str, values: &Values) -> String {
 /// Fails if Prometheus does not respond.
 pub async fn choose(
     dashboard: &Dashboard,
-    prometheus: &impl Ask,
+    prometheus: &impl Transport,
     window: Window,
     interval: u64,
     set: &Values,
-) -> Result<Values, AskError> {
-    let mut values = grafanas(window, interval);
+) -> Result<Values, QueryError> {
+    let mut values = built_in(window, interval);
     for variable in &dashboard.templating.list {
         let value = match (set.get(&variable.name), variable.kind) {
             (Some(value), _) => value.clone(),
@@ -59,7 +59,7 @@ pub async fn choose(
 }
 
 /// Returns the variables that Grafana defines itself.
-pub fn grafanas(window: Window, interval: u64) -> Values {
+pub fn built_in(window: Window, interval: u64) -> Values {
     let seconds = |seconds: u64| format!("{seconds}s");
     Values::from([
         ("__rate_interval".to_owned(), seconds(interval)),

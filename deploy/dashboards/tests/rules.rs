@@ -87,10 +87,10 @@ fn every_alert_is_triggered_by_a_test() {
         .unwrap()
         .iter()
         .flat_map(|test| test["alert_rule_test"].as_sequence().unwrap());
-    let set_off = cases
+    let triggered = cases
         .filter(|case| case.get("exp_alerts").is_some())
         .map(|case| case["alertname"].as_str().unwrap());
-    let set_off: BTreeSet<_> = set_off.collect();
+    let triggered: BTreeSet<_> = triggered.collect();
     let rules = rules();
-    assert_eq!(set_off, rules.iter().map(|rule| rule.alert.as_str()).collect());
+    assert_eq!(triggered, rules.iter().map(|rule| rule.alert.as_str()).collect());
 }

@@ -52,12 +52,12 @@ impl Clients {
                 let sent = self.open().await?.try_send_request(request).await;
                 whole(sent.map_err(TrySendError::into_error)?).await
             }
-            ClientKind::KeptAlive => self.get_by_kept(host).await,
-            ClientKind::Http2 => self.get_by_shared(host).await,
+            ClientKind::KeptAlive => self.get_over_idle(host).await,
+            ClientKind::Http2 => self.get_over_shared(host).await,
         }
     }
 
-    async fn get_by_kept(&self, host: &str) -> anyhow::Result<(u16, String)> {
+    async fn get_over_idle(&self, host: &str) -> anyhow::Result<(u16, String)> {
         let mut request = http1_request(host)?;
         while let Some(mut connection) = self.longest_idle() {
             if connection.ready().await.is_err() {
@@ -68,7 +68,7 @@ impl Clients {
                 Err(mut error) => match error.take_message() {
                     // The connection was closed before anything was sent.
                     Some(unsent) => request = unsent,
-                    None => return Err(error.into_error()).context("by a reused connection"),
+                    None => return Err(error.into_error()).context("over a reused connection"),
                 },
             }
         }
@@ -77,7 +77,7 @@ impl Clients {
         self.whole_then_idle(response, new).await
     }
 
-    async fn get_by_shared(&self, host: &str) -> anyhow::Result<(u16, String)> {
+    async fn get_over_shared(&self, host: &str) -> anyhow::Result<(u16, String)> {
         let mut request = http2_request(host)?;
         let open = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(mut shared) = open
@@ -87,7 +87,7 @@ impl Clients {
                 Ok(response) => return whole(response).await,
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(error.into_error()).context("by HTTP/2"),
+                    None => return Err(error.into_error()).context("over HTTP/2"),
                 },
             }
         }
@@ -96,12 +96,8 @@ impl Clients {
         tokio::spawn(connection);
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
         let response = new.try_send_request(request).await;
-        whole(
-            response
-                .map_err(TrySendError::into_error)
-                .context("by HTTP/2, at once after its handshake")?,
-        )
-        .await
+        whole(response.map_err(TrySendError::into_error).context("over a new HTTP/2 connection")?)
+            .await
     }
 
     fn longest_idle(&self) -> Option<http1::SendRequest<Body>> {
@@ -148,6 +144,7 @@ fn http2_request(host: &str) -> anyhow::Result<Request<Body>> {
 
 async fn whole(response: Response<Incoming>) -> anyhow::Result<(u16, String)> {
     let status = response.status().as_u16();
-    let body = response.into_body().collect().await.context("the answer broke off")?.to_bytes();
+    let body =
+        response.into_body().collect().await.context("the response is incomplete")?.to_bytes();
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }

@@ -92,8 +92,8 @@ impl Lap {
     /// Checks that every request was served.
     ///
     /// # Errors
-    /// Fails if a request failed, or fewer requests started than nine in ten of `rate` (per
-    /// second), which would prove nothing.
+    /// Fails if a request failed, or if fewer requests started than 90 % of `rate` (per second),
+    /// which would prove nothing.
     pub fn ensure_all_served(&self, rate: u32) -> anyhow::Result<()> {
         ensure!(
             self.failed == 0,

@@ -13,7 +13,7 @@ use tenon_e2e::await_condition;
 use crate::helm::set;
 use crate::metrics::values;
 use crate::pods::{self, ALL, Component, NODE, OPERATOR, ROUTER};
-use crate::prober::none_fails;
+use crate::prober::under_load;
 use crate::stage::{SYSTEM, Stage};
 use crate::upgrading::{replacing_every_pod, upgrade};
 
@@ -27,20 +27,22 @@ const SECRETS: [(&str, Component, &str); 3] = [
 
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A kubelet syncs changed Secrets about every minute, and its cache of them may be as old again.
+/// A kubelet syncs changed Secrets about every minute, from a cache that may be a minute old.
 const READ_WITHIN: Duration = Duration::from_secs(180);
 
 /// The expiry time of each Pod's own certificate, by Pod name.
 type Expiries = BTreeMap<String, f64>;
 
-pub async fn new_certificates_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, replace(stage)).await
-}
-
-pub async fn switching_to_user_provided_secrets_fails_no_request(
+pub async fn no_request_fails_while_certificates_are_replaced(
     stage: &Stage,
 ) -> anyhow::Result<String> {
-    none_fails(stage, switch_and_restore(stage)).await
+    under_load(stage, replace(stage)).await
+}
+
+pub async fn no_request_fails_while_switching_to_user_provided_secrets(
+    stage: &Stage,
+) -> anyhow::Result<String> {
+    under_load(stage, switch_and_restore(stage)).await
 }
 
 /// Switches from the operator's Secrets to user-provided ones of the same authority, and back.

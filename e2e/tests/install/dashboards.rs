@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 use crate::installing::HTTP_PORT;
 use crate::pods::ROUTER;
-use crate::prober::probed;
+use crate::prober::probed_worker;
 use crate::stage::{ROOT, SYSTEM, Stage};
 
 const POD: &str = "prometheus";
@@ -32,14 +32,14 @@ const PICTURES: &str = "target/e2e/dashboards";
 /// Includes the time to pull the image.
 const STARTS_WITHIN: Duration = Duration::from_secs(180);
 
-/// Starts a Prometheus, which scrapes everything that happens from here on.
+/// Starts a Prometheus, which scrapes every process from now on.
 pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result<String> {
-    let node = &stage.prober.get().context("the prober is running")?.node;
+    let node = &stage.prober.get().context("the prober is not running")?.node;
     stage.namespace.apply_config_map(POD, &[("prometheus.yml", &configuration()?)]).await?;
     let manifest = std::fs::read_to_string(Stage::file("prometheus.yaml"))?;
     let manifest = manifest.replace("NAMESPACE", stage.namespace.name()).replace("NODE", node);
     let manifest = manifest.replace("IMAGE", &stage.prometheus);
-    let file = written(&manifest)?;
+    let file = write_manifest(&manifest)?;
     stage.cluster.kubectl(&["apply", "--filename", &file.to_string_lossy()]).await?;
     await_condition(&format!("a Prometheus ({})", stage.prometheus), STARTS_WITHIN, async || {
         let status =
@@ -82,14 +82,14 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
     fill_every_panel(stage).await?;
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
     let prometheus = format!("http://{}", forward.address());
-    let worker = format!("worker={}", probed(0));
+    let worker = format!("worker={}", probed_worker(0));
     let options = ["--prometheus", &prometheus, "--set", &worker];
     let report = await_condition("data in every panel", SHOWN_WITHIN, async || {
-        tool(&[["check"].as_slice(), &options].concat()).await
+        run_tool(&[["check"].as_slice(), &options].concat()).await
     })
     .await;
     // The pictures also show which panels are empty.
-    tool(&[["draw", "--out", PICTURES].as_slice(), &options].concat()).await?;
+    run_tool(&[["draw", "--out", PICTURES].as_slice(), &options].concat()).await?;
     Ok(format!("{}\npictures are in {PICTURES}", report?))
 }
 
@@ -108,7 +108,7 @@ async fn fill_every_panel(stage: &Stage) -> anyhow::Result<()> {
         .apply(&worker("broken", "throw new Error('broken'); export default { fetch() {} }"))
         .await?;
     let broken = stage.namespace.host("broken");
-    let router = ROUTER.pods(stage).await?.first().context("a router is running")?.name_any();
+    let router = ROUTER.pods(stage).await?.first().context("no router is running")?.name_any();
     let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
     let mut connection = forward.connection();
     await_condition("a crash loop", FAILS_WITHIN, async || {
@@ -121,7 +121,7 @@ async fn fill_every_panel(stage: &Stage) -> anyhow::Result<()> {
 }
 
 /// Runs `tenon-dashboards` and returns its output.
-async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
+async fn run_tool(arguments: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new(Process::binary("tenon-dashboards")?);
     let output = command.args(arguments).current_dir(ROOT).kill_on_drop(true).output().await?;
     let (stdout, stderr) =
@@ -131,17 +131,17 @@ async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
 }
 
 /// Deletes Prometheus and its rights, which are in Tenon's namespace but do not belong to Tenon.
-pub async fn the_prometheus_ends(stage: &Stage) -> anyhow::Result<String> {
+pub async fn the_prometheus_is_deleted(stage: &Stage) -> anyhow::Result<String> {
     stage
         .kubectl(&["delete", "role/prometheus", "rolebinding/prometheus", "--ignore-not-found"])
         .await?;
-    let in_ours =
+    let delete_pod =
         ["--namespace", stage.namespace.name(), "delete", "pod/prometheus", "--ignore-not-found"];
-    stage.cluster.kubectl(&in_ours).await?;
+    stage.cluster.kubectl(&delete_pod).await?;
     Ok(String::new())
 }
 
-fn written(manifest: &str) -> anyhow::Result<PathBuf> {
+fn write_manifest(manifest: &str) -> anyhow::Result<PathBuf> {
     let folder = PathBuf::from(ROOT).join("target/e2e");
     std::fs::create_dir_all(&folder)?;
     let file = folder.join("prometheus.yaml");

@@ -9,10 +9,12 @@ use kube::api::ListParams;
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::ALL;
-use crate::prober::{none_fails, schedulable};
+use crate::prober::{schedulable, under_load};
 use crate::stage::{SYSTEM, Stage};
 
-pub async fn draining_a_kubernetes_node_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
+pub async fn no_request_fails_while_a_kubernetes_node_drains(
+    stage: &Stage,
+) -> anyhow::Result<String> {
     if schedulable(stage).await?.len() < 2 {
         return Ok("skipped: draining needs a second Kubernetes node".to_owned());
     }
@@ -23,7 +25,7 @@ pub async fn draining_a_kubernetes_node_fails_no_request(stage: &Stage) -> anyho
         "there are {budgets} PodDisruptionBudgets for {} kinds of Pods",
         ALL.len()
     );
-    none_fails(stage, drain(stage)).await
+    under_load(stage, drain(stage)).await
 }
 
 async fn drain(stage: &Stage) -> anyhow::Result<String> {
@@ -55,7 +57,7 @@ async fn settle(stage: &Stage) -> anyhow::Result<()> {
 /// Returns the Kubernetes node with the most Tenon Pods, except the prober's node, and their
 /// number.
 async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
-    let prober = stage.prober.get().context("the prober is running")?;
+    let prober = stage.prober.get().context("the prober is not running")?;
     let mut counts = BTreeMap::<String, usize>::new();
     for component in ALL {
         let pods = component.pods(stage).await?;

@@ -39,13 +39,15 @@ pub struct Object {
 
 pub async fn uninstalling_leaves_only_the_crds(stage: &Stage) -> anyhow::Result<String> {
     stage.helm.uninstall("tenon").await?;
-    let left = await_condition("all of Tenon to be gone but its CRDs", GONE_WITHIN, async || {
-        let left = left(stage).await?;
-        let (crds, others): (Vec<_>, Vec<_>) = left.into_iter().partition(Object::is_of_the_crds);
-        ensure!(others.is_empty(), "{}", list(&others));
-        Ok(crds)
-    })
-    .await?;
+    let left =
+        await_condition("everything of Tenon but its CRDs to be gone", GONE_WITHIN, async || {
+            let left = left(stage).await?;
+            let (crds, others): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(Object::belongs_to_the_crds);
+            ensure!(others.is_empty(), "{}", list(&others));
+            Ok(crds)
+        })
+        .await?;
     let workers = stage.namespace.api::<Worker>().list(&ListParams::default()).await?.items.len();
     ensure!(workers > 0, "the uninstallation deleted the Workers of tenants");
     Ok(format!("{workers} Workers are still there, and {}", list(&left)))
@@ -69,7 +71,7 @@ pub async fn the_crds_are_removed_on_request(stage: &Stage) -> anyhow::Result<St
 impl Object {
     /// Returns whether the object is a CRD, an object that the API server derives from one, or
     /// Helm's record of the CRDs' release.
-    fn is_of_the_crds(&self) -> bool {
+    fn belongs_to_the_crds(&self) -> bool {
         match self.kind.as_str() {
             "CustomResourceDefinition" | "APIService" => self.name.ends_with(".tenon.dev"),
             "Secret" => self.name.starts_with("sh.helm.release.v1.tenon-crds."),
@@ -82,25 +84,29 @@ impl Object {
 /// everything that is cluster-scoped, and objects with its label in other namespaces. Objects of
 /// tenants are not included.
 async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
-    let before = stage.before.get().context("the objects before the installation were listed")?;
+    let before =
+        stage.before.get().context("the objects were not listed before the installation")?;
     let mut now = everything(&stage.cluster).await?;
     now.retain(|object| {
-        let is_looked_at = match object.namespace.as_deref() {
+        let is_checked = match object.namespace.as_deref() {
             None | Some(SYSTEM) => true,
             Some(namespace) => object.is_labelled && namespace != stage.namespace.name(),
         };
-        is_looked_at && !before.contains(object)
+        is_checked && !before.contains(object)
     });
     Ok(now)
 }
 
 /// Returns every object that the API server can list.
 pub async fn everything(cluster: &Cluster) -> anyhow::Result<BTreeSet<Object>> {
-    let discovery =
-        Discovery::new(cluster.client()).run().await.context("the API server's kinds")?;
+    let discovery = Discovery::new(cluster.client())
+        .run()
+        .await
+        .context("cannot list the API server's kinds")?;
     let listable = discovery.groups().flat_map(|group| group.recommended_resources());
-    let listable =
-        listable.filter(|(kind, able)| able.supports_operation(verbs::LIST) && !is_transient(kind));
+    let listable = listable.filter(|(kind, capabilities)| {
+        capabilities.supports_operation(verbs::LIST) && !is_transient(kind)
+    });
     let lists = stream::iter(listable).map(|(kind, _)| objects(cluster, kind)).buffer_unordered(8);
     Ok(lists.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
 }
@@ -111,7 +117,7 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
         Ok(listed) => listed.items,
         // The kind was deleted after discovery.
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-        Err(error) => return Err(error).with_context(|| format!("listing {}", kind.plural)),
+        Err(error) => return Err(error).with_context(|| format!("cannot list {}", kind.plural)),
     };
     let object = |found: kube::core::PartialObjectMeta<DynamicObject>| Object {
         kind: kind.kind.clone(),
@@ -123,9 +129,9 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
             .get("app.kubernetes.io/part-of")
             .is_some_and(|whole| whole == "tenon"),
     };
-    let is_given =
+    let is_default =
         |object: &Object| DEFAULT_OBJECTS.contains(&(object.kind.as_str(), object.name.as_str()));
-    Ok(listed.into_iter().map(object).filter(|object| !is_given(object)).collect())
+    Ok(listed.into_iter().map(object).filter(|object| !is_default(object)).collect())
 }
 
 fn is_transient(kind: &ApiResource) -> bool {

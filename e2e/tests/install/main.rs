@@ -1,5 +1,5 @@
 //! Tests an installation of Tenon on a real cluster, from its charts, through the operations of a
-//! cluster administrator. `make e2e` builds the images, has them loaded, and runs this; `-- WORDS`
+//! cluster administrator. `make e2e` builds the images, loads them, and runs this; `-- WORDS`
 //! selects the steps whose names contain one of the words.
 //!
 //! ```text
@@ -45,28 +45,28 @@ fn main() -> anyhow::Result<ExitCode> {
         essential:
             installing::the_cluster_has_no_trace_of_tenon,
             installing::the_first_worker_answers_within_90_seconds;
-        chosen:
+        optional:
             installing::helm_test_passes,
             footprint::idle_processes_are_small;
         essential:
             prober::the_prober_is_served;
-        chosen:
+        optional:
             dashboards::a_prometheus_scrapes_every_process,
-            upgrading::an_upgrade_fails_no_request,
-            upgrading::a_rollback_fails_no_request,
-            upgrading::an_upgrade_after_a_rollback_fails_no_request,
-            restarting::restarting_the_routers_fails_no_request,
-            restarting::restarting_the_nodes_fails_no_request,
-            restarting::restarting_the_operators_fails_no_request,
-            certificates::new_certificates_fail_no_request,
-            certificates::switching_to_user_provided_secrets_fails_no_request,
-            scaling::scaling_the_routers_fails_no_request,
-            scaling::scaling_the_nodes_fails_no_request,
-            draining::draining_a_kubernetes_node_fails_no_request,
+            upgrading::no_request_fails_during_an_upgrade,
+            upgrading::no_request_fails_during_a_rollback,
+            upgrading::no_request_fails_during_an_upgrade_after_a_rollback,
+            restarting::no_request_fails_while_routers_restart,
+            restarting::no_request_fails_while_nodes_restart,
+            restarting::no_request_fails_while_operators_restart,
+            certificates::no_request_fails_while_certificates_are_replaced,
+            certificates::no_request_fails_while_switching_to_user_provided_secrets,
+            scaling::no_request_fails_while_routers_scale,
+            scaling::no_request_fails_while_nodes_scale,
+            draining::no_request_fails_while_a_kubernetes_node_drains,
             dashboards::every_panel_of_every_dashboard_shows_data;
         essential:
-            dashboards::the_prometheus_ends,
-            prober::the_prober_ends,
+            dashboards::the_prometheus_is_deleted,
+            prober::the_prober_is_deleted,
             leftovers::uninstalling_leaves_only_the_crds,
             leftovers::the_crds_are_removed_on_request;
     })

@@ -5,8 +5,8 @@
 pub fn values(text: &str, metric: &str, labels: &[&str]) -> Vec<f64> {
     let series = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;
-        let (name, of) = series.split_once('{').unwrap_or((series, ""));
-        (name == metric && labels.iter().all(|label| of.contains(label))).then_some(value)
+        let (name, present) = series.split_once('{').unwrap_or((series, ""));
+        (name == metric && labels.iter().all(|label| present.contains(label))).then_some(value)
     });
     series.filter_map(|value| value.parse().ok()).collect()
 }

@@ -105,7 +105,7 @@ pub async fn get(
 pub async fn metrics(stage: &Stage, pod: &str) -> anyhow::Result<String> {
     let answer = get(stage, pod, ADMIN_PORT, "admin", "/metrics")
         .await
-        .with_context(|| format!("metrics of {pod}"))?;
+        .with_context(|| format!("cannot read the metrics of {pod}"))?;
     ensure!(answer.status == 200, "/metrics of {pod}: {} {}", answer.status, answer.body);
     Ok(answer.body)
 }

@@ -52,8 +52,8 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
     Ok(remark)
 }
 
-pub async fn the_prober_ends(stage: &Stage) -> anyhow::Result<String> {
-    let prober = stage.prober.get().context("the prober is running")?;
+pub async fn the_prober_is_deleted(stage: &Stage) -> anyhow::Result<String> {
+    let prober = stage.prober.get().context("the prober is not running")?;
     let lap: Lap =
         serde_json::from_str(&prober.send(stage, Method::DELETE, "/load", String::new()).await?)?;
     stage.namespace.api::<Pod>().delete(POD, &DeleteParams::default()).await?;
@@ -61,16 +61,20 @@ pub async fn the_prober_ends(stage: &Stage) -> anyhow::Result<String> {
     Ok(lap.to_string())
 }
 
-/// Runs `operation` under load, of which no request may fail.
+/// Runs `operation` under load and checks that no request fails.
 ///
 /// # Errors
 /// Fails if the operation or a request fails. The error contains both failures.
-pub async fn none_fails(
+pub async fn under_load(
     stage: &Stage,
     operation: impl Future<Output = anyhow::Result<String>>,
 ) -> anyhow::Result<String> {
-    let prober = stage.prober.get().context("the prober is running")?;
-    prober.lap(stage).await?.ensure_all_served(RATE).context("before it began")?;
+    let prober = stage.prober.get().context("the prober is not running")?;
+    prober
+        .lap(stage)
+        .await?
+        .ensure_all_served(RATE)
+        .context("requests failed before the operation")?;
     let outcome = operation.await;
     // The sleep is part of the test, not a wait for a condition.
     sleep(AFTERMATH).await;
@@ -90,7 +94,7 @@ impl ProberPod {
             .await?
             .into_iter()
             .next()
-            .context("no Kubernetes node takes Pods")?;
+            .context("no Kubernetes node accepts Pods")?;
         let image = format!("{}/tenon-prober:{}", stage.registry, stage.current.tag);
         let pod = json!({
             "metadata": {"name": POD},
@@ -162,13 +166,13 @@ pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
 }
 
 /// Returns the name of a probed Worker.
-pub fn probed(i: usize) -> String {
+pub fn probed_worker(i: usize) -> String {
     format!("probed-{i}")
 }
 
 /// Deploys the Workers, each of which responds with its name.
 async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<PlannedRequest>> {
-    let names: Vec<_> = (0..WORKERS).map(probed).collect();
+    let names: Vec<_> = (0..WORKERS).map(probed_worker).collect();
     for name in &names {
         stage.namespace.apply(&worker(name, &answering(name))).await?;
     }

@@ -2,19 +2,19 @@
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::{Component, NODE, OPERATOR, ROUTER};
-use crate::prober::none_fails;
+use crate::prober::under_load;
 use crate::stage::Stage;
 
-pub async fn restarting_the_routers_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, restart(stage, ROUTER)).await
+pub async fn no_request_fails_while_routers_restart(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, restart(stage, ROUTER)).await
 }
 
-pub async fn restarting_the_nodes_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, restart(stage, NODE)).await
+pub async fn no_request_fails_while_nodes_restart(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, restart(stage, NODE)).await
 }
 
-pub async fn restarting_the_operators_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, restart(stage, OPERATOR)).await
+pub async fn no_request_fails_while_operators_restart(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, restart(stage, OPERATOR)).await
 }
 
 async fn restart(stage: &Stage, component: Component) -> anyhow::Result<String> {

@@ -29,11 +29,11 @@ impl Step {
     }
 
     /// Declares a step that can be skipped, and whose failure does not affect later steps.
-    pub const fn chosen(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
+    pub const fn optional(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
         Self { name, run, essential: false }
     }
 
-    fn is_wanted(&self, words: &[String]) -> bool {
+    fn is_selected(&self, words: &[String]) -> bool {
         self.essential
             || words.is_empty()
             || words.iter().any(|word| self.name.contains(word.as_str()))
@@ -47,7 +47,7 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let stage = Stage::from_env().await?;
     let (mut passed, mut failed) = (0, Vec::new());
-    for step in steps.iter().filter(|step| step.is_wanted(&words)) {
+    for step in steps.iter().filter(|step| step.is_selected(&words)) {
         let began = Instant::now();
         let outcome = timeout(STEP_TIMEOUT, (step.run)(&stage)).await;
         let outcome = outcome

@@ -2,16 +2,16 @@
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::{Component, NODE, ROUTER};
-use crate::prober::none_fails;
+use crate::prober::under_load;
 use crate::stage::Stage;
 
-pub async fn scaling_the_routers_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, up_and_down(stage, ROUTER, ROUTER.deployment)).await
+pub async fn no_request_fails_while_routers_scale(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, up_and_down(stage, ROUTER, ROUTER.deployment)).await
 }
 
 /// Scales the RuntimePool, as an autoscaler does.
-pub async fn scaling_the_nodes_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, up_and_down(stage, NODE, "runtimepool/default")).await
+pub async fn no_request_fails_while_nodes_scale(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, up_and_down(stage, NODE, "runtimepool/default")).await
 }
 
 /// Scales to two more than there are, then to one fewer, then back.

@@ -58,7 +58,7 @@ impl Stage {
     /// Reads the environment and creates the steps' namespace.
     ///
     /// # Errors
-    /// Fails if no cluster is named, or it does not respond.
+    /// Fails if the environment names no cluster, or the cluster does not respond.
     pub async fn from_env() -> anyhow::Result<Self> {
         let cluster = Cluster::from_env().await?;
         let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
@@ -117,9 +117,9 @@ impl Stage {
             let selector = format!("app.kubernetes.io/component={component}");
             let logs =
                 self.kubectl(&["logs", "--prefix", "--tail", "200", "--selector", &selector]).await;
-            let complaints: Vec<_> =
+            let warnings: Vec<_> =
                 or_error(logs).lines().filter(|line| is_warning(line)).map(str::to_owned).collect();
-            let last = &complaints[complaints.len().saturating_sub(LOG_LINES)..];
+            let last = &warnings[warnings.len().saturating_sub(LOG_LINES)..];
             let _ = writeln!(text, "── warnings of {component}\n{}", last.join("\n"));
         }
         text

@@ -4,19 +4,21 @@
 use crate::helm::{SETTLES_WITHIN, file};
 use crate::installing::values;
 use crate::pods::ALL;
-use crate::prober::none_fails;
+use crate::prober::under_load;
 use crate::stage::Stage;
 
-pub async fn an_upgrade_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
+pub async fn no_request_fails_during_an_upgrade(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
 }
 
-pub async fn a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, replacing_every_pod(stage, stage.helm.rollback("tenon", 1))).await
+pub async fn no_request_fails_during_a_rollback(stage: &Stage) -> anyhow::Result<String> {
+    under_load(stage, replacing_every_pod(stage, stage.helm.rollback("tenon", 1))).await
 }
 
-pub async fn an_upgrade_after_a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
+pub async fn no_request_fails_during_an_upgrade_after_a_rollback(
+    stage: &Stage,
+) -> anyhow::Result<String> {
+    under_load(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
 }
 
 /// Upgrades to the build under test, with the chart's values for high availability.

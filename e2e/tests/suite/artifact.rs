@@ -46,14 +46,14 @@ async fn deploy(scenario: &Scenario, folder: &Path, prefix: &str) -> anyhow::Res
     output.context("cannot run tenon")
 }
 
-fn of_image(name: &str, image: &str) -> Worker {
+fn from_image(name: &str, image: &str) -> Worker {
     let mut worker = worker(name, "");
     let oci = OciSource { image: image.to_owned(), pull_secret_ref: None };
     worker.spec.source = Source { oci: Some(oci), ..Source::default() };
     worker
 }
 
-pub async fn a_bundle_that_no_object_can_hold_is_pushed_and_served(
+pub async fn a_bundle_larger_than_an_object_is_pushed_and_served(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
@@ -72,10 +72,10 @@ pub async fn a_bundle_that_no_object_can_hold_is_pushed_and_served(
         ensure!(answer.status == 200 && answer.body == expected, "{}", answer.body);
     }
 
-    // Another Worker runs the same artifact, by its digest, without a file at hand.
+    // Another Worker runs the same artifact, by its digest, without local files.
     let image = scenario.namespace.worker("pushed").await?.spec.source.oci;
     let image = image.context("the Worker has no artifact")?.image;
-    scenario.namespace.apply(&of_image("copied", &image)).await?;
+    scenario.namespace.apply(&from_image("copied", &image)).await?;
     let host = scenario.namespace.host("copied");
     scenario.await_answer(&host, &format!("second{LARGE}"), SOON).await?;
     Ok(())
@@ -138,21 +138,21 @@ pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
         ] {
             let answer = connection.get(&host, path).await?;
             ensure!(answer.status == status && answer.body == body, "{path}: {}", answer.status);
-            // A file comes from no node.
+            // No node takes part in serving a file.
             let by_worker = path == "/api/page" || path == "/none";
             ensure!(answer.node.is_some() == by_worker, "{path}: {:?}", answer.node);
         }
     }
 
-    // Invalid rules keep what served before, and are named.
+    // Invalid rules are reported, and the previous files are still served.
     std::fs::write(public.join("_redirects"), "/old\n")?;
     let output = deploy(&scenario, folder.path(), &prefix).await?;
     let message = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && message.contains("_redirects:1: "), "{message}");
     ensure!(connection.get(&host, "/about").await?.body == "second");
 
-    // The artifact of a Worker without files has none to serve.
-    let mut without = of_image("without", &push(&scenario, "code", "code").await?.to_string());
+    // An artifact without files has none to serve.
+    let mut without = from_image("without", &push(&scenario, "code", "code").await?.to_string());
     without.spec.assets = Some(Assets::default());
     scenario.namespace.apply(&without).await?;
     let ready = await_stalled(&scenario, "without").await?;
@@ -171,18 +171,18 @@ async fn push(scenario: &Scenario, repository: &str, text: &str) -> anyhow::Resu
     Ok(Registry::new(config)?.push(&reference, &Credentials::Anonymous, &bundle, None).await?)
 }
 
-pub async fn an_artifact_that_cannot_be_pulled_is_named_and_pulled_once_it_can(
+pub async fn an_unavailable_artifact_is_reported_and_pulled_once_it_exists(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let (namespace, name) = (&scenario.namespace, scenario.namespace.name());
-    namespace.apply(&of_image("elsewhere", "registry.example.com/acme/cart:v1")).await?;
+    namespace.apply(&from_image("elsewhere", "registry.example.com/acme/cart:v1")).await?;
     let ready = await_stalled(&scenario, "elsewhere").await?;
     ensure!(ready.reason == "RegistryNotAllowed", "{ready:?}");
 
     // The same bundle has the same digest in every repository.
     let early = push(&scenario, "early", "pulled").await?;
-    let digest = early.digest().context("no digest")?;
-    namespace.apply(&of_image("late", &format!("{REGISTRY}/{name}/late@{digest}"))).await?;
+    let digest = early.digest().context("the pushed reference has no digest")?;
+    namespace.apply(&from_image("late", &format!("{REGISTRY}/{name}/late@{digest}"))).await?;
     let ready = await_stalled(&scenario, "late").await?;
     ensure!(
         ready.reason == "ArtifactUnavailable" && ready.message.contains("does not exist"),

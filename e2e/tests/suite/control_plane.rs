@@ -21,11 +21,11 @@ pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyho
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let mut operator = scenario.operator().await;
-    operator.take().context("an operator is running")?.kill().await?;
-    prober.serve(400).await?;
+    operator.take().context("no operator is running")?.kill().await?;
+    prober.await_served(400).await?;
     // Applied while no operator is running.
     scenario.namespace.apply(&worker("steady", &answering("after"))).await?;
-    prober.serve(400).await?;
+    prober.await_served(400).await?;
 
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
@@ -60,14 +60,14 @@ pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
     let ready = namespace.await_ready(name, ConditionStatus::False).await?;
     ensure!(ready.reason == "SecretMissing", "{ready:?}");
     let mut operator = scenario.operator().await;
-    operator.take().context("an operator is running")?.kill().await?;
+    operator.take().context("no operator is running")?.kill().await?;
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
     *operator = Some(successor);
-    // It is served once the router knows the successor's catalog.
+    // `later` is served once the router has the successor's catalog.
     namespace.apply(&worker("later", &answering("later"))).await?;
     scenario.await_answer(&namespace.host("later"), "later", SOON).await?;
-    prober.serve(400).await?;
+    prober.await_served(400).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["told"]), "{report}");
@@ -84,13 +84,13 @@ pub async fn a_standby_takes_over_from_a_killed_leader(scenario: Scenario) -> an
     scenario.await_answer(&host, "first", SOON).await?;
 
     let mut operator = scenario.operator().await;
-    let leader = operator.take().context("an operator is running")?;
+    let leader = operator.take().context("no operator is running")?;
     let standby = scenario.start_operator().await?;
     scenario.route_catalog(&[&leader, &standby]);
-    ensure!(holder(&scenario).await? == leader.identity(), "a standby leaves the leader its Lease");
+    ensure!(holder(&scenario).await? == leader.identity(), "a standby took the leader's Lease");
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
-    prober.serve(50).await?;
+    prober.await_served(50).await?;
     leader.kill().await?;
     await_condition("the standby to lead", SOON, async || {
         let holder = holder(&scenario).await?;
@@ -106,7 +106,7 @@ pub async fn a_standby_takes_over_from_a_killed_leader(scenario: Scenario) -> an
     report.ensure_no_failure()
 }
 
-pub async fn workers_are_served_without_the_api_server_and_updated_after_it(
+pub async fn workers_are_served_without_the_api_server_and_updated_once_it_is_back(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("offline", &answering("before"))).await?;
@@ -115,7 +115,7 @@ pub async fn workers_are_served_without_the_api_server_and_updated_after_it(
     scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
-    prober.serve(50).await?;
+    prober.await_served(50).await?;
     scenario.cluster.stop_api_server().await?;
     // The sleep is the outage under test, not a wait for a condition.
     sleep(OUTAGE).await;

@@ -1,4 +1,4 @@
-//! The use of `tenon deploy`.
+//! Tests of `tenon deploy`.
 
 use std::path::Path;
 use std::process::Output;
@@ -61,11 +61,11 @@ pub async fn a_deployed_folder_serves_when_the_command_ends(
     let output = deploy(&scenario, folder.path()).await?;
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && error.contains("worker.ts:"), "{output:?}");
-    ensure!(connection.get(&host, "/").await?.body == "second", "the last good code serves");
+    ensure!(connection.get(&host, "/").await?.body == "second", "the last good code is not served");
     Ok(())
 }
 
-pub async fn a_deployment_that_does_not_serve_says_why(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_failed_deployment_reports_the_reason(scenario: Scenario) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::create_dir(folder.path().join("code"))?;
     std::fs::write(folder.path().join("code/worker.ts"), code("never"))?;

@@ -13,17 +13,17 @@ use tenon_e2e::{
 
 use crate::audit::{AuditLog, Request};
 
-/// Number of changes that are in progress when the leader stops.
+/// Number of changes that are in progress when the leader is paused.
 const CHANGES: usize = 30;
 
-pub async fn a_leader_that_was_stopped_writes_nothing_after_another_leads(
+pub async fn a_paused_leader_writes_nothing_after_another_leads(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
     namespace.apply(&worker("first", &answering("first"))).await?;
     namespace.await_ready("first", ConditionStatus::True).await?;
     let mut operator = scenario.operator().await;
-    let leader = operator.take().context("there is an operator")?;
+    let leader = operator.take().context("no operator is running")?;
     let (cluster, system) = (&scenario.cluster, scenario.system());
     let account = Account::issue(cluster, system, scenario.logs(), "standby").await?;
     let standby = scenario.start_operator_as(&scenario.new_identity(), &account).await?;
@@ -41,7 +41,7 @@ pub async fn a_leader_that_was_stopped_writes_nothing_after_another_leads(
         Ok(lease)
     })
     .await?;
-    println!("another replica led {:?} after the leader was stopped", began.elapsed());
+    println!("another replica led {:?} after the leader was paused", began.elapsed());
     namespace.await_ready(&format!("change-{}", CHANGES - 1), ConditionStatus::True).await?;
 
     leader.resume().await?;
@@ -50,13 +50,17 @@ pub async fn a_leader_that_was_stopped_writes_nothing_after_another_leads(
     namespace.await_ready("last", ConditionStatus::True).await?;
     await_idle(&leader).await?;
     let since = lease.acquire_time.context("the Lease has no time")?.0;
-    let of_leader = scenario.account().credential();
+    let leader_credential = scenario.account().credential();
     let is_late = |request: &Request| {
-        let of_leader = request.user.extra.get(CREDENTIAL).is_some_and(|ids| ids[0] == of_leader);
-        of_leader && request.has_written() && request.request_received_timestamp >= since
+        let ids = request.user.extra.get(CREDENTIAL);
+        let is_from_leader = ids.is_some_and(|ids| ids[0] == leader_credential);
+        is_from_leader && request.has_written() && request.request_received_timestamp >= since
     };
     let requests = log.requests()?;
-    ensure!(requests.iter().any(|request| !request.user.extra.is_empty()), "no credentials");
+    ensure!(
+        requests.iter().any(|request| !request.user.extra.is_empty()),
+        "the audit log has no credentials"
+    );
     let late: Vec<_> = requests.into_iter().filter(is_late).collect();
     ensure!(late.is_empty(), "{late:#?}");
     leader.kill().await?;
@@ -64,12 +68,12 @@ pub async fn a_leader_that_was_stopped_writes_nothing_after_another_leads(
     Ok(())
 }
 
-/// Number of Workers, and of restarts. `TENON_E2E_WORKERS` and `TENON_E2E_RESTARTS` set others; many
-/// need more `TENON_E2E_TEST_TIMEOUT`.
+/// Number of Workers, and of restarts. `TENON_E2E_WORKERS` and `TENON_E2E_RESTARTS` set others;
+/// large numbers need a longer `TENON_E2E_TEST_TIMEOUT`.
 const WORKERS: usize = 50;
 const RESTARTS: usize = 3;
 
-/// A restarted leader leads as soon as it may, because it has the identity of before.
+/// The restarted leader leads without waiting, because it has the same identity as before.
 pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Result<()> {
     let (workers, restarts) =
         (setting("TENON_E2E_WORKERS", WORKERS)?, setting("TENON_E2E_RESTARTS", RESTARTS)?);
@@ -79,12 +83,12 @@ pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Re
     namespace.apply_secret("credentials", &[("token", "told")]).await?;
     let applied = stream::iter(0..workers).map(async |number| {
         let name = format!("settled-{number}");
-        namespace.apply(&bound(&name)).await?;
+        namespace.apply(&with_bindings(&name)).await?;
         namespace.await_ready(&name, ConditionStatus::True).await?;
         // Recorded once the catalog has it, after which there is nothing to do.
         await_condition("the digest to be recorded", SOON, async || {
             let accepted = namespace.worker(&name).await?.status.and_then(|it| it.accepted);
-            accepted.and_then(|accepted| accepted.digest).context("it is not")
+            accepted.and_then(|accepted| accepted.digest).context("the status has no digest")
         })
         .await
     });
@@ -93,7 +97,7 @@ pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Re
     let mut operator = scenario.operator().await;
     let log = AuditLog::open()?.from_now()?;
     for _ in 0..restarts {
-        let leader = operator.take().context("there is an operator")?;
+        let leader = operator.take().context("no operator is running")?;
         let identity = leader.identity().to_owned();
         leader.kill().await?;
         let leader = scenario.start_operator_as(&identity, scenario.account()).await?;
@@ -119,7 +123,7 @@ fn setting(name: &str, default: usize) -> anyhow::Result<usize> {
 }
 
 /// Returns a Worker with its code in a ConfigMap and a bound Secret.
-fn bound(name: &str) -> Worker {
+fn with_bindings(name: &str) -> Worker {
     let mut worker = worker(name, "");
     let code = ConfigMapRef { name: "code".to_owned() };
     worker.spec.source = Source { config_map_ref: Some(code), ..Source::default() };

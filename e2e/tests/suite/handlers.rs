@@ -57,7 +57,7 @@ pub async fn workers_that_call_one_another_in_a_loop_are_stopped(
     scenario.namespace.await_ready("pong", ConditionStatus::True).await?;
     let host = scenario.namespace.host("ping");
     let mut connection = scenario.router.connection();
-    await_condition("the loop to be found", SOON, async || {
+    await_condition("the loop to be detected", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 200 && answer.body.contains("loop_detected: "),
@@ -99,12 +99,14 @@ fn this_minute() -> Timestamp {
     now - SignedDuration::from_nanos((now.as_nanosecond() % 60_000_000_000) as i64)
 }
 
-pub async fn a_missed_time_is_called_once_and_at_once(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_missed_scheduled_call_is_made_once_and_immediately(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let source = "const times = []; export default {
         fetch() { return Response.json(times); },
         scheduled({ scheduledTime }) { times.push(scheduledTime); },
     };";
-    // Only these two minutes, because the leader would make further calls in the meantime.
+    // Only these two minutes: otherwise the leader would make further calls in the meantime.
     let minute = this_minute();
     let minutes = [minute - SignedDuration::from_mins(1), minute]
         .map(|time| time.to_zoned(TimeZone::UTC).minute());

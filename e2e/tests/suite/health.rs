@@ -82,7 +82,7 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
 pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyhow::Result<()> {
     const POOL: &str = "remote";
     let operator = scenario.operator().await;
-    let leader = operator.as_ref().context("an operator is running")?;
+    let leader = operator.as_ref().context("no operator is running")?;
     let standby = scenario.start_operator().await?;
     scenario.route_catalog(&[&standby]);
     let node = scenario.start_node(POOL, "a").await?;
@@ -106,7 +106,7 @@ pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyho
         "{:?}",
         status.crash_loops
     );
-    await_condition("the standby to have recorded it", SOON, async || {
+    await_condition("the standby to have recorded the Event", SOON, async || {
         let events = namespace.api::<Event>().list(&ListParams::default()).await?;
         let event = events
             .items
@@ -115,7 +115,7 @@ pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyho
         let by = event.context("no Event")?.reporting_instance;
         ensure!(
             by.as_deref() == Some(standby.identity()),
-            "{by:?} did, and {} leads",
+            "{by:?} recorded it; {} leads",
             leader.identity()
         );
         Ok(())
@@ -131,7 +131,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let operator = scenario.operator().await;
-    let leader = operator.as_ref().context("an operator is running")?;
+    let leader = operator.as_ref().context("no operator is running")?;
     let standby = scenario.start_operator().await?;
     let namespace = &scenario.namespace;
     namespace.apply(&worker("looper", &answering("hello"))).await?;

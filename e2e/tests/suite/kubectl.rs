@@ -1,4 +1,4 @@
-//! The use of Tenon through kubectl.
+//! Tests of Tenon through kubectl.
 
 use anyhow::{Context, ensure};
 use tenon_crds::ConditionStatus;
@@ -22,7 +22,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
     let table = kubectl(&["get", "workers"]).await?;
     let revision =
         scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
-    let revision = revision.context("a ready Worker has a revision")?;
+    let revision = revision.context("the ready Worker has no revision")?;
     ensure!(header(&table) == ["NAME", "READY", "HEALTHY", "URL", "REVISION", "AGE"], "{table}");
     ensure!(
         table.contains(&host) && table.contains(&revision) && table.contains("True"),

@@ -13,7 +13,7 @@ const CRD: &str = "workers.tenon.dev";
 pub async fn a_malformed_stored_object_does_not_stop_the_others(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
-    store_malformed(&scenario).await.context("storing a malformed Worker")?;
+    store_malformed(&scenario).await.context("cannot store a malformed Worker")?;
     await_condition("an Event that reports it", SOON, async || {
         let described = scenario
             .cluster
@@ -41,13 +41,17 @@ pub async fn a_malformed_stored_object_does_not_stop_the_others(
     await_malformed(&scenario, 0).await
 }
 
-/// Waits until the operator counts so many malformed Workers, for which there is an alert.
+/// Waits until the operator's metric, for which there is an alert, counts `expected` malformed
+/// Workers.
 async fn await_malformed(scenario: &Scenario, expected: usize) -> anyhow::Result<()> {
     let series = format!("tenon_operator_malformed_objects{{kind=\"Worker\"}} {expected}");
     await_condition(&series, SOON, async || {
         let operator = scenario.operator().await;
-        let metrics = operator.as_ref().context("there is an operator")?.metrics().await?;
-        ensure!(metrics.lines().any(|line| line == series), "it counts others");
+        let metrics = operator.as_ref().context("no operator is running")?.metrics().await?;
+        ensure!(
+            metrics.lines().any(|line| line == series),
+            "the operator counts a different number"
+        );
         Ok(())
     })
     .await
@@ -69,7 +73,7 @@ async fn store_malformed(scenario: &Scenario) -> anyhow::Result<()> {
     let odd = DynamicObject::new("odd", &resource).data(json!({"spec": {"source": "a word"}}));
     let params = PatchParams::apply("tenon-e2e").force();
     // The API server takes a moment to apply a changed schema.
-    let stored = await_condition("the API server to take it", SOON, async || {
+    let stored = await_condition("the API server to accept it", SOON, async || {
         Ok(workers.patch("odd", &params, &Patch::Apply(&odd)).await?)
     })
     .await;

@@ -9,7 +9,7 @@ use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::{Load, Node, Outcome, Probe, Prober, SOON, Scenario, await_condition, worker};
 use tokio::time::Instant;
 
-/// Enough that each of two nodes has some of them: one has none once in 30,000 runs.
+/// Enough that each of two nodes has some of them: a node has none in one of 30,000 runs.
 const WORKERS: usize = 16;
 
 /// A Worker that takes a while for each request, so that some are always in flight.
@@ -31,7 +31,7 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
         .await_answer(&host, "done", SOON)
         .await?
         .node
-        .context("the router names the node")?;
+        .context("the response names no node")?;
     let (victims, others): (Vec<_>, Vec<_>) =
         nodes.into_iter().partition(|node| node.name() == serving);
     let victim = victims
@@ -41,33 +41,33 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
 
     let reads = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let writes = Prober::start(&scenario.router, Load::post(std::slice::from_ref(&host)));
-    writes.serve(30).await?;
+    writes.await_served(30).await?;
     let before_kill = Instant::now();
     let lost = victim.kill().await?;
     let after_kill = Instant::now();
-    reads.serve(100).await?;
-    writes.serve(100).await?;
+    reads.await_served(100).await?;
+    writes.await_served(100).await?;
     let (reads, writes) = (reads.stop().await?, writes.stop().await?);
 
-    reads.ensure_no_failure().context("a GET can be repeated, so none may fail")?;
+    reads.ensure_no_failure().context("a GET failed, although it can be repeated")?;
     let in_flight = |probe: &Probe| probe.began <= after_kill && probe.ended >= before_kill;
     let excused = |probe: &Probe| in_flight(probe) && is_node_lost(&probe.outcome);
     ensure!(
         writes.failures().all(excused),
         "POSTs failed that had not begun on the node: {writes}"
     );
-    let survivor = others.first().context("one node is left")?.name();
+    let survivor = others.first().context("no node is left")?.name();
     let served_by = serving_after(&writes.probes, after_kill);
     ensure!(served_by == BTreeSet::from([survivor]), "{served_by:?} served after the kill");
 
     lost.forget().await?;
-    end(others).await
+    delete_all(others).await
 }
 
 /// A Worker with one line that makes V8 abort or never return.
 const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
-pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
+pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbours(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let (namespace, pool) = (&scenario.namespace, scenario.namespace.name());
@@ -87,7 +87,7 @@ pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
     namespace.await_ready("killer", ConditionStatus::True).await?;
 
     let neighbours = Prober::start(&scenario.router, Load::get(&hosts));
-    neighbours.serve(100).await?;
+    neighbours.await_served(100).await?;
     let (mut connection, host) = (scenario.router.connection(), namespace.host("killer"));
     await_condition("the killer to be refused", SOON, async || {
         // A request that must not be retried, so that it ends no second process.
@@ -97,9 +97,9 @@ pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
         Ok(())
     })
     .await?;
-    neighbours.serve(300).await?;
+    neighbours.await_served(300).await?;
     let neighbours = neighbours.stop().await?;
-    neighbours.ensure_no_failure().context("neighbours of a Worker that ends its process")?;
+    neighbours.ensure_no_failure().context("requests to the neighbours failed")?;
     await_condition("the status to name the cause", SOON, async || {
         let killer: Worker = namespace.api().get("killer").await?;
         let quarantine = killer
@@ -110,10 +110,10 @@ pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
         Ok(())
     })
     .await?;
-    end(nodes).await
+    delete_all(nodes).await
 }
 
-pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn no_request_fails_while_a_node_is_replaced(scenario: Scenario) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();
     let old = scenario.start_node(pool, "old").await?;
     let mut hosts = Vec::new();
@@ -128,14 +128,14 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
 
     let reads = Prober::start(&scenario.router, Load::get(&hosts));
     let writes = Prober::start(&scenario.router, Load::post(&hosts));
-    writes.serve(30).await?;
+    writes.await_served(30).await?;
     let new = scenario.start_node(pool, "new").await?;
-    await_part(&scenario, &hosts, new.name()).await?;
+    await_serving(&scenario, &hosts, new.name()).await?;
     // Harsher than Kubernetes, where the Pod's preStop hook delays SIGTERM until routers know.
     let ended = old.delete().await?;
     let ended_at = Instant::now();
-    reads.serve(100).await?;
-    writes.serve(100).await?;
+    reads.await_served(100).await?;
+    writes.await_served(100).await?;
     let (reads, writes) = (reads.stop().await?, writes.stop().await?);
 
     ensure!(ended.success(), "the old node ended with {ended}");
@@ -146,10 +146,10 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
         served_by == BTreeSet::from([new.name()]),
         "{served_by:?} served after the old node had gone"
     );
-    end(vec![new]).await
+    delete_all(vec![new]).await
 }
 
-pub async fn an_endpoint_slice_of_a_tenant_makes_no_node(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn an_endpoint_slice_of_a_tenant_adds_no_node(scenario: Scenario) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();
     let stray = scenario.start_node_in(&scenario.namespace, pool, "stray").await?;
     scenario.namespace.apply(&in_pool("private", pool)).await?;
@@ -160,12 +160,14 @@ pub async fn an_endpoint_slice_of_a_tenant_makes_no_node(scenario: Scenario) -> 
     let host = scenario.namespace.host("private");
     let server = scenario.await_answer(&host, "done", SOON).await?.node;
     ensure!(server.as_deref() == Some(own.name()), "{server:?} serves");
-    end(vec![own]).await?;
+    delete_all(vec![own]).await?;
     ensure_no_node(&scenario, "private").await?;
-    end(vec![stray]).await
+    delete_all(vec![stray]).await
 }
 
-pub async fn a_pool_without_nodes_refuses_with_no_node(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn requests_to_a_pool_without_nodes_are_refused_with_no_node(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let pool = scenario.namespace.name();
     scenario.cluster.apply_pool(pool).await?;
     scenario.namespace.apply(&in_pool("homeless", pool)).await?;
@@ -189,7 +191,7 @@ async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()>
 }
 
 /// Waits until a node serves some of the Workers.
-async fn await_part(scenario: &Scenario, hosts: &[String], node: &str) -> anyhow::Result<()> {
+async fn await_serving(scenario: &Scenario, hosts: &[String], node: &str) -> anyhow::Result<()> {
     let mut connection = scenario.router.connection();
     await_condition(&format!("{node} to serve"), SOON, async || {
         for host in hosts {
@@ -223,7 +225,7 @@ fn serving_after(probes: &[Probe], since: Instant) -> BTreeSet<&str> {
         .collect()
 }
 
-async fn end(nodes: Vec<Node>) -> anyhow::Result<()> {
+async fn delete_all(nodes: Vec<Node>) -> anyhow::Result<()> {
     for node in nodes {
         node.delete().await?;
     }

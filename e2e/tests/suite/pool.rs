@@ -16,8 +16,7 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
-/// Kubernetes' garbage collector looks for new kinds every 30 seconds, and this one may be that
-/// new.
+/// Kubernetes' garbage collector looks for new kinds every 30 seconds, and this kind may be new.
 pub const COLLECTED: Duration = Duration::from_secs(90);
 
 pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
@@ -34,9 +33,16 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
     pools.patch(name, &PatchParams::apply("tenon-e2e"), &Patch::Apply(&pool)).await?;
 
     let deployment = await_only::<Deployment>(&scenario, SOON).await?;
-    ensure!(deployment.spec.replicas == Some(3), "as many replicas as the pool's");
-    let service = await_only::<Service>(&scenario, SOON).await?.spec.context("a spec")?;
-    ensure!(service.cluster_ip.as_deref() == Some("None"), "a headless Service: {service:?}");
+    ensure!(
+        deployment.spec.replicas == Some(3),
+        "the Deployment does not have the pool's replicas"
+    );
+    let service =
+        await_only::<Service>(&scenario, SOON).await?.spec.context("the Service has no spec")?;
+    ensure!(
+        service.cluster_ip.as_deref() == Some("None"),
+        "the Service is not headless: {service:?}"
+    );
     let ports: BTreeMap<_, _> = service
         .ports
         .into_iter()
@@ -47,7 +53,7 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
         ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101),
         "{ports:?}"
     );
-    ensure!(ports.get("lane-0") == Some(&7102), "a pool that sets no lanes has one: {ports:?}");
+    ensure!(ports.get("lane-0") == Some(&7102), "the default is not one lane: {ports:?}");
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
     // The Deployment controller acts on the Deployment.
     await_only::<ReplicaSet>(&scenario, SOON).await?;
@@ -84,7 +90,7 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
     await_none::<PodDisruptionBudget>(&scenario).await
 }
 
-pub async fn a_worker_that_requests_more_than_its_pool_allows_has_a_condition(
+pub async fn a_worker_that_requests_more_than_its_pool_allows_is_not_ready(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let name = scenario.namespace.name();
@@ -140,7 +146,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
             .conditions
             .iter()
             .find(|condition| condition.type_ == "Ready")
-            .context("no condition")?;
+            .context("no condition Ready yet")?;
         ensure!(ready.reason == "ReferenceMissing", "{ready:?}");
         let named = format!(
             "spec.egress.caCertificates[0]: key \"ca.crt\" of ConfigMap {name} does not exist"
@@ -150,7 +156,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     })
     .await?;
     ensure!(
-        of_pool::<Deployment>(&scenario).await?.is_empty(),
+        pool_objects::<Deployment>(&scenario).await?.is_empty(),
         "the operator created nodes that cannot start"
     );
 
@@ -163,7 +169,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
         let digest = deployment.spec.template.metadata.and_then(|metadata| metadata.annotations);
         let digest =
             digest.and_then(|mut all| all.remove("tenon.dev/references")).context("no digest")?;
-        anyhow::Ok((digest, deployment.spec.template.spec.context("a Pod's spec")?))
+        anyhow::Ok((digest, deployment.spec.template.spec.context("the template has no Pod spec")?))
     };
     let (before, pod) = template().await?;
     let args = pod.containers[0].args.clone().unwrap_or_default();
@@ -187,7 +193,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
 }
 
 /// Returns the objects of a kind that belong to the pool named like the test's namespace.
-async fn of_pool<K>(scenario: &Scenario) -> anyhow::Result<Vec<K>>
+async fn pool_objects<K>(scenario: &Scenario) -> anyhow::Result<Vec<K>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -206,9 +212,9 @@ where
         + DeserializeOwned,
 {
     await_condition(&format!("the pool's {}", K::kind(&())), within, async || {
-        let mut found = of_pool::<K>(scenario).await?;
+        let mut found = pool_objects::<K>(scenario).await?;
         ensure!(found.len() == 1, "found {}", found.len());
-        found.pop().context("one object was found")
+        found.pop().context("found none")
     })
     .await
 }
@@ -221,7 +227,7 @@ where
         + DeserializeOwned,
 {
     await_condition(&format!("the pool's {} to be gone", K::kind(&())), COLLECTED, async || {
-        let found = of_pool::<K>(scenario).await?;
+        let found = pool_objects::<K>(scenario).await?;
         ensure!(found.is_empty(), "found {}", found.len());
         Ok(())
     })

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(
+pub async fn a_probe_deploys_a_worker_requests_it_and_deletes_it(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let router = format!("http://{}", scenario.router.address());
@@ -25,7 +25,7 @@ pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(
     ensure_nothing_is_left(&scenario).await
 }
 
-pub async fn a_probe_without_an_answer_reports_why_and_leaves_nothing(
+pub async fn a_failed_probe_reports_the_reason_and_deletes_its_worker(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     // The catalog does not accept requests of clients.

@@ -36,7 +36,7 @@ pub async fn a_worker_that_is_ready_answers_with_its_newest_revision(
     Ok(())
 }
 
-/// Exclusive, because the router is stopped.
+/// Exclusive, because the router is paused.
 pub async fn a_worker_is_not_ready_while_the_only_router_hangs(
     scenario: Scenario,
 ) -> anyhow::Result<()> {

@@ -1,4 +1,5 @@
-//! Objects that the API server refuses to the operator: the status says why, and the retries end it.
+//! Objects that the API server refuses to store for the operator: the status gives the reason until
+//! a retry succeeds.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -34,7 +35,10 @@ pub async fn a_quota_is_named_until_it_is_raised(scenario: Scenario) -> anyhow::
         // Kubernetes looks for new kinds every 30 seconds, and counts them when a quota changes.
         quotas.patch("few", &apply, &quota("1")).await?;
         let status = quotas.get("few").await?.status.context("no status")?;
-        ensure!(status.used.is_some_and(|used| used.contains_key(COUNT)), "it counts nothing");
+        ensure!(
+            status.used.is_some_and(|used| used.contains_key(COUNT)),
+            "the quota does not count revisions yet"
+        );
         Ok(())
     })
     .await?;
@@ -77,7 +81,7 @@ pub async fn a_policy_is_named_until_it_is_gone(scenario: Scenario) -> anyhow::R
     Ok(())
 }
 
-/// Checks that the operator does not try again and again without a pause.
+/// Checks that the operator pauses between attempts.
 async fn ensure_pauses(scenario: &Scenario, log: &AuditLog) -> anyhow::Result<()> {
     let refused = |request: &Request| {
         request.is_in(scenario.namespace.name())
@@ -92,7 +96,7 @@ async fn ensure_pauses(scenario: &Scenario, log: &AuditLog) -> anyhow::Result<()
     })
     .await?;
     let [first, last] = [0, 5].map(|number: usize| attempts[number].request_received_timestamp);
-    // The written status causes one at once; the pauses between the others double from 0.2 s.
+    // The status write triggers one attempt without a pause; the other pauses double from 0.2 s.
     let took = last.duration_since(first);
     ensure!(took.as_secs() >= 2, "six attempts took {took:?}");
     Ok(())
@@ -122,15 +126,17 @@ pub async fn a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor
     Ok(())
 }
 
-pub async fn a_pool_whose_deployment_is_denied_says_so(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_pool_whose_deployment_is_denied_reports_it(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let name = scenario.namespace.name();
-    let of_pool = format!("object.metadata.name == 'tenon-pool-{name}'");
-    let policy = Policy::deny(&scenario, "apps", "v1", "deployments", &of_pool).await?;
+    let is_deployment = format!("object.metadata.name == 'tenon-pool-{name}'");
+    let policy = Policy::deny(&scenario, "apps", "v1", "deployments", &is_deployment).await?;
     let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
     let apply = PatchParams::apply("tenon-e2e").force();
     let denied = await_condition("a denied pool", SOON, async || {
-        // The policy holds a moment after it is stored, and a pool that exists is applied again
-        // when it changes.
+        // The policy takes effect a moment after it is stored, and a pool that exists is applied
+        // again when it changes.
         let shards = fastrand::i32(1..=16);
         let pool = json!({
             "apiVersion": "tenon.dev/v1alpha1",
@@ -165,10 +171,10 @@ pub(crate) async fn await_stalled(scenario: &Scenario, name: &str) -> anyhow::Re
 
 /// Returns the condition `Ready` of a stalled object.
 fn stalled(conditions: &[Condition]) -> anyhow::Result<Condition> {
-    let of_type = |type_| conditions.iter().find(|condition| condition.type_ == type_);
-    let stalled = of_type("Stalled").with_context(|| format!("not stalled: {conditions:?}"))?;
-    let ready = of_type("Ready").context("not said yet")?;
-    ensure!(of_type("Reconciling").is_none() && stalled.reason == ready.reason, "{conditions:?}");
+    let find = |type_| conditions.iter().find(|condition| condition.type_ == type_);
+    let stalled = find("Stalled").with_context(|| format!("not stalled: {conditions:?}"))?;
+    let ready = find("Ready").context("no condition Ready yet")?;
+    ensure!(find("Reconciling").is_none() && stalled.reason == ready.reason, "{conditions:?}");
     Ok(ready.clone())
 }
 
@@ -178,7 +184,7 @@ struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    /// Denies to write those objects of a resource for which an expression holds.
+    /// Denies writes of a resource's objects for which `expression` is true.
     async fn deny(
         scenario: &'a Scenario,
         group: &str,

@@ -28,7 +28,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
         ensure!(refused.is_empty(), "the operator was refused {refused:?}");
         // Rights on certificates are used by the test that issues some: tls.rs.
         let expected: Vec<_> =
-            rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
+            rights()?.into_iter().filter(|right| !right.covers_certificates()).collect();
         let idle = unused(&expected, &used);
         ensure!(idle.is_empty(), "never used: {}", idle.join("; "));
         Ok(())
@@ -36,7 +36,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     .await
 }
 
-/// Has the operator delete revisions over the history limit, and update repeated Events.
+/// Makes the operator delete revisions over the history limit, and update repeated Events.
 async fn delete_revisions(scenario: &Scenario) -> anyhow::Result<()> {
     let revisions = scenario.namespace.api::<WorkerRevision>();
     let mut changing = worker("changing", "");
@@ -75,7 +75,7 @@ async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()>
         ]}},
     });
     pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
-    let reason = async |reason: &str| {
+    let await_reason = async |reason: &str| {
         await_condition(&format!("the pool to be {reason}"), SOON, async || {
             let status = pools.get(name).await?.status.context("no status yet")?;
             ensure!(
@@ -87,13 +87,13 @@ async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()>
         })
         .await
     };
-    reason("ReferenceMissing").await?;
+    await_reason("ReferenceMissing").await?;
     let authority = BTreeMap::from([("ca.crt", "text")]);
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": authority});
     scenario.system().api::<ConfigMap>().patch(name, &apply, &Patch::Apply(config_map)).await?;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": authority});
     scenario.system().api::<Secret>().patch(name, &apply, &Patch::Apply(secret)).await?;
-    reason("Serving").await?;
+    await_reason("Serving").await?;
     // The operator applies the pool's objects once more.
     let change = json!({"spec": {"isolatesPerShard": 7}});
     pools.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;

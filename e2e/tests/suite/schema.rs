@@ -48,13 +48,13 @@ pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
         judge.try_all::<WorkerRevision>(revisions).await?,
         judge.try_all::<RuntimePool>(Mutant::all_of(good::pool())).await?,
     ];
-    for Verdict { taken, refused, .. } in &verdicts {
+    for Verdict { accepted, refused, .. } in &verdicts {
         ensure!(
-            taken + refused >= MIN_MUTANTS && *taken > 0,
-            "too few mutants were tried: {taken} accepted, {refused} refused"
+            accepted + refused >= MIN_MUTANTS && *accepted > 0,
+            "too few mutants were tried: {accepted} accepted, {refused} refused"
         );
     }
-    for rule in judge.rules.iter().filter(|rule| !rule.is_of_changes) {
+    for rule in judge.rules.iter().filter(|rule| !rule.is_transition_rule) {
         let quoted = verdicts.iter().any(|verdict| verdict.quoted.contains(&rule.message));
         ensure!(quoted, "no mutant breaks the rule: {}", rule.message);
     }
@@ -66,9 +66,9 @@ pub async fn the_largest_object_that_the_schema_allows_is_accepted(
 ) -> anyhow::Result<()> {
     let largest = good::largest_worker();
     let collection = Worker::collection(scenario.namespace.name());
-    let taken: Worker =
+    let accepted: Worker =
         create(&scenario.cluster.client(), &collection, largest.to_string()).await?;
-    for (collection, object) in taken.consequences(scenario.namespace.name())? {
+    for (collection, object) in accepted.consequences(scenario.namespace.name())? {
         let _: Value = create(&scenario.cluster.client(), &collection, object.to_string()).await?;
     }
     Ok(())
@@ -80,10 +80,10 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
     let stored: Value = client
         .request(http::Request::post(&collection).body(good::revisions()[0].to_string().into())?)
         .await?;
-    let name = stored["metadata"]["name"].as_str().context("a name")?;
+    let name = stored["metadata"]["name"].as_str().context("the stored object has no name")?;
     let uri = format!("{collection}/{name}?dryRun=All&fieldValidation=Strict");
 
-    let mutants = Mutant::all_of(stored.clone()).into_iter().filter(Mutant::spares_metadata);
+    let mutants = Mutant::all_of(stored.clone()).into_iter().filter(Mutant::edits_only_spec);
     let (client, uri) = (&client, &uri);
     let answers = stream::iter(mutants).map(|mutant| async move {
         let answer =
@@ -94,8 +94,11 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
     let mut immutable = 0;
     while let Some(answer) = answers.next().await {
         match answer? {
-            (mutant, Ok(taken)) => {
-                ensure!(taken["spec"] == stored["spec"], "the stored object was changed: {mutant}")
+            (mutant, Ok(accepted)) => {
+                ensure!(
+                    accepted["spec"] == stored["spec"],
+                    "the stored object was changed: {mutant}"
+                )
             }
             (_, Err(kube::Error::Api(status))) if status.code < 500 => {
                 let message = "spec: a WorkerRevision is immutable; change the Worker instead";
@@ -111,8 +114,9 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
 /// A CEL rule in a schema.
 struct Rule {
     message: String,
-    /// The rule concerns changes, so an object by itself cannot break it.
-    is_of_changes: bool,
+    /// The rule compares an object with its previous version, so an object by itself cannot break
+    /// it.
+    is_transition_rule: bool,
 }
 
 impl Rule {
@@ -120,7 +124,7 @@ impl Rule {
         let rules = scenario.cluster.rules()?.into_iter().map(|rule| {
             let message =
                 rule.message.with_context(|| format!("the rule {} has no message", rule.rule))?;
-            Ok(Self { message, is_of_changes: rule.rule.contains("oldSelf") })
+            Ok(Self { message, is_transition_rule: rule.rule.contains("oldSelf") })
         });
         rules.collect()
     }
@@ -133,7 +137,7 @@ impl Rule {
 /// The outcome of a kind's mutants.
 #[derive(Default)]
 struct Verdict {
-    taken: usize,
+    accepted: usize,
     refused: usize,
     /// Messages of rules that refusals have quoted.
     quoted: BTreeSet<String>,
@@ -177,7 +181,7 @@ impl Judge {
         let (mut verdict, mut misjudged) = (Verdict::default(), Vec::new());
         while let Some((judgement, mutant)) = judgements.next().await {
             match judgement {
-                Ok(Judgement::Accepted) => verdict.taken += 1,
+                Ok(Judgement::Accepted) => verdict.accepted += 1,
                 Ok(Judgement::Refused(quoted)) => {
                     verdict.refused += 1;
                     verdict.quoted.extend(quoted);
@@ -207,7 +211,10 @@ impl Judge {
                     ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
                     // Rules that are too expensive to evaluate exceed the API server's cost budget.
                     ensure!(!status.message.contains("cost"), "too costly: {status:?}");
-                    ensure!(is_named(mutant, &status, &self.rules), "names no field: {status:?}");
+                    ensure!(
+                        is_named(mutant, &status, &self.rules),
+                        "the refusal names no field: {status:?}"
+                    );
                     return Ok(Judgement::Refused(quoted(&status, &self.rules)));
                 }
                 Err(error) => return Err(error.into()),
@@ -216,7 +223,7 @@ impl Judge {
             .context("the API server stored it, but our type cannot represent it")?;
         let roundtrip = serde_json::to_value(&object)?;
         ensure!(
-            normalized(&roundtrip["spec"]) == normalized(&stored["spec"]),
+            normalize(&roundtrip["spec"]) == normalize(&stored["spec"]),
             "our type keeps only {}",
             roundtrip["spec"]
         );
@@ -277,16 +284,16 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
 
 /// Normalizes a value: an absent field, null and an empty value are the same, as are a quantity and
 /// its text.
-fn normalized(value: &Value) -> Value {
+fn normalize(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), normalized(value)));
-            let there: serde_json::Map<_, _> =
+            let fields = fields.iter().map(|(name, value)| (name.clone(), normalize(value)));
+            let present: serde_json::Map<_, _> =
                 fields.filter(|(_, value)| !value.is_null()).collect();
-            if there.is_empty() { Value::Null } else { there.into() }
+            if present.is_empty() { Value::Null } else { present.into() }
         }
         Value::Array(items) if items.is_empty() => Value::Null,
-        Value::Array(items) => items.iter().map(normalized).collect(),
+        Value::Array(items) => items.iter().map(normalize).collect(),
         Value::Number(number) => json!(number.to_string()),
         other => other.clone(),
     }

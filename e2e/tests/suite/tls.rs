@@ -27,8 +27,8 @@ pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
 ) -> anyhow::Result<()> {
     // Two leading operators would write the same status.
     let mut shared = scenario.operator().await;
-    shared.take().context("an operator is running")?.terminate().await?;
-    let outcome = make_and_renew(&scenario).await;
+    shared.take().context("no operator is running")?.terminate().await?;
+    let outcome = issue_and_renew(&scenario).await;
     // Later tests need an operator, regardless of the outcome of this one.
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
@@ -36,7 +36,7 @@ pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
     outcome
 }
 
-async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
+async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let system = Namespace::create(&scenario.cluster, "tenon-tls").await?;
     let logs = scenario.logs().to_owned();
     let volumes = Volumes::of(&system, logs.join(system.name()));
@@ -56,7 +56,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     .await?;
     catalog.set_backends(vec![operator.catalog()]);
     let first = await_secrets(&system, |_| true).await?;
-    volumes.mounted().await?;
+    volumes.await_mounted().await?;
 
     let address = catalog.address();
     let start_node = async |name: &str| {
@@ -103,7 +103,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     }
 
     let prober = Prober::start(&router, Load::get(&hosts));
-    prober.serve(100).await?;
+    prober.await_served(100).await?;
     // All first certificates are gone, including the authority, which no process trusts any more.
     let replaced = |now: &BTreeMap<String, Secret>| {
         let has = |name: &String, key, text: &[u8]| {
@@ -115,7 +115,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
         })
     };
     await_secrets(&system, replaced).await?;
-    prober.serve(100).await?;
+    prober.await_served(100).await?;
     // New processes connect to the ones that were there before.
     let another = start_node("tls-b").await?;
     await_condition("the router to know the new node", SOON, async || {
@@ -126,7 +126,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     .await?;
     let ended = node.delete().await?;
     ensure!(ended.success(), "the node ended with {ended}");
-    prober.serve(100).await?;
+    prober.await_served(100).await?;
     prober.stop().await?.ensure_no_failure()?;
     let late = Router::start("router-tls-late", transport, address, &logs).await?;
     let answer = late.connection().get(&hosts[1], "/").await?;
@@ -138,10 +138,10 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until all Secrets with certificates exist and are right, and returns them.
+/// Waits until all Secrets with certificates exist and `holds` is true of them, and returns them.
 async fn await_secrets(
     system: &Namespace,
-    are_right: impl Fn(&BTreeMap<String, Secret>) -> bool,
+    holds: impl Fn(&BTreeMap<String, Secret>) -> bool,
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
     await_condition("the certificates", REPLACED, async || {
         let secrets = system.api::<Secret>().list(&ListParams::default()).await?;
@@ -153,7 +153,7 @@ async fn await_secrets(
                 == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
             "there are {names:?}"
         );
-        ensure!(are_right(&secrets), "the certificates are not replaced yet");
+        ensure!(holds(&secrets), "the certificates are not replaced yet");
         Ok(secrets)
     })
     .await

@@ -87,11 +87,11 @@ pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_positi
         answer.status,
         answer.body
     );
-    let line = logged(&scenario, "RangeError: an empty menu").await?;
+    let line = await_log_line(&scenario, "RangeError: an empty menu").await?;
     let text = line["fields"]["message"]
         .as_str()
         .or(line["message"].as_str())
-        .context("a line without a message")?;
+        .context("the line has no message")?;
     for place in ["lib/total.ts:13:11: ", "at total (lib/total.ts:13:11)", "worker.tsx:12:"] {
         ensure!(text.contains(place), "{place:?} is not in {text}");
     }
@@ -149,14 +149,16 @@ fn typescript(name: &str, modules: &[(&str, &str)]) -> Worker {
     worker
 }
 
-/// Returns the line with this text that a node has logged for a Worker of the test's namespace.
-async fn logged(scenario: &Scenario, text: &str) -> anyhow::Result<Value> {
-    let of_namespace = format!("{}/", scenario.namespace.name());
+/// Waits until a node has logged a line with `text` for a Worker of the test's namespace, and
+/// returns the line.
+async fn await_log_line(scenario: &Scenario, text: &str) -> anyhow::Result<Value> {
+    let namespace_prefix = format!("{}/", scenario.namespace.name());
     await_condition(&format!("a node to log {text:?}"), SOON, async || {
         for file in std::fs::read_dir(scenario.logs())? {
             let path = file?.path();
             let log = std::fs::read_to_string(&path)?;
-            let line = log.lines().find(|line| line.contains(text) && line.contains(&of_namespace));
+            let line =
+                log.lines().find(|line| line.contains(text) && line.contains(&namespace_prefix));
             if let Some(line) = line {
                 return Ok(serde_json::from_str(line).unwrap_or_else(|_| json!({"message": line})));
             }

@@ -21,7 +21,7 @@ fn echo(name: &str, revision: &str, pool: Option<&str>) -> Worker {
                 server.accept();
                 server.addEventListener('message', ({ data }) => {
                     if (data === 'which?') server.send(REVISION);
-                    else if (data === 'close') server.close(4001, 'as you preference');
+                    else if (data === 'close') server.close(4001, 'as you prefer');
                     else if (data === 'flood') for (let i = 0; i < 64; i++) server.send(new Uint8Array(256 * 1024).fill(i));
                     else server.send(data);
                 });
@@ -69,7 +69,7 @@ pub async fn a_web_socket_echoes_in_both_versions_of_http(
         ] {
             socket.send(message.clone()).await?;
             let echoed = socket.receive().await?;
-            ensure!(echoed == message, "{} bytes came back of {}", echoed.len(), message.len());
+            ensure!(echoed == message, "{} of {} bytes were echoed", echoed.len(), message.len());
         }
         socket.send(Message::Ping("are you there?".into())).await?;
         let pong = socket.receive().await?;
@@ -89,12 +89,12 @@ pub async fn either_side_can_end_a_web_socket(scenario: Scenario) -> anyhow::Res
         socket.send("close").await?;
         let closed_by_worker = socket.closed().await?;
         ensure!(
-            closed_by_worker == Closed { code: 4001, reason: "as you preference".to_owned() },
+            closed_by_worker == Closed { code: 4001, reason: "as you prefer".to_owned() },
             "{closed_by_worker:?}"
         );
 
         let mut vanishing = open(&scenario, version, &host).await?;
-        ensure!(vanishing.ask("still here").await? == "still here");
+        ensure!(vanishing.send_and_receive("still here").await? == "still here");
         drop(vanishing);
         await_condition("the Worker to count both", SOON, async || {
             let closed = closed(&scenario, &host).await?;
@@ -107,7 +107,7 @@ pub async fn either_side_can_end_a_web_socket(scenario: Scenario) -> anyhow::Res
     Ok(())
 }
 
-pub async fn a_slowly_read_web_socket_loses_nothing(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_slowly_read_web_socket_loses_no_message(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&echo("slow", "only", None)).await?;
     let host = scenario.namespace.host("slow");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
@@ -123,7 +123,7 @@ pub async fn a_slowly_read_web_socket_loses_nothing(scenario: Scenario) -> anyho
                 Message::Binary(piece) => {
                     ensure!(piece.len() == 256 * 1024 && piece.iter().all(|byte| *byte == i))
                 }
-                other => bail!("{other:?} came"),
+                other => bail!("unexpected message: {other:?}"),
             }
         }
     }
@@ -140,13 +140,14 @@ pub async fn an_open_web_socket_stays_with_its_revision(scenario: Scenario) -> a
     }
     scenario.namespace.apply(&echo("rolling", "new", None)).await?;
     await_condition("the new revision", SOON, async || {
-        let revision = open(&scenario, Version::HTTP_11, &host).await?.ask("which?").await?;
+        let revision =
+            open(&scenario, Version::HTTP_11, &host).await?.send_and_receive("which?").await?;
         ensure!(revision == "new", "{revision}");
         Ok(())
     })
     .await?;
     for socket in &mut sockets {
-        let revision = socket.ask("which?").await?;
+        let revision = socket.send_and_receive("which?").await?;
         ensure!(revision == "old", "{revision}");
     }
     Ok(())
@@ -160,7 +161,7 @@ pub async fn web_sockets_of_a_killed_node_end_and_open_elsewhere(
     scenario.namespace.apply(&echo("chat", "only", Some(pool))).await?;
     let host = scenario.namespace.host("chat");
     let first = scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
-    let serving = first.node.context("the router names the node")?;
+    let serving = first.node.context("the response names no node")?;
     let (victims, others): (Vec<_>, Vec<_>) =
         nodes.into_iter().partition(|node| node.name() == serving);
     let victim = victims
@@ -171,7 +172,7 @@ pub async fn web_sockets_of_a_killed_node_end_and_open_elsewhere(
     let mut sockets = Vec::new();
     for version in VERSIONS {
         let mut socket = open(&scenario, version, &host).await?;
-        ensure!(socket.ask("still here").await? == "still here");
+        ensure!(socket.send_and_receive("still here").await? == "still here");
         sockets.push(socket);
     }
     let lost = victim.kill().await?;
@@ -179,7 +180,7 @@ pub async fn web_sockets_of_a_killed_node_end_and_open_elsewhere(
         let closed = socket.closed().await.with_context(|| format!("{version:?}"))?;
         ensure!(closed == Closed { code: 1011, reason: "node_lost".to_owned() }, "{closed:?}");
         let mut again = open(&scenario, version, &host).await?;
-        ensure!(again.ask("there again").await? == "there again");
+        ensure!(again.send_and_receive("there again").await? == "there again");
     }
     lost.forget().await?;
     for node in others {

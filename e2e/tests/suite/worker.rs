@@ -33,17 +33,17 @@ pub async fn an_update_switches_without_a_failed_request(scenario: Scenario) -> 
     scenario.await_answer(&host, "old", SOON).await?;
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
-    prober.serve(50).await?;
+    prober.await_served(50).await?;
     scenario.namespace.apply(&worker("switch", &answering("new"))).await?;
     scenario.await_answer(&host, "new", SOON).await?;
-    prober.serve(50).await?;
+    prober.await_served(50).await?;
     let report = prober.stop().await?;
 
     report.ensure_no_failure()?;
     let bodies = report.bodies();
     ensure!(
         bodies.keys().eq(&["new", "old"]),
-        "each request is served by one revision or the other: {bodies:?}"
+        "requests were not served by the two revisions: {bodies:?}"
     );
     Ok(())
 }
@@ -61,7 +61,7 @@ pub async fn a_change_of_its_config_map_is_served(scenario: Scenario) -> anyhow:
 
 pub async fn a_change_of_its_secret_is_served(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply_secret("credentials", &[("token", "first")]).await?;
-    scenario.namespace.apply(&telling_secret("keeper")).await?;
+    scenario.namespace.apply(&returning_secret("keeper")).await?;
     let host = scenario.namespace.host("keeper");
     scenario.await_answer(&host, "first", SOON).await?;
 
@@ -74,16 +74,19 @@ pub async fn a_change_of_its_secret_is_served(scenario: Scenario) -> anyhow::Res
 pub async fn a_worker_waits_for_its_config_map_and_secret(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
-    let mut early = telling_secret("early");
+    let mut early = returning_secret("early");
     early.spec.source = Source {
         config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }),
         ..Source::default()
     };
     scenario.namespace.apply(&early).await?;
     let ready = scenario.namespace.await_ready("early", ConditionStatus::False).await?;
-    ensure!(ready.message.contains("\"code\""), "the message names what is missing: {ready:?}");
+    ensure!(
+        ready.message.contains("\"code\""),
+        "the message does not name the ConfigMap: {ready:?}"
+    );
 
-    scenario.namespace.apply_config_map("code", &[("worker.js", TELL_SECRET)]).await?;
+    scenario.namespace.apply_config_map("code", &[("worker.js", RETURN_SECRET)]).await?;
     scenario.namespace.apply_secret("credentials", &[("token", "there")]).await?;
     scenario.namespace.await_ready("early", ConditionStatus::True).await?;
     scenario.await_answer(&scenario.namespace.host("early"), "there", SOON).await?;
@@ -106,9 +109,9 @@ pub async fn a_bad_update_names_the_position_while_the_last_good_revision_serves
     let ready = scenario.namespace.await_ready("careful", ConditionStatus::False).await?;
     ensure!(
         ready.message.contains("worker.js:3:25"),
-        "the message names file, line and column: {ready:?}"
+        "the message does not name file, line and column: {ready:?}"
     );
-    prober.serve(50).await?;
+    prober.await_served(50).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["good"]), "{report}");
@@ -137,7 +140,7 @@ pub async fn a_missing_pool_is_named_while_the_accepted_revision_serves(
     scenario.namespace.apply(&misspelt).await?;
     let ready = scenario.namespace.await_ready("placed", ConditionStatus::False).await?;
     ensure!(ready.reason == "PoolMissing" && ready.message.starts_with("spec.pool: "), "{ready:?}");
-    prober.serve(50).await?;
+    prober.await_served(50).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["good"]), "{report}");
@@ -234,11 +237,11 @@ pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(
     Ok(())
 }
 
-const TELL_SECRET: &str =
+const RETURN_SECRET: &str =
     "export default { fetch(request, env) { return new Response(env.TOKEN); } };";
 
-fn telling_secret(name: &str) -> Worker {
-    let mut worker = worker(name, TELL_SECRET);
+fn returning_secret(name: &str) -> Worker {
+    let mut worker = worker(name, RETURN_SECRET);
     let reference = SecretKeyRef { name: "credentials".to_owned(), key: "token".to_owned() };
     worker.spec.secrets = vec![Secret { name: "TOKEN".to_owned(), secret_key_ref: reference }];
     worker

@@ -13,7 +13,7 @@ use super::state::State;
 use super::stream::Response;
 use crate::frame;
 
-/// The reason for which there is no (complete) response.
+/// The reason why there is no (complete) response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The shard has not processed any of the request.
@@ -41,7 +41,7 @@ impl Call {
         Self { state, slot }
     }
 
-    /// Returns the writer of a request that goes on. It does not keep the request alive.
+    /// Returns the writer of the rest of the request. It does not keep the request alive.
     pub fn writer(&self) -> Writer {
         let stream = self.state.borrow_mut().stream(self.slot).id;
         Writer { state: Rc::downgrade(&self.state), stream }
@@ -61,7 +61,7 @@ impl Call {
         }
         match &mut stream.response.end {
             Some(Ok(trailers)) => {
-                // Once.
+                // Trailers are returned once.
                 let trailers = trailers.take().map(Frame::trailers);
                 Poll::Ready(trailers.map(Ok))
             }
@@ -74,7 +74,7 @@ impl Call {
     }
 }
 
-/// Counts what has been read. Returns what is to be announced to the peer.
+/// Counts bytes that have been read. Returns the number to announce to the peer, if any.
 fn read(response: &mut Response, bytes: u32) -> Option<u32> {
     response.read += bytes;
     // Half a window at a time.
@@ -140,7 +140,7 @@ impl Writer {
         });
     }
 
-    /// Ends the request in order.
+    /// Ends the request normally.
     pub fn end(self) {
         self.with(|state, slot| {
             state.stream(slot).ends = true;
@@ -149,15 +149,15 @@ impl Writer {
         });
     }
 
-    /// Breaks the request off.
+    /// Aborts the request, whose call fails.
     pub fn abort(self) {
         self.with(|state, slot| state.abort(slot));
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut State, usize) -> T) -> Option<T> {
+    fn with<T>(&self, f: impl FnOnce(&mut State, usize) -> T) -> Option<T> {
         let state = self.state.upgrade()?;
         let mut state = state.borrow_mut();
         let slot = state.slot(self.stream)?;
-        Some(act(&mut state, slot))
+        Some(f(&mut state, slot))
     }
 }

@@ -19,7 +19,7 @@ use crate::pieces::SMALL;
 use crate::settings::Settings;
 use crate::wire::Wire;
 
-/// A shard that sends so much that has to be answered, and reads nothing, is given up, in bytes.
+/// A shard that causes more answers than this without reading them is given up, in bytes.
 const OVERFULL: usize = 1024 * 1024;
 
 /// The maximum number of frames that are handled before the connection writes and other tasks run.
@@ -53,19 +53,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             empty => *empty = Some(cx.waker().clone()),
         }
         {
-            // Before anything else: reads may use up what the task may do in one turn of tokio. The
-            // flush after them reports an error: the peer may have said before why it has gone.
+            // Write before anything else: reads may use up the task's budget in tokio. An error is
+            // reported by the flush after them: the peer may have sent the reason why it has gone.
             let mut state = self.state.borrow_mut();
             if !state.outbox.is_empty() {
                 _ = self.wire.poll_flush(cx, &mut state.outbox);
             }
         }
-        // Read in any case: a shard that has much to write may not read before.
+        // Read even if nothing can be written: the shard may not read until it has written.
         let mut left = FRAMES;
         while left > 0 {
             match self.wire.poll_head(cx)? {
                 Poll::Ready(Some(head)) => {
-                    self.pulse.iter_mut().for_each(Pulse::heard);
+                    self.pulse.iter_mut().for_each(Pulse::record_frame);
                     self.receive(head)?;
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
@@ -84,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             frame::put_ping(&mut state.outbox, [0; 8], false);
         }
         if state.owed > OVERFULL {
-            return Poll::Ready(Err(ConnectionError::protocol("more than it reads responses to")));
+            return Poll::Ready(Err(ConnectionError::protocol("frames but reads no answers")));
         }
         loop {
             ready!(self.wire.poll_flush(cx, &mut state.outbox))?;
@@ -124,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 head.check_len(8)?;
                 let payload = self.wire.payload(&head).try_into().unwrap_or_default();
                 if head.has(ACK) {
-                    self.pulse.iter_mut().for_each(Pulse::ponged);
+                    self.pulse.iter_mut().for_each(Pulse::record_pong);
                     state.ponged.notify_waiters();
                 } else {
                     frame::put_ping(&mut state.outbox, payload, true);
@@ -197,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
 /// Handles the headers or the trailers of a response.
 fn headers(state: &mut State, head: Head, block: &[u8]) -> Result<(), ConnectionError> {
-    const NONE: ConnectionError = ConnectionError::protocol("headers of another response");
+    const UNEXPECTED: ConnectionError = ConnectionError::protocol("unexpected response headers");
     head.check_plain()?;
     let Some(slot) = state.slot(head.stream) else { return state.check_known(head.stream) };
     let stream = state.stream(slot);
@@ -207,14 +207,14 @@ fn headers(state: &mut State, head: Head, block: &[u8]) -> Result<(), Connection
     let block = match block.strip_prefix(RESPONSE) {
         Some(rest) if !stream.response.has_begun => rest,
         None if stream.response.has_begun => block,
-        _ => return Err(NONE),
+        _ => return Err(UNEXPECTED),
     };
     stream.response.has_begun = true;
     match (head.has(END_STREAM), block) {
         (false, []) => {}
         (true, SUCCESS) => stream.end(Ok(Some(HeaderMap::new()))),
-        (true, trailers) => stream.end(Ok(Some(block::read_literals(trailers).ok_or(NONE)?))),
-        (false, _) => return Err(NONE),
+        (true, trailers) => stream.end(Ok(Some(block::read_literals(trailers).ok_or(UNEXPECTED)?))),
+        (false, _) => return Err(UNEXPECTED),
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ async fn a_peer_that_is_not_narrow_is_recognized() {
     assert!(shaken.0.unwrap().is_none());
 }
 
-/// Returns the bodies of these requests as another implementation reads them.
+/// Returns the timeouts and bodies of these requests as another implementation reads them.
 async fn read_by_another(requests: &[(u64, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
     let mut state = State::new(WINDOW);
     let mut bytes = BytesMut::from(PREFACE);

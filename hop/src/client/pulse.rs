@@ -1,4 +1,4 @@
-//! When a shard is sent a ping, and when it is given up.
+//! Decides when to ping a shard, and when to give it up.
 
 use std::task::Context;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::error::ConnectionError;
 
-/// The ticks between two pings at least, and thus the precision of their times.
+/// The number of ticks in [`Pings::after`], and thus the precision of both times.
 const TICKS: u32 = 3;
 
-/// When the peer of a connection with streams is sent a ping.
+/// The times after which the peer of a connection with streams is pinged and given up.
 #[derive(Clone, Copy, Debug)]
 pub struct Pings {
-    /// The time without a byte from the peer after which it is sent one.
+    /// The time without a byte from the peer after which it is pinged.
     pub after: Duration,
-    /// The time after which a peer that has not answered is taken for gone.
+    /// The time after which a peer that has not answered a ping is given up.
     pub timeout: Duration,
 }
 
@@ -23,11 +23,11 @@ pub struct Pings {
 pub(super) struct Pulse {
     pings: Pings,
     ticks: Interval,
-    /// The connection had no streams.
+    /// The connection had no streams at the last poll.
     was_idle: bool,
-    /// Ticks since the last byte.
+    /// Ticks since the last frame.
     quiet: u32,
-    /// When the ping was sent that has not been answered.
+    /// The time at which the unanswered ping was sent.
     pinged: Option<Instant>,
 }
 
@@ -39,21 +39,21 @@ impl Pulse {
         Self { pings, ticks, was_idle: true, quiet: 0, pinged: None }
     }
 
-    /// Records a byte from the peer.
-    pub(super) fn heard(&mut self) {
+    /// Records a frame from the peer.
+    pub(super) fn record_frame(&mut self) {
         self.quiet = 0;
     }
 
     /// Records the answer to a ping.
-    pub(super) fn ponged(&mut self) {
+    pub(super) fn record_pong(&mut self) {
         self.pinged = None;
     }
 
-    /// Returns whether to send a ping now: there are streams, and nothing arrives. The timer does
-    /// not run without streams.
+    /// Returns whether to send a ping now: there are streams, and nothing has arrived for
+    /// [`Pings::after`]. The timer does not run without streams.
     ///
     /// # Errors
-    /// Fails if the last ping has not been answered in time.
+    /// Fails if the last ping has not been answered before its timeout.
     pub(super) fn poll_ping(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What a connection and its requests share.
+//! The state that a connection and its requests share.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -16,15 +16,15 @@ use crate::error::{Code, ConnectionError};
 use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
 use crate::settings::Settings;
 
-/// No more data is copied to the outbox while so much waits to be written, in bytes.
+/// No more data is copied to the outbox while this much waits to be written, in bytes.
 const FULL: usize = 1024 * 1024;
 
-/// No more requests are taken while so much waits to be written, in bytes: cancelled requests
+/// No more requests are taken while this much waits to be written, in bytes: cancelled requests
 /// leave their headers.
 const OVERFULL: usize = 2 * FULL;
 
 /// The maximum number of times that a peer may change the initial window of streams: each change
-/// concerns every stream.
+/// affects every stream.
 const CHANGES: u32 = 8;
 
 /// The state of a connection.
@@ -89,7 +89,7 @@ impl State {
         self.is_closed || self.next > MAX
     }
 
-    /// Returns whether there are streams.
+    /// Returns whether there are no streams.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
@@ -144,7 +144,7 @@ impl State {
         Ok(())
     }
 
-    /// Moves data to the outbox. What the windows do not allow is kept.
+    /// Moves data to the outbox. The data beyond the windows is kept.
     pub(super) fn send_all(&mut self, slot: usize, data: &Bytes) {
         let stream = &mut self.streams[slot];
         let fits = data.len() as i64 <= self.window.min(stream.window).min(MAX_PAYLOAD as i64);
@@ -159,7 +159,7 @@ impl State {
         self.outbox.extend_from_slice(data);
     }
 
-    /// Moves what a stream has to send to the outbox, as far as the windows allow.
+    /// Moves a stream's unsent data to the outbox, as far as the windows allow.
     pub(super) fn send(&mut self, slot: usize) {
         while self.send_one(slot) {}
     }
@@ -169,7 +169,7 @@ impl State {
         let stream = &mut self.streams[slot];
         if !stream.unsent.is_empty() {
             if stream.window <= 0 {
-                // The stream's own window continues it.
+                // An update of the stream's own window resumes it.
                 return false;
             }
             if self.window <= 0 || self.outbox.len() >= FULL {
@@ -219,15 +219,15 @@ impl State {
         !self.outbox.is_empty()
     }
 
-    /// Has the connection's task write the outbox.
+    /// Wakes the connection's task, which writes the outbox.
     pub(super) fn wake(&self) {
         self.task.iter().for_each(Waker::wake_by_ref);
     }
 
-    /// Gives the slot of a call back, and resets its stream if that has not ended.
+    /// Frees the slot of a call, and resets its stream if that has not ended.
     pub(super) fn close(&mut self, slot: usize) {
         let mut stream = std::mem::take(&mut self.streams[slot]);
-        // The slot has its place among those that wait, whoever has it.
+        // The slot keeps its place among those that wait, regardless of the stream that uses it.
         self.streams[slot].is_waiting = stream.is_waiting;
         stream.wake();
         self.vacant.push(slot);
@@ -237,7 +237,7 @@ impl State {
                 frame::put_reset(&mut self.outbox, stream.id, Code::CANCEL);
             }
         }
-        // A connection that takes no more ends with its last stream or call.
+        // A closed connection ends with its last stream; one without senders, with its last call.
         self.wake();
     }
 
@@ -253,7 +253,7 @@ impl State {
         self.wake();
     }
 
-    /// Resets a stream whose request breaks off.
+    /// Resets a stream whose request is aborted.
     pub(super) fn abort(&mut self, slot: usize) {
         let id = self.streams[slot].id;
         frame::put_reset(&mut self.outbox, id, Code::CANCEL);
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
     use crate::frame::{HEADER, Head, Kind};
 
-    fn opened(state: &mut State, data: &'static [u8]) -> usize {
+    fn open(state: &mut State, data: &'static [u8]) -> usize {
         state.open(1, &Bytes::from_static(data), true).unwrap()
     }
 
@@ -353,9 +353,9 @@ mod tests {
     }
 
     #[test]
-    fn what_has_been_answered_in_part_was_processed() {
+    fn a_request_that_has_been_answered_in_part_was_processed() {
         let mut state = State::new(1024);
-        let [begun, other] = [opened(&mut state, b"x"), opened(&mut state, b"y")];
+        let [begun, other] = [open(&mut state, b"x"), open(&mut state, b"y")];
         state.stream(begun).response.has_begun = true;
         state.close_above(0);
         let mut end = |slot| state.stream(slot).response.end.take().unwrap().unwrap_err();
@@ -367,7 +367,7 @@ mod tests {
         static DATA: [u8; 40_000] = [0; 40_000];
         let mut state = State::new(1024);
         state.window = 0;
-        (0..2).for_each(|_| _ = opened(&mut state, &DATA));
+        (0..2).for_each(|_| _ = open(&mut state, &DATA));
         state.outbox.clear();
         state.widen(0, 80_000).unwrap();
         assert!(state.resume());
@@ -381,11 +381,11 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_changes_the_window_of_streams_a_few_times_only() {
+    fn a_peer_may_change_the_window_of_streams_only_a_few_times() {
         let mut state = State::new(1024);
         let mut change =
             |window| state.apply(Settings { window: Some(window), ..Settings::default() });
-        assert!((0..100).all(|_| change(70_000).is_ok()), "no change");
+        assert!((0..100).all(|_| change(70_000).is_ok()), "an unchanged window was refused");
         assert!((1..100).any(|by| change(70_000 + by).is_err()));
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Stream {
     pub(super) writer: Option<Waker>,
 }
 
-/// What has arrived of a response.
+/// The part of a response that has arrived.
 #[derive(Default)]
 pub(super) struct Response {
     pub(super) has_begun: bool,
@@ -51,8 +51,8 @@ impl Stream {
         self.wake();
     }
 
-    /// Ends the response of a request that the peer has not processed. What has been answered in part
-    /// has been processed, whatever the peer says.
+    /// Ends the response of a request that the peer reports as not processed. A request that has
+    /// been answered in part has been processed all the same.
     pub(super) fn refuse(&mut self) {
         let began = self.response.has_begun;
         self.end(Err(if began { CallError::Broken } else { CallError::NotProcessed }));

@@ -21,11 +21,12 @@ const WINDOW: u32 = 64 * 1024;
 const PINGS: Pings = Pings { after: Duration::from_millis(750), timeout: Duration::from_secs(60) };
 const BOUNDS: Bounds = Bounds { streams: 8, stream_window: 128 * 1024 };
 
-/// Answers with the request's body, behind the timeout.
+/// A service that answers with the request's body, or does what the body says: `fail`, `panic`,
+/// `wait` or `timeout`.
 #[derive(Clone, Default)]
 struct Echo {
     in_flight: Rc<Cell<usize>>,
-    /// Requests whose body is `wait` are answered after this.
+    /// Notified to answer a request whose body is `wait`.
     go: Rc<Notify>,
 }
 
@@ -75,7 +76,7 @@ impl Service for Echo {
             let first = first.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
             match first.as_deref() {
                 Some(b"fail") => return Response::Failure(status("9")),
-                Some(b"panic") => panic!("as the test wants"),
+                Some(b"panic") => panic!("requested by the test"),
                 Some(b"wait") => go.notified().await,
                 Some(b"timeout") => {
                     let seconds = Bytes::from(timeout.as_secs().to_string());
@@ -95,12 +96,12 @@ impl Service for Echo {
 async fn opening(stream: DuplexStream) -> crate::sniff::Opening<DuplexStream> {
     match sniff(stream).await.unwrap() {
         Peer::Narrow(opening) => opening,
-        Peer::Other(_) => panic!("the peer is narrow"),
+        Peer::Other(_) => panic!("the peer was not taken for a narrow one"),
     }
 }
 
 /// Connects both sides, with a pipe of this capacity, and runs `test`.
-async fn connected<F: Future<Output = ()>>(
+async fn with_connection<F: Future<Output = ()>>(
     pipe: usize,
     test: impl FnOnce(Sender, Echo, Rc<Notify>) -> F,
 ) {
@@ -149,7 +150,7 @@ async fn read(call: &mut Call) -> Result<(Vec<u8>, Option<HeaderMap>), CallError
 
 #[tokio::test]
 async fn requests_are_answered() {
-    connected(4096, |sender, _, _| async move {
+    with_connection(4096, |sender, _, _| async move {
         for text in ["hello", "a second one"] {
             let mut call = sender.call(32, &Bytes::from(text), true).unwrap();
             assert_eq!(read(&mut call).await, Ok((text.into(), None)));
@@ -162,7 +163,7 @@ async fn requests_are_answered() {
 
 #[tokio::test]
 async fn a_failure_arrives_with_its_status() {
-    connected(4096, |sender, _, _| async move {
+    with_connection(4096, |sender, _, _| async move {
         let mut call = sender.call(1, &Bytes::from_static(b"fail"), true).unwrap();
         assert_eq!(read(&mut call).await, Ok((Vec::new(), Some(status("9")))));
     })
@@ -170,8 +171,8 @@ async fn a_failure_arrives_with_its_status() {
 }
 
 #[tokio::test]
-async fn a_request_that_panics_breaks_off_alone() {
-    connected(4096, |sender, _, _| async move {
+async fn a_panic_breaks_only_its_own_request() {
+    with_connection(4096, |sender, _, _| async move {
         let mut other = sender.call(1, &Bytes::from_static(b"wait"), true).unwrap();
         let mut call = sender.call(1, &Bytes::from_static(b"panic"), true).unwrap();
         assert_eq!(read(&mut call).await, Err(CallError::Broken));
@@ -182,7 +183,7 @@ async fn a_request_that_panics_breaks_off_alone() {
 
 #[tokio::test]
 async fn bodies_larger_than_every_window_pass_both_ways() {
-    connected(1000, |sender, _, _| async move {
+    with_connection(1000, |sender, _, _| async move {
         let body: Vec<u8> = (0..1_000_000_u32).map(|at| (at / 7) as u8).collect();
         let mut call = sender.call(1, &Bytes::copy_from_slice(&body[..300_000]), false).unwrap();
         let writer = call.writer();
@@ -202,7 +203,7 @@ async fn bodies_larger_than_every_window_pass_both_ways() {
 
 #[tokio::test]
 async fn sides_that_both_have_more_to_write_than_fits_make_progress() {
-    connected(1000, |sender, _, _| async move {
+    with_connection(1000, |sender, _, _| async move {
         // The settings have arrived with the first response.
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         let body = Bytes::from(vec![7; 2_000_000]);
@@ -217,7 +218,7 @@ async fn sides_that_both_have_more_to_write_than_fits_make_progress() {
 
 #[tokio::test]
 async fn answers_come_in_any_order() {
-    connected(4096, |sender, echo, _| async move {
+    with_connection(4096, |sender, echo, _| async move {
         let mut first = sender.call(1, &Bytes::from_static(b"wait"), true).unwrap();
         let mut second = sender.call(1, &Bytes::from_static(b"second"), true).unwrap();
         assert_eq!(read(&mut second).await.unwrap().0, b"second");
@@ -229,7 +230,7 @@ async fn answers_come_in_any_order() {
 
 #[tokio::test]
 async fn a_dropped_call_cancels_its_request() {
-    connected(4096, |sender, echo, _| async move {
+    with_connection(4096, |sender, echo, _| async move {
         let call = sender.call(1, &Bytes::from_static(b"wait"), true).unwrap();
         let mut other = sender.call(1, &Bytes::from_static(b"x"), true).unwrap();
         read(&mut other).await.unwrap();
@@ -243,8 +244,8 @@ async fn a_dropped_call_cancels_its_request() {
 }
 
 #[tokio::test]
-async fn an_aborted_request_breaks_off() {
-    connected(4096, |sender, _, _| async move {
+async fn the_call_of_an_aborted_request_fails() {
+    with_connection(4096, |sender, _, _| async move {
         let mut call = sender.call(1, &Bytes::from_static(b"begin"), false).unwrap();
         call.writer().abort();
         assert_eq!(read(&mut call).await, Err(CallError::Broken));
@@ -254,7 +255,7 @@ async fn an_aborted_request_breaks_off() {
 
 #[tokio::test]
 async fn no_more_streams_are_opened_than_the_peer_allows() {
-    connected(4096, |sender, _, _| async move {
+    with_connection(4096, |sender, _, _| async move {
         // The settings have arrived with the first response.
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         let waiting = || sender.call(1, &Bytes::from_static(b"wait"), true);
@@ -265,8 +266,8 @@ async fn no_more_streams_are_opened_than_the_peer_allows() {
 }
 
 #[tokio::test]
-async fn a_connection_that_leaves_answers_what_it_has() {
-    connected(4096, |sender, echo, leave| async move {
+async fn a_connection_that_shuts_down_answers_its_requests() {
+    with_connection(4096, |sender, echo, leave| async move {
         let mut waiting = sender.call(1, &Bytes::from_static(b"wait"), true).unwrap();
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         leave.notify_one();
@@ -282,7 +283,7 @@ async fn a_connection_that_leaves_answers_what_it_has() {
 
 #[tokio::test]
 async fn a_connection_without_senders_ends_after_its_calls() {
-    connected(4096, |sender, echo, _| async move {
+    with_connection(4096, |sender, echo, _| async move {
         let mut call = sender.call(1, &Bytes::from_static(b"wait"), true).unwrap();
         drop(sender);
         echo.go.notify_one();
@@ -303,7 +304,7 @@ async fn a_connection_without_senders_ends_after_its_calls() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_breaks_its_calls() {
+async fn the_calls_of_a_lost_connection_fail() {
     let (ours, theirs) = duplex(4096);
     let connected = async {
         let (sender, connection) = handshake(ours, WINDOW, Some(PINGS)).await.unwrap().unwrap();

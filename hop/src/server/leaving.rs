@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The peer learns first that it should send no more requests, and then, once the ping's answer
-//! shows that it knows, which request was the last (RFC 9113, section 6.8). So no request is lost
-//! on its way.
+//! shows that it knows, which request was the last (RFC 9113, section 6.8). Thus no request is lost
+//! in transit.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{Connection, Service};
 use crate::error::Code;
 use crate::frame::{self, MAX};
 
-/// The payload of the ping by which the end of the peer's last requests is recognized.
+/// The payload of the ping whose answer marks the end of the peer's last requests.
 pub(super) const LAST: [u8; 8] = *b"leaving!";
 
 /// The maximum time between the last byte that is written and the peer's end of the connection.

@@ -15,8 +15,8 @@ use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};
 use crate::incoming::{Incoming, Receive};
 use crate::settings::Settings;
 
-/// Smaller payloads are copied, in bytes, so that one that stays does not keep the whole read that
-/// it came with.
+/// Payloads smaller than this, in bytes, are copied, so that one that stays does not keep the whole
+/// buffer into which it was read.
 const SMALL: usize = 4 * 1024;
 
 impl<S, V> Connection<S, V>
@@ -71,9 +71,9 @@ where
             return Err(ConnectionError::protocol("headers on a stream that is not new"));
         }
         let seconds = block::read_request(self.wire.payload(&head))
-            .ok_or(ConnectionError::protocol("headers of another request"))?;
+            .ok_or(ConnectionError::protocol("unexpected request headers"))?;
         if self.leaving == Leaving::Final {
-            // The peer knows that it is not served.
+            // The final GOAWAY tells the peer that the request is not served.
             return Ok(());
         }
         self.last = head.stream;
@@ -133,7 +133,7 @@ where
         Ok(())
     }
 
-    /// Gives the peer back what it has used of the connection's window.
+    /// Counts received data, and gives the peer back what it has used of the connection's window.
     fn count(&mut self, len: usize) {
         self.received += len as u32;
         if self.received >= MAX / 4 {

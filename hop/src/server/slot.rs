@@ -1,5 +1,5 @@
-//! The place of a stream in its connection. Its memory, and its waker, serve one stream after the
-//! other.
+//! The place of a stream in its connection. Its memory and its waker serve one stream after
+//! another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -79,13 +79,13 @@ impl<V: Service> Slot<V> {
         Some(polled)
     }
 
-    /// Drops what the stream has, which cancels a request that has not been answered.
+    /// Drops the state of the stream, which cancels a request that has not been answered.
     ///
     /// # Arguments
     /// * `keeps`: whether the memory of the future is kept for the next stream.
     pub(super) fn close(&mut self, keeps: bool) {
         self.reset_receive();
-        // What is dropped is gone even if it panics.
+        // A value whose drop panics is gone as well.
         _ = isolate(|| match &mut self.future {
             Some(future) if keeps => future.set(None),
             dropped => *dropped = None,
@@ -106,7 +106,7 @@ impl<V: Service> Drop for Slot<V> {
     }
 }
 
-/// Calls the code of a request, whose panic concerns no other.
+/// Calls the code of a request, and catches its panic, which must not affect other requests.
 pub(super) fn isolate<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }

@@ -15,7 +15,7 @@ use crate::sniff::{Peer, sniff};
 
 const BOUNDS: Bounds = Bounds { streams: 4, stream_window: 64 * 1024 };
 
-/// Answers `hi`.
+/// A service that answers `hi`.
 struct Hello;
 
 struct Hi(Option<Bytes>);
@@ -37,16 +37,16 @@ impl Service for Hello {
     }
 }
 
-/// Serves a peer that sends these bytes after its settings and then hangs up. Returns what it is
-/// sent, and how the connection ended.
-async fn served(bytes: &[u8]) -> (Vec<u8>, Result<(), ConnectionError>) {
+/// Serves a peer that sends these bytes after its settings and then hangs up. Returns the bytes
+/// that it is sent, and how the connection ended.
+async fn serve(bytes: &[u8]) -> (Vec<u8>, Result<(), ConnectionError>) {
     let (mut ours, theirs) = duplex(1 << 20);
     let mut all = BytesMut::from(PREFACE);
     frame::put_settings(&mut all, &settings::ours(1 << 16, 0));
     all.extend_from_slice(bytes);
     ours.write_all(&all).await.unwrap();
     ours.shutdown().await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("is narrow") };
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("not narrow") };
     let ended = Connection::new(opening, Hello, BOUNDS).await;
     let mut sent = Vec::new();
     ours.read_to_end(&mut sent).await.unwrap();
@@ -62,10 +62,10 @@ fn request(out: &mut BytesMut, stream: u32) {
 async fn another_implementation_reads_the_answer() {
     let mut bytes = BytesMut::new();
     request(&mut bytes, 1);
-    let (sent, ended) = served(&bytes).await;
+    let (sent, ended) = serve(&bytes).await;
     ended.unwrap();
 
-    // The response is to the first request of a client, which is played to one.
+    // The bytes are replayed to a client as the response to its first request.
     let (ours, mut theirs) = duplex(1 << 20);
     let (mut client, connection) = h2::client::handshake(ours).await.unwrap();
     let request = http::Request::post("http://shard/").body(()).unwrap();
@@ -78,7 +78,7 @@ async fn another_implementation_reads_the_answer() {
         assert_eq!(&body.data().await.unwrap().unwrap()[..], b"hi");
         assert_eq!(body.trailers().await.unwrap().unwrap()["grpc-status"], "0");
     };
-    let play = async {
+    let replay = async {
         theirs.read_exact(&mut [0; PREFACE.len()]).await.unwrap();
         let mut head = [0; HEADER];
         while Head::parse(&head).kind != Kind::Headers {
@@ -90,7 +90,7 @@ async fn another_implementation_reads_the_answer() {
     };
     tokio::select! {
         () = answered => {}
-        () = play => {}
+        () = replay => {}
         ended = connection => panic!("the connection ended: {ended:?}"),
     }
 }
@@ -125,7 +125,7 @@ async fn violations_end_the_connection() {
         out.extend_from_slice(&[0, 0, 1, 6, 0, 0, 0, 0, 0, 0])
     });
     for (what, bytes) in streams {
-        let (sent, ended) = served(&bytes).await;
+        let (sent, ended) = serve(&bytes).await;
         assert!(matches!(ended, Err(ConnectionError::Violation { .. })), "{what}: {ended:?}");
         let go_away = &sent[sent.len() - HEADER - 8..];
         assert_eq!(Head::parse(go_away.first_chunk().unwrap()).kind, Kind::GoAway, "{what}");
@@ -133,13 +133,13 @@ async fn violations_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_peer_that_ends_within_a_frame_has_broken_off() {
-    let (_, ended) = served(&[0, 0, 8, 6]).await;
+async fn a_connection_that_ends_within_a_frame_is_broken() {
+    let (_, ended) = serve(&[0, 0, 8, 6]).await;
     assert!(matches!(ended, Err(ConnectionError::Io(_))));
 }
 
 #[tokio::test]
-async fn a_body_that_outlives_its_connection_breaks_off() {
+async fn a_body_that_outlives_its_connection_fails() {
     let (mut ours, theirs) = duplex(1 << 20);
     let mut bytes = BytesMut::from(PREFACE);
     frame::put_settings(&mut bytes, &settings::ours(1 << 16, 0));
@@ -148,7 +148,7 @@ async fn a_body_that_outlives_its_connection_breaks_off() {
     bytes.extend_from_slice(b"x");
     ours.write_all(&bytes).await.unwrap();
     ours.shutdown().await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("is narrow") };
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("not narrow") };
     let kept: Rc<std::cell::RefCell<Option<Incoming>>> = Rc::default();
     let keeps = kept.clone();
     let service = move |_: Duration, body: Incoming| {
@@ -167,27 +167,27 @@ async fn a_body_that_outlives_its_connection_breaks_off() {
 
 /// Begins to serve a peer, tells it that the connection ends, and answers the ping. Returns the
 /// connection, which has written everything, and the peer's end.
-async fn left() -> (Pin<Box<dyn Future<Output = Result<(), ConnectionError>>>>, DuplexStream) {
+async fn shut_down() -> (Pin<Box<dyn Future<Output = Result<(), ConnectionError>>>>, DuplexStream) {
     let (mut ours, theirs) = duplex(1 << 20);
     let mut bytes = BytesMut::from(PREFACE);
     frame::put_settings(&mut bytes, &settings::ours(1 << 16, 0));
     frame::put_ping(&mut bytes, LAST, true);
     ours.write_all(&bytes).await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("is narrow") };
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("not narrow") };
     let mut connection = Connection::new(opening, Hello, BOUNDS);
     connection.graceful_shutdown();
     let mut connection: Pin<Box<dyn Future<Output = _>>> = Box::pin(connection);
     let mut sent = Vec::new();
     tokio::select! {
         read = ours.read_to_end(&mut sent) => assert!(read.unwrap() > 0),
-        ended = &mut connection => panic!("it ended before the peer read all: {ended:?}"),
+        ended = &mut connection => panic!("the connection ended before its peer did: {ended:?}"),
     }
     (connection, ours)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_ends_reads_what_its_peer_still_sends() {
-    let (mut connection, mut ours) = left().await;
+    let (mut connection, mut ours) = shut_down().await;
     ours.write_all(b"a request that was on its way").await.unwrap();
     assert!(futures::poll!(&mut connection).is_pending());
     drop(ours);
@@ -195,14 +195,14 @@ async fn a_connection_that_ends_reads_what_its_peer_still_sends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_never_ends_a_connection_is_left() {
-    let (connection, _ours) = left().await;
+async fn a_peer_that_never_ends_a_connection_is_given_up() {
+    let (connection, _ours) = shut_down().await;
     connection.await.unwrap();
 }
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_connection_fail_otherwise(
+    fn any_frames_are_received_without_a_panic(
         frames in prop::collection::vec((0..12_u8, any::<u8>(), 0..6_u32, prop::collection::vec(any::<u8>(), 0..20)), 0..20),
     ) {
         let mut bytes = BytesMut::new();
@@ -213,6 +213,6 @@ proptest! {
             bytes.extend_from_slice(&payload);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        _ = runtime.block_on(served(&bytes));
+        _ = runtime.block_on(serve(&bytes));
     }
 }

@@ -1,4 +1,4 @@
-//! Which slots have been woken. A waker marks its slot and wakes the connection's task.
+//! The slots that have been woken. A waker adds its slot and wakes the connection's task.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Has the connection's task woken with the next slot.
+    /// Registers the connection's task, which is woken with the next slot.
     pub(super) fn register(&self, task: &Waker) {
         self.task.register(task);
     }

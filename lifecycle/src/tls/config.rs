@@ -1,8 +1,9 @@
 //! The rustls configurations of an identity, for either side of a connection.
 //!
-//! Only TLS 1.3 and HTTP/2 are used. The role in a certificate decides what the peer is, not its
-//! address. The sessions that a configuration can resume end with the configuration, and it ends
-//! with its identity: no client can resume a session whose certificate would no longer be accepted.
+//! Only TLS 1.3 and HTTP/2 are used. A peer is identified by the role in its certificate, not by
+//! its address. The sessions that a configuration can resume end with the configuration, and it
+//! ends with its identity: no client can resume a session whose certificate would no longer be
+//! accepted.
 
 use std::sync::Arc;
 

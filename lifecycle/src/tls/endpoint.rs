@@ -22,10 +22,10 @@ use super::metrics::Metrics;
 use super::role::Role;
 use super::stream::Stream;
 
-/// A connection that has not completed its handshake by then is closed.
+/// A connection that has not completed its handshake after this time is closed.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of handshakes in progress on all threads of a process. Each takes some ten
+/// Maximum number of handshakes in progress on all threads of a process. Each takes about ten
 /// kilobytes.
 const HANDSHAKES: usize = 1024;
 
@@ -74,7 +74,7 @@ impl Tls {
     /// Fails if the handshake fails or the role is not admitted.
     pub async fn accept(&self, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let accepted = self.0.accept(stream).await;
-        accepted.inspect_err(|error| self.0.metrics.failed(error))
+        accepted.inspect_err(|error| self.0.metrics.record_failure(error))
     }
 
     /// Performs the handshake with a server that must have the role `peer`, and waits until the
@@ -93,7 +93,7 @@ impl Tls {
         stream: TcpStream,
     ) -> Result<Stream, HandshakeError> {
         let connected = self.0.connect(peer, address, stream).await;
-        connected.inspect_err(|error| self.0.metrics.failed(error))
+        connected.inspect_err(|error| self.0.metrics.record_failure(error))
     }
 }
 
@@ -106,7 +106,7 @@ impl Shared {
         });
         let connectors = [operator?, router?, node?];
         self.current.store(Some(Arc::new(Current { acceptor, connectors })));
-        self.metrics.loaded(&identity);
+        self.metrics.record_load(&identity);
         tracing::info!(role = %self.role, not_after = identity.validity().not_after, "loaded a certificate");
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Shared {
         let stream = shaken
             .map_err(|_| failed(Reason::Timeout, None))?
             .map_err(|error| failed(Reason::of(&error), Some(error)))?;
-        self.metrics.handshake_completed(stream.get_ref().1.handshake_kind());
+        self.metrics.record_handshake(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 
@@ -146,7 +146,7 @@ impl Shared {
             Ok(stream)
         };
         let stream = shaken.await.map_err(|error| failed(Reason::of(&error), Some(error)))?;
-        self.metrics.handshake_completed(stream.get_ref().1.handshake_kind());
+        self.metrics.record_handshake(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 }

@@ -49,12 +49,12 @@ pub fn read_volume<const N: usize>(
 ) -> Result<[Vec<u8>; N], TlsError> {
     // Reads through the link could return files of two versions if the link is switched between
     // them.
-    let turned = directory.join(DATA);
-    let place = turned.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let data = directory.join(DATA);
+    let version = data.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let mut contents = files.map(|_| Vec::new());
     for (content, file) in contents.iter_mut().zip(files) {
         let cannot = |source| TlsError::Read { path: directory.join(file), source };
-        *content = fs::read(place.join(file)).map_err(cannot)?;
+        *content = fs::read(version.join(file)).map_err(cannot)?;
     }
     Ok(contents)
 }
@@ -112,7 +112,7 @@ impl Files {
     /// Installs the directory's current content if it has changed and is valid.
     pub(super) fn reload(&mut self, shared: &Shared) {
         let directory = &self.directory;
-        let taken = read(directory).and_then(|bundle| {
+        let loaded = read(directory).and_then(|bundle| {
             if bundle != self.used {
                 let invalid = |source| TlsError::Identity { directory: directory.clone(), source };
                 shared.install(&bundle).map_err(invalid)?;
@@ -120,14 +120,14 @@ impl Files {
             }
             Ok(())
         });
-        match taken {
+        match loaded {
             Ok(()) => self.last_error = None,
             Err(error) => {
                 // Retry on every poll: a certificate that is not valid yet becomes valid without a
                 // change of any file.
                 let message = error.to_string();
                 if self.last_error.as_ref() != Some(&message) {
-                    shared.metrics.not_loaded();
+                    shared.metrics.record_failed_load();
                     tracing::error!(
                         error = message,
                         "cannot load the new certificate; keeping the current one"

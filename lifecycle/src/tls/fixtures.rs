@@ -73,7 +73,7 @@ pub(super) async fn handshake(
     (connected.map_err(|error| error.reason), accepted.map_err(|error| error.reason))
 }
 
-/// Returns the reason of a failed handshake on either side.
+/// Returns the reasons why a handshake failed on the client's and on the server's side, if it did.
 pub(super) async fn outcome(
     client: &Tls,
     server: &Tls,

@@ -92,7 +92,7 @@ impl Identity {
         let chain = certificates(CERTIFICATE, &bundle.certificate)?;
         let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
         let key = PrivateKeyDer::from_pem_slice(&bundle.key).map_err(IdentityError::NoKey)?;
-        let (leaf, between) =
+        let (leaf, intermediates) =
             chain.split_first().ok_or(IdentityError::NoCertificate(CERTIFICATE))?;
         let validity = validity(CERTIFICATE, leaf)?;
         let certified = CertifiedKey::from_der(chain.clone(), key, &provider()).map_err(
@@ -104,12 +104,13 @@ impl Identity {
             },
         )?;
         let roots = Arc::new(roots(&authorities)?);
-        verify(leaf, between, &roots, now)?;
+        verify(leaf, intermediates, &roots, now)?;
         let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
         verify_server_name(&parsed, &role.server_name())
             .map_err(|_| IdentityError::Role { role })?;
-        let issuer =
-            authorities.into_iter().find(|authority| issued(authority, leaf, between, now));
+        let issuer = authorities
+            .into_iter()
+            .find(|authority| has_issued(authority, leaf, intermediates, now));
         let issuer = issuer.ok_or(IdentityError::Untrusted)?;
         let issuer_validity = self::validity(AUTHORITIES, &issuer)?;
         Ok(Self { certified: Arc::new(certified), roots, validity, issuer, issuer_validity })
@@ -193,7 +194,7 @@ fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Ident
 /// Verifies the certificate as a server's and as a client's, as a peer would.
 fn verify(
     leaf: &CertificateDer<'_>,
-    between: &[CertificateDer<'_>],
+    intermediates: &[CertificateDer<'_>],
     roots: &Arc<RootCertStore>,
     now: UnixTime,
 ) -> Result<(), IdentityError> {
@@ -215,25 +216,25 @@ fn verify(
     let provider = provider();
     let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
     let algorithms = provider.signature_verification_algorithms.all;
-    verify_server_cert_signed_by_trust_anchor(&parsed, roots, between, now, algorithms)
+    verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
         .map_err(why)?;
-    let of_clients =
+    let client_verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
-    let of_clients = of_clients.map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
-    of_clients.verify_client_cert(leaf, between, now).map(drop).map_err(why)
+    let client_verifier = client_verifier.map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
+    client_verifier.verify_client_cert(leaf, intermediates, now).map(drop).map_err(why)
 }
 
-fn issued(
+fn has_issued(
     authority: &CertificateDer<'_>,
     leaf: &CertificateDer<'_>,
-    between: &[CertificateDer<'_>],
+    intermediates: &[CertificateDer<'_>],
     now: UnixTime,
 ) -> bool {
     let mut only = RootCertStore::empty();
     let Ok(parsed) = ParsedCertificate::try_from(leaf) else { return false };
     let algorithms = provider().signature_verification_algorithms.all;
     only.add(authority.clone().into_owned()).is_ok()
-        && verify_server_cert_signed_by_trust_anchor(&parsed, &only, between, now, algorithms)
+        && verify_server_cert_signed_by_trust_anchor(&parsed, &only, intermediates, now, algorithms)
             .is_ok()
 }
 

@@ -74,11 +74,11 @@ impl Metrics {
         })
     }
 
-    pub(super) fn handshake_completed(&self, kind: Option<HandshakeKind>) {
+    pub(super) fn record_handshake(&self, kind: Option<HandshakeKind>) {
         if kind == Some(HandshakeKind::Resumed) { &self.resumed } else { &self.full }.inc();
     }
 
-    pub(super) fn failed(&self, error: &HandshakeError) {
+    pub(super) fn record_failure(&self, error: &HandshakeError) {
         let reason = error.reason;
         self.failures.inc(reason);
         tracing::debug!(reason = reason.as_str(), %error, "a TLS handshake failed");
@@ -90,13 +90,13 @@ impl Metrics {
         }
     }
 
-    pub(super) fn loaded(&self, identity: &Identity) {
+    pub(super) fn record_load(&self, identity: &Identity) {
         self.loaded.inc();
         self.leaf_expiry.set(identity.validity().not_after);
         self.authority_expiry.set(identity.issuer_validity().not_after);
     }
 
-    pub(super) fn not_loaded(&self) {
+    pub(super) fn record_failed_load(&self) {
         self.not_loaded.inc();
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry).unwrap();
         for reason in Reason::ALL {
-            metrics.failed(&HandshakeError { reason, source: None });
+            metrics.record_failure(&HandshakeError { reason, source: None });
             assert_eq!(metrics.failures.get(reason).get(), 1, "{}", reason.as_str());
         }
         let families = registry.gather();

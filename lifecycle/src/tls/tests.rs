@@ -109,7 +109,7 @@ async fn a_peer_of_another_authority_is_refused() {
     );
 }
 
-/// Returns the reason for which a node refuses a client that behaves like `client`.
+/// Returns the reason why a node refuses a client that behaves like `client`.
 async fn reason_of_refusal<F: Future>(
     authority: &Authority,
     client: impl FnOnce(TcpStream) -> F,

@@ -26,8 +26,8 @@ const LEVEL: i32 = 9;
 /// Largest window of a compressed layer, as a power of two: 32 MiB, more than a layer unpacks to.
 const WINDOW_LOG_MAX: u32 = 25;
 
-/// The part of an archive that is not content, for each entry: its header, those of a long name,
-/// and padding.
+/// The largest size of an entry without its content, in bytes: its header, the headers of a long
+/// name, and padding.
 const ENTRY_OVERHEAD: usize = 4 * 1024;
 
 /// A bundle as the two blobs of an artifact.
@@ -50,7 +50,7 @@ pub enum PackError {
     #[error(transparent)]
     Bounds(#[from] OutOfBounds),
     #[error(
-        "the modules have {0} bytes when compressed, more than {MAX_PACKED_BYTES}; leave some out, or minify them"
+        "the modules take {0} bytes when compressed, more than {MAX_PACKED_BYTES}; remove or minify some"
     )]
     Packed(usize),
     #[error("the entrypoint {0:?} is not among the modules")]
@@ -66,7 +66,7 @@ pub enum UnpackError {
     Bounds(#[from] OutOfBounds),
     #[error("its config is not valid: {0}")]
     Config(#[from] serde_json::Error),
-    #[error("its layer is not a tar archive that is compressed by zstd: {0}")]
+    #[error("its layer is not a zstd-compressed tar archive: {0}")]
     Layer(#[from] io::Error),
     #[error("its layer contains {0:?}, which is not a regular file")]
     NotAFile(String),
@@ -81,10 +81,10 @@ pub enum OutOfBounds {
     Empty,
     #[error("there are more than {MAX_MODULES} modules; bundle them")]
     Modules,
-    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total; leave some out")]
+    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total; remove some")]
     Source,
     #[error(
-        "{0:?} is no name of a module; use a relative path of at most 253 letters, digits, dots, dashes and underscores"
+        "{0:?} is not a module name; use a relative path of at most 253 letters, digits, dots, dashes and underscores"
     )]
     Name(String),
 }
@@ -118,7 +118,7 @@ pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
     Ok(Packed { config, layer: layer.into() })
 }
 
-/// Unpacks an artifact. It reads no more than the limits allow, whatever the bytes say.
+/// Unpacks an artifact. For any input, it reads no more than the limits allow.
 ///
 /// # Errors
 /// Fails if the bytes are not those of an artifact, or exceed a limit.
@@ -180,7 +180,7 @@ fn check(modules: &BTreeMap<String, Bytes>) -> Result<(), OutOfBounds> {
     if bytes > MAX_SOURCE_BYTES { Err(OutOfBounds::Source) } else { Ok(()) }
 }
 
-/// Returns whether a name is one that a WorkerRevision accepts, and that stays within a folder.
+/// Returns whether a WorkerRevision accepts the name, and the name stays within its folder.
 fn is_module_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
     let is_segment = |segment: &str| !["", ".", ".."].contains(&segment);

@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-/// The user of an identity token at registries that take one in place of a password.
+/// The user name for an identity token at registries that accept one in place of a password.
 pub const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What a client presents to a registry.
+/// The credentials that a client presents to a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     Anonymous,
@@ -18,7 +18,7 @@ pub enum Credentials {
         username: String,
         password: String,
     },
-    /// A token that the registry takes as it is.
+    /// A token that is presented unchanged.
     Bearer(String),
 }
 
@@ -30,7 +30,7 @@ pub enum InvalidCredentials {
     #[error("the field auth of {0:?} is not USERNAME:PASSWORD in Base64")]
     Auth(String),
     #[error(
-        "it has nothing for {0}; add the registry with docker login, or with kubectl create secret docker-registry"
+        "it has no credentials for {0}; add them with docker login, or with kubectl create secret docker-registry"
     )]
     NoRegistry(String),
 }
@@ -62,9 +62,9 @@ impl Credentials {
     /// Fails if the configuration is malformed, or has none for the registry.
     pub fn from_docker_config(json: &[u8], registry: &str) -> Result<Self, InvalidCredentials> {
         let DockerConfig { auths } = serde_json::from_slice(json)?;
-        let of_registry = auths.into_iter().filter(|(key, _)| host(key) == host(registry));
+        let matching = auths.into_iter().filter(|(key, _)| host(key) == host(registry));
         // The shortest key is the one for the whole registry, if there are others for a part of it.
-        let found = of_registry.min_by_key(|(key, _)| key.len());
+        let found = matching.min_by_key(|(key, _)| key.len());
         let (key, auth) =
             found.ok_or_else(|| InvalidCredentials::NoRegistry(registry.to_owned()))?;
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -90,7 +90,7 @@ impl Credentials {
     }
 }
 
-/// Passwords do not appear in logs.
+/// Omits the secrets, which must not appear in logs.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -101,7 +101,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Returns the registry's host and port of a key, which may be a URL.
+/// Returns the host and port of the registry that a key names, possibly as a URL.
 fn host(key: &str) -> String {
     let authority = key.trim_start_matches("https://").trim_start_matches("http://");
     let host = authority.split('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -126,7 +126,7 @@ mod tests {
         Credentials::Basic { username: username.to_owned(), password: password.to_owned() }
     }
 
-    fn of(json: &str, registry: &str) -> Result<Credentials, InvalidCredentials> {
+    fn parse(json: &str, registry: &str) -> Result<Credentials, InvalidCredentials> {
         Credentials::from_docker_config(json.as_bytes(), registry)
     }
 
@@ -141,27 +141,27 @@ mod tests {
             STANDARD.encode("hub:se:cret"),
             STANDARD.encode("you:"),
         );
-        assert_eq!(of(&config, "docker.io").unwrap(), basic("hub", "se:cret"));
-        assert_eq!(of(&config, "ghcr.io").unwrap(), basic("me", "word"));
-        assert_eq!(of(&config, "registry.example.com:5000").unwrap(), basic("you", "token"));
-        assert!(matches!(of(&config, "quay.io"), Err(InvalidCredentials::NoRegistry(_))));
+        assert_eq!(parse(&config, "docker.io").unwrap(), basic("hub", "se:cret"));
+        assert_eq!(parse(&config, "ghcr.io").unwrap(), basic("me", "word"));
+        assert_eq!(parse(&config, "registry.example.com:5000").unwrap(), basic("you", "token"));
+        assert!(matches!(parse(&config, "quay.io"), Err(InvalidCredentials::NoRegistry(_))));
     }
 
     #[test]
-    fn a_token_of_the_registry_is_presented_as_it_is() {
+    fn a_registry_token_is_presented_unchanged() {
         let config = r#"{"auths": {"ghcr.io": {"registrytoken": "abc"}}}"#;
-        assert_eq!(of(config, "ghcr.io").unwrap(), Credentials::Bearer("abc".to_owned()));
+        assert_eq!(parse(config, "ghcr.io").unwrap(), Credentials::Bearer("abc".to_owned()));
     }
 
     #[test]
-    fn what_is_empty_counts_as_missing() {
+    fn empty_fields_count_as_missing() {
         let auth = STANDARD.encode("me:word");
         let config = |fields: &str| format!(r#"{{"auths": {{"GHCR.io": {{{fields}}}}}}}"#);
         let empty = config(&format!(r#""username": "", "password": "", "auth": "{auth}""#));
-        assert_eq!(of(&empty, "ghcr.io").unwrap(), basic("me", "word"));
+        assert_eq!(parse(&empty, "ghcr.io").unwrap(), basic("me", "word"));
         let token = config(r#""auth": "", "identitytoken": "token""#);
-        assert_eq!(of(&token, "ghcr.io").unwrap(), basic(TOKEN_USER, "token"));
-        assert!(of(&config(""), "ghcr.io").is_err());
+        assert_eq!(parse(&token, "ghcr.io").unwrap(), basic(TOKEN_USER, "token"));
+        assert!(parse(&config(""), "ghcr.io").is_err());
     }
 
     #[test]
@@ -170,14 +170,14 @@ mod tests {
             "ghcr.io/acme": {"username": "part", "password": "1"},
             "ghcr.io": {"username": "whole", "password": "2"}
         }}"#;
-        assert_eq!(of(config, "ghcr.io").unwrap(), basic("whole", "2"));
+        assert_eq!(parse(config, "ghcr.io").unwrap(), basic("whole", "2"));
     }
 
     #[test]
-    fn a_malformed_configuration_is_named() {
-        assert!(matches!(of("{", "ghcr.io"), Err(InvalidCredentials::Json(_))));
+    fn a_malformed_configuration_is_reported() {
+        assert!(matches!(parse("{", "ghcr.io"), Err(InvalidCredentials::Json(_))));
         let auth = r#"{"auths": {"ghcr.io": {"auth": "%"}}}"#;
-        assert!(matches!(of(auth, "ghcr.io"), Err(InvalidCredentials::Auth(_))));
+        assert!(matches!(parse(auth, "ghcr.io"), Err(InvalidCredentials::Auth(_))));
     }
 
     #[test]

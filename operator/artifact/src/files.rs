@@ -1,4 +1,4 @@
-//! Static files as a layer of an artifact: a tar archive that is compressed by zstd.
+//! Static files as a layer of an artifact: a zstd-compressed tar archive.
 //!
 //! Layers may be large, so they are read and written as streams.
 
@@ -18,14 +18,14 @@ pub const MAX_PACKED_ASSETS: usize = 512 << 20;
 /// are compressed already.
 const LEVEL: i32 = 3;
 
-/// Largest window of a compressed layer, as a power of two, in which zstd's own levels stay.
+/// Largest window of a compressed layer, as a power of two, which no level of zstd exceeds.
 const WINDOW_LOG_MAX: u32 = 27;
 
-/// The most that an entry may say of the next one, such as its path, in bytes.
+/// The largest extension header, in bytes, which describes the next entry, such as by its path.
 const MAX_EXTENSION: u64 = 16 * 1024;
 
-/// The part of an archive that is not content, for each entry: its header, those of a long name,
-/// and padding.
+/// The largest size of an entry without its content, in bytes: its header, the headers of a long
+/// name, and padding.
 const ENTRY_OVERHEAD: u64 = 4 * 1024;
 
 /// The reason why files cannot become a layer.
@@ -33,20 +33,18 @@ const ENTRY_OVERHEAD: u64 = 4 * 1024;
 pub enum LayerError {
     #[error("cannot pack {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error(
-        "the files have {0} bytes when compressed, more than {MAX_PACKED_ASSETS}; leave some out"
-    )]
+    #[error("the files take {0} bytes when compressed, more than {MAX_PACKED_ASSETS}; remove some")]
     Packed(usize),
     #[error("cannot compress the files: {0}")]
     Compress(#[from] io::Error),
 }
 
-/// The reason why a layer is no site.
+/// The reason why a layer is not a site.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetsError {
     #[error(transparent)]
     Pack(#[from] PackError),
-    #[error("the layer is not a tar archive that is compressed by zstd: {0}")]
+    #[error("the layer is not a zstd-compressed tar archive: {0}")]
     Layer(#[from] io::Error),
     #[error("the layer contains {0:?}, which is not a regular file")]
     NotAFile(String),
@@ -55,7 +53,7 @@ pub enum AssetsError {
 /// Returns the layer with these files. Equal files have equal layers.
 ///
 /// # Arguments
-/// * `files` - the path of each in the site, and on disk; sorted.
+/// * `files` - for each file, its path in the site and its path on disk; sorted.
 ///
 /// # Errors
 /// Fails if a file cannot be read, or the layer is too large.
@@ -81,17 +79,17 @@ pub fn layer(files: &[(String, PathBuf)]) -> Result<Bytes, LayerError> {
     Ok(layer.into())
 }
 
-/// Packs the site in a layer. It reads no more than the limits allow, whatever the bytes say.
+/// Packs the site in a layer. For any input, it reads no more than the limits allow.
 ///
 /// # Errors
-/// Fails if the bytes are no layer, or the site exceeds a limit.
+/// Fails if the bytes are not a layer, or the site exceeds a limit.
 pub fn pack(layer: impl Read, mut packer: Packer) -> Result<(), AssetsError> {
     let mut decoder = zstd::Decoder::new(layer)?;
     decoder.window_log_max(WINDOW_LOG_MAX)?;
     let limit = MAX_SITE_BYTES + MAX_FILES as u64 * ENTRY_OVERHEAD;
     let mut archive = tar::Archive::new(decoder.take(limit));
     let mut long_path = None;
-    // Raw, because the library would read long paths whole, however long they are.
+    // Raw, because the library would read a path of any length into memory.
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let type_ = entry.header().entry_type();
@@ -127,7 +125,7 @@ pub fn pack(layer: impl Read, mut packer: Packer) -> Result<(), AssetsError> {
     Ok(())
 }
 
-/// Reads what an entry says of the next one.
+/// Reads an extension header, which describes the next entry.
 fn extension(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     entry.take(MAX_EXTENSION + 1).read_to_end(&mut content)?;
@@ -144,7 +142,7 @@ fn pax_path(header: &[u8]) -> Option<Vec<u8>> {
     paths.next().map(|field| field.value_bytes().to_vec())
 }
 
-/// Counts the bytes that are read.
+/// A reader that counts the bytes.
 struct Counted<R> {
     content: R,
     bytes: u64,
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_no_file_of_a_site() {
+    fn a_layer_with_a_link_is_refused() {
         let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(EntryType::Symlink);

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! An artifact is an OCI image manifest with a JSON config, which names the entrypoint, and one
-//! layer, a tar archive of the modules that is compressed by zstd. A second layer of the same form
-//! has the static files, if there are any. Tools that know OCI artifacts, such as crane, oras and
-//! cosign, can copy, list and sign it.
+//! layer, a zstd-compressed tar archive of the modules. A second layer of the same form has the
+//! static files, if there are any. Tools that know OCI artifacts, such as crane, oras and cosign,
+//! can copy, list and sign it.
 //!
 //! - [`archive`]: from a bundle to the bytes of an artifact and back. Pure.
 //! - [`files`]: from a folder of static files to a layer, and on to a pack.
-//! - [`Credentials`]: what a Docker configuration holds for a registry. Pure.
+//! - [`Credentials`]: the credentials of a registry, from a Docker configuration. Pure.
 //! - [`Registry`]: a client of registries.
 //! - [`store`]: compiled modules of artifacts, on disk.
 //! - [`sites`]: static files of artifacts, on disk.

@@ -1,7 +1,7 @@
 //! A client of OCI registries, for artifacts of Workers only.
 //!
-//! Every call has a connection and a store of tokens of its own, because a token is kept by the
-//! name of its registry: another tenant's call must not find it.
+//! Every call has its own connection and token store: the store keeps a token by the name of its
+//! registry, where another tenant's call must not find it.
 
 mod blob;
 
@@ -55,19 +55,19 @@ pub enum RegistryError {
     Authorities(String),
     #[error("{image} does not exist; push it, or correct the reference")]
     NotFound { image: String },
-    #[error("the registry does not let this client use {image}; check the credentials")]
+    #[error("the registry denies access to {image}; check the credentials")]
     Unauthorized { image: String },
     #[error("{image} is not a Worker but {found}; push a Worker with tenon deploy --registry")]
     NotAWorker { image: String, found: String },
     #[error("{image} has no layer {digest} of static files")]
     NoAssets { image: String, digest: String },
-    #[error("{image} has a blob of {bytes} bytes, more than a Worker's may have")]
+    #[error("{image} has a blob of {bytes} bytes, more than a Worker may have")]
     TooLarge { image: String, bytes: i64 },
     #[error("{image} cannot be unpacked: {source}")]
     Unpack { image: String, source: UnpackError },
-    #[error("the registry sent other bytes than those of {image}: {cause}")]
+    #[error("the registry sent bytes that do not match {image}: {cause}")]
     WrongDigest { image: String, cause: String },
-    #[error("cannot store what the registry sent of {image}: {cause}")]
+    #[error("cannot store the content of {image}: {cause}")]
     Store { image: String, cause: String },
     #[error("the registry cannot be reached for {image}: {cause}")]
     Unreachable { image: String, cause: String },
@@ -78,7 +78,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Returns whether the same call may succeed later, although nothing was changed.
+    /// Returns whether the same call may succeed later without any change.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Store { .. })
     }
@@ -95,8 +95,8 @@ impl RegistryError {
             E::UnsupportedMediaTypeError(found) => {
                 Self::NotAWorker { image, found: shortened(&found) }
             }
-            // Those of the network are of another kind. Errors of the disk have a number, and that
-            // of [`Bounded`] has none.
+            // Errors of the network are of another kind. Errors of the disk have an OS error
+            // number, and that of [`Bounded`] has none.
             E::IoError(error) if error.raw_os_error().is_some() => Self::Store { image, cause },
             E::DigestError(_) | E::IoError(_) => Self::WrongDigest { image, cause },
             E::ServerError { code: 404, .. } => Self::NotFound { image },
@@ -128,13 +128,13 @@ impl RegistryError {
 }
 
 impl Registry {
-    /// Creates a client. Nothing is connected before the first call.
+    /// Creates a client. It does not connect before the first call.
     ///
     /// # Errors
     /// Fails if an authority is not a certificate.
     pub fn new(config: RegistryConfig) -> Result<Self, RegistryError> {
         let registry = Self { config };
-        // Without any, a machine that has no authorities at all fails only when it pulls.
+        // Without extra roots, a machine that has no authorities at all fails only when it pulls.
         if !registry.config.extra_roots.is_empty() {
             registry.client()?;
         }
@@ -144,7 +144,7 @@ impl Registry {
     /// Returns the digest of an artifact's manifest, `sha256:` and hexadecimal.
     ///
     /// # Errors
-    /// Fails if the registry does not know the artifact, or cannot be asked.
+    /// Fails if the registry does not know the artifact, or cannot be reached.
     pub async fn resolve(
         &self,
         image: &Reference,
@@ -157,10 +157,10 @@ impl Registry {
     /// Pulls an artifact without its static files, and verifies every byte against the digest.
     ///
     /// # Arguments
-    /// * `image` - with a digest.
+    /// * `image` - a reference with a digest.
     ///
     /// # Errors
-    /// Fails if the artifact is not a Worker's, exceeds a limit, or cannot be pulled now.
+    /// Fails if the artifact is not a Worker's, exceeds a limit, or cannot be pulled.
     pub async fn pull(
         &self,
         image: &Reference,
@@ -168,10 +168,10 @@ impl Registry {
     ) -> Result<Pulled, RegistryError> {
         let client = self.client()?;
         let Descriptors { config, layer, assets } =
-            descriptors_of(&client, image, credentials).await?;
+            fetch_descriptors(&client, image, credentials).await?;
         let config = blob(&client, image, &config, MAX_CONFIG_BYTES).await?;
         let layer = blob(&client, image, &layer, MAX_PACKED_BYTES).await?;
-        // Milliseconds for a large bundle.
+        // This takes milliseconds for a large bundle.
         let unpacked = spawn_blocking(move || archive::unpack(&config, &layer)).await;
         let bundle = unpacked
             .expect("unpacking does not panic")
@@ -182,12 +182,12 @@ impl Registry {
     /// Pulls the layer with the static files of an artifact, and verifies it against its digest.
     ///
     /// # Arguments
-    /// * `image` - with a digest.
-    /// * `digest` - that of the layer.
-    /// * `output` - takes the compressed layer, and may have taken a part of it if this fails.
+    /// * `image` - a reference with a digest.
+    /// * `digest` - the digest of the layer.
+    /// * `output` - receives the compressed layer, or a part of it if the call fails.
     ///
     /// # Errors
-    /// Fails if the artifact has no such layer, or it cannot be pulled now.
+    /// Fails if the artifact has no such layer, or it cannot be pulled.
     pub async fn pull_assets(
         &self,
         image: &Reference,
@@ -196,7 +196,7 @@ impl Registry {
         output: impl AsyncWrite + Unpin,
     ) -> Result<(), RegistryError> {
         let client = self.client()?;
-        let Descriptors { assets, .. } = descriptors_of(&client, image, credentials).await?;
+        let Descriptors { assets, .. } = fetch_descriptors(&client, image, credentials).await?;
         let no_assets =
             || RegistryError::NoAssets { image: image.to_string(), digest: digest.to_owned() };
         let assets = assets.filter(|assets| assets.digest == digest).ok_or_else(no_assets)?;
@@ -211,7 +211,7 @@ impl Registry {
     /// * `assets` - the layer with the static files.
     ///
     /// # Errors
-    /// Fails if the bundle exceeds a limit, or the registry does not take it.
+    /// Fails if the bundle exceeds a limit, or the registry does not accept it.
     pub async fn push(
         &self,
         repository: &Reference,
@@ -275,17 +275,17 @@ struct Descriptors {
     assets: Option<OciDescriptor>,
 }
 
-async fn descriptors_of(
+async fn fetch_descriptors(
     client: &Client,
     image: &Reference,
     credentials: &Credentials,
 ) -> Result<Descriptors, RegistryError> {
     let manifest =
         client.pull_manifest_raw(image, &auth(credentials), &[OCI_IMAGE_MEDIA_TYPE]).await;
-    descriptors(image, &manifest.map_err(|error| RegistryError::of(image, error))?.0)
+    parse_descriptors(image, &manifest.map_err(|error| RegistryError::of(image, error))?.0)
 }
 
-fn descriptors(image: &Reference, manifest: &[u8]) -> Result<Descriptors, RegistryError> {
+fn parse_descriptors(image: &Reference, manifest: &[u8]) -> Result<Descriptors, RegistryError> {
     let not_a_worker = |found: &str| RegistryError::NotAWorker {
         image: image.to_string(),
         found: shortened(&found),
@@ -295,7 +295,7 @@ fn descriptors(image: &Reference, manifest: &[u8]) -> Result<Descriptors, Regist
     }
     let manifest: OciImageManifest = serde_json::from_slice(manifest)
         .map_err(|_| not_a_worker("something without an image manifest"))?;
-    // The client would request them, and a tenant could name any address in the cluster.
+    // The client would request these URLs, and a tenant could name any address in the cluster.
     let without_urls = |descriptor| OciDescriptor { urls: None, ..descriptor };
     if manifest.config.media_type != CONFIG_TYPE {
         return Err(not_a_worker(&manifest.config.media_type));
@@ -317,7 +317,7 @@ fn descriptors(image: &Reference, manifest: &[u8]) -> Result<Descriptors, Regist
     })
 }
 
-/// Returns a manifest's bytes, which are the same for the same blobs.
+/// Returns the bytes of a manifest. Equal blobs have equal manifests.
 fn manifest(config: &Bytes, layer: &Bytes, assets: Option<&Bytes>) -> Vec<u8> {
     let descriptor = |media_type: &str, blob: &Bytes| OciDescriptor {
         media_type: media_type.to_owned(),
@@ -348,7 +348,7 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Returns the text of an error, which may contain a page of a proxy.
+/// Returns the start of an error's text, which may contain a proxy's error page.
 fn shortened(error: &impl Display) -> String {
     let mut text = error.to_string();
     text.truncate(text.floor_char_boundary(MAX_MESSAGE));

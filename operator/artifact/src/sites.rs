@@ -1,5 +1,5 @@
-//! Static files on the disk of the Pod, each site in one pack ([`tenon_assets::pack`]), which routers
-//! ask for.
+//! Static files on the disk of the Pod, each site in one pack ([`tenon_assets::pack`]), for
+//! routers.
 //!
 //! ```text
 //!  layer ─► download: a partial file ─► pack: another one ─► entry of the disk's cache
@@ -20,11 +20,11 @@ use tokio::task::spawn_blocking;
 
 use crate::files::{self, AssetsError};
 
-/// Packs that stay open for routers that may ask soon, and how long.
+/// Maximum number of packs that stay open for further requests, and the time since the last one.
 const OPEN: u64 = 64;
 const OPEN_FOR: Duration = Duration::from_secs(60);
 
-/// The reason why a site cannot be kept.
+/// The reason why a site cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
     #[error("spec.assets: {0}")]
@@ -47,7 +47,7 @@ pub struct Download {
 }
 
 impl Download {
-    /// Takes the layer.
+    /// Returns the writer for the layer.
     pub fn writer(&mut self) -> impl AsyncWrite + Unpin + Send {
         &mut self.file
     }
@@ -101,11 +101,11 @@ impl Sites {
     /// Packs a downloaded layer.
     ///
     /// # Errors
-    /// Fails if it is no site, or the disk fails.
+    /// Fails if the layer is not a site, or the disk fails.
     pub async fn pack(&self, id: SiteId, layer: Download) -> Result<File, SiteError> {
         let Download { file, partial: download } = layer;
         let (mut layer, disk) = (file.into_std().await, self.disk.clone());
-        // Seconds for a large site.
+        // This takes seconds for a large site.
         let packed = spawn_blocking(move || {
             layer.rewind()?;
             let partial = lock(&disk).create_partial()?;
@@ -161,11 +161,14 @@ mod tests {
             async { Err::<File, SiteError>(io::Error::other("the disk has the pack").into()) };
         assert!(open().get_or(id("shop"), never).await.is_ok());
         let missing = async { Err::<File, SiteError>(io::Error::other("gone").into()) };
-        assert!(open().get_or(id("other"), missing).await.is_err(), "of another namespace");
+        assert!(
+            open().get_or(id("other"), missing).await.is_err(),
+            "another namespace has the site"
+        );
     }
 
     #[tokio::test]
-    async fn a_layer_that_is_no_site_leaves_no_file() {
+    async fn a_layer_that_is_not_a_site_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let sites = Sites::open(directory.path().to_owned(), 1 << 20).unwrap();
         let error = packed(&sites, id("shop"), b"no layer").await.unwrap_err();

@@ -1,5 +1,5 @@
-//! Compiled modules on the disk of the Pod. They survive a restart of the container, so that it
-//! serves them although a registry is away.
+//! Compiled modules on the disk of the Pod. They survive a restart of the container, which can then
+//! serve them while a registry is unavailable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use tenon_lifecycle::disk_cache::DiskCache;
 use tenon_proto::id::{ArtifactDigest, InvalidDigest};
 use tenon_proto::revision::{CompatibilityFlag, modules_digest};
 
-/// Identifies compiled modules: a hash of all that they follow from.
+/// The identity of compiled modules: a hash of everything that determines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeKey(ArtifactDigest);
 
@@ -27,7 +27,7 @@ impl CodeKey {
         flags: &BTreeSet<CompatibilityFlag>,
     ) -> Self {
         let mut hash = Sha256::new();
-        // Another version may compile otherwise.
+        // Another version may compile differently.
         let flags = flags.iter().map(|flag| flag.as_str());
         for part in [env!("CARGO_PKG_VERSION"), entrypoint].into_iter().chain(flags) {
             hash.update((part.len() as u64).to_le_bytes());
@@ -55,7 +55,7 @@ impl FromStr for CodeKey {
 /// The content of a file.
 #[derive(Clone, PartialEq, Message)]
 struct Stored {
-    /// Detects damage.
+    /// The digest of the modules, which reveals damage.
     #[prost(bytes = "bytes", tag = "1")]
     digest: Bytes,
     #[prost(btree_map = "string, bytes", tag = "2")]
@@ -70,7 +70,7 @@ impl Store {
     /// Opens a directory for this process alone.
     ///
     /// # Arguments
-    /// * `capacity` - in bytes; the modules that were not used for the longest time are removed.
+    /// * `capacity` - in bytes; the least recently used modules are removed.
     ///
     /// # Errors
     /// Fails if the directory cannot be created or read.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_known_by_all_that_they_follow_from() {
+    fn a_key_covers_everything_that_determines_the_modules() {
         let keys = BTreeSet::from([
             key_of(1, "worker.js", &[]),
             key_of(2, "worker.js", &[]),

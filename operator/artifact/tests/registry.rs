@@ -26,10 +26,12 @@ struct FakeRegistry {
 }
 
 impl FakeRegistry {
+    /// Starts a registry.
+    ///
     /// # Arguments
     /// * `password` - of the only user, `me`, if the registry is not public.
     async fn start(bodies: BTreeMap<String, Vec<u8>>, password: Option<&'static str>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("cannot bind a port");
         let address = listener.local_addr().expect("the listener is bound");
         let paths = Arc::<Mutex<Vec<String>>>::default();
         let (bodies, log) = (Arc::new(bodies), Arc::clone(&paths));
@@ -71,7 +73,7 @@ async fn answer(
             Some(_) => {}
         }
     }
-    log.lock().expect("no test panics with it").push(path.clone());
+    log.lock().expect("the lock is never poisoned").push(path.clone());
     let expected = password.map(|word| format!("Basic {}", STANDARD.encode(format!("me:{word}"))));
     let (status, body) = match bodies.get(&path) {
         _ if expected.is_some() && authorization != expected => ("401 Unauthorized", &b""[..]),
@@ -91,7 +93,7 @@ async fn answer(
 fn client(address: SocketAddr) -> Registry {
     let plain_http = vec![address.to_string()];
     Registry::new(RegistryConfig { plain_http, ..RegistryConfig::default() })
-        .expect("there are no authorities to read")
+        .expect("a client without extra authorities is valid")
 }
 
 fn bundle() -> Bundle {
@@ -121,10 +123,10 @@ fn manifest(Packed { config, layer }: &Packed) -> Value {
 /// Returns the bodies of a registry with one artifact, and the digest of its manifest.
 fn bodies(manifest: &Value, packed: &Packed) -> (BTreeMap<String, Vec<u8>>, String) {
     let manifest = serde_json::to_vec(manifest).expect("values are JSON");
-    let of_manifest = digest(&manifest);
+    let manifest_digest = digest(&manifest);
     let blob = |blob: &Bytes| (blob_path(&digest(blob)), blob.to_vec());
-    let path = format!("/v2/shop/cart/manifests/{of_manifest}");
-    ([(path, manifest), blob(&packed.config), blob(&packed.layer)].into(), of_manifest)
+    let path = format!("/v2/shop/cart/manifests/{manifest_digest}");
+    ([(path, manifest), blob(&packed.config), blob(&packed.layer)].into(), manifest_digest)
 }
 
 fn blob_path(digest: &str) -> String {
@@ -149,10 +151,10 @@ async fn static_files_are_a_layer_of_their_own() {
     let mut with_files = manifest(&packed);
     let descriptor = json!({"mediaType": ASSETS_TYPE, "digest": layer, "size": files.len()});
     with_files["layers"].as_array_mut().unwrap().push(descriptor);
-    let (mut bodies, of_manifest) = bodies(&with_files, &packed);
+    let (mut bodies, manifest_digest) = bodies(&with_files, &packed);
     bodies.insert(blob_path(&layer), files.clone());
     let registry = FakeRegistry::start(bodies.clone(), None).await;
-    let (client, image) = (client(registry.address), registry.image(&of_manifest));
+    let (client, image) = (client(registry.address), registry.image(&manifest_digest));
     let anonymous = Credentials::Anonymous;
     let pulled = client.pull(&image, &anonymous).await.unwrap();
     assert_eq!((pulled.bundle, pulled.assets.as_ref()), (bundle(), Some(&layer)));
@@ -165,7 +167,7 @@ async fn static_files_are_a_layer_of_their_own() {
 
     bodies.insert(blob_path(&layer), b"ANY BYTES".to_vec());
     let registry = FakeRegistry::start(bodies, None).await;
-    let (client, image) = (self::client(registry.address), registry.image(&of_manifest));
+    let (client, image) = (self::client(registry.address), registry.image(&manifest_digest));
     let error = client.pull_assets(&image, &anonymous, &layer, &mut output).await.unwrap_err();
     assert!(matches!(error, RegistryError::WrongDigest { .. }), "{error}");
 }
@@ -188,7 +190,7 @@ async fn a_private_registry_serves_only_its_user() {
 }
 
 #[tokio::test]
-async fn other_bytes_than_those_of_the_digest_are_refused() {
+async fn bytes_that_do_not_match_their_digest_are_refused() {
     let packed = archive::pack(&bundle()).unwrap();
     let (good, digest) = bodies(&manifest(&packed), &packed);
     for path in good.keys() {
@@ -201,7 +203,7 @@ async fn other_bytes_than_those_of_the_digest_are_refused() {
 }
 
 #[tokio::test]
-async fn an_image_of_containers_is_not_a_worker() {
+async fn a_container_image_is_not_a_worker() {
     let packed = archive::pack(&bundle()).unwrap();
     let mut image = manifest(&packed);
     image["config"]["mediaType"] = "application/vnd.oci.image.config.v1+json".into();
@@ -229,7 +231,7 @@ async fn a_blob_is_not_read_beyond_its_size() {
     assert!(!error.is_transient());
 }
 
-/// A tenant writes them, and the operator reaches addresses that the tenant does not.
+/// A tenant writes the manifest, and the operator can reach addresses that the tenant cannot.
 #[tokio::test]
 async fn urls_in_a_manifest_are_not_requested() {
     let packed = archive::pack(&bundle()).unwrap();
@@ -246,7 +248,7 @@ async fn urls_in_a_manifest_are_not_requested() {
 }
 
 #[tokio::test]
-async fn a_registry_that_cannot_be_reached_is_tried_again() {
+async fn an_unreachable_registry_is_a_transient_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

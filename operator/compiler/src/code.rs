@@ -30,18 +30,18 @@ const MAX_STACK: usize = 2 << 30;
 /// Stack for a source without any nesting, in bytes.
 const BASE_STACK: usize = 1024 * 1024;
 
-/// A module that compiles.
+/// A compiled module.
 pub(super) struct Code<'a> {
     pub(super) source: &'a str,
     pub(super) links: ModuleLinks,
     /// The generated JavaScript and its source map, if the module was not JavaScript.
-    pub(super) made: Option<(Bytes, Option<Bytes>)>,
+    pub(super) generated: Option<(Bytes, Option<Bytes>)>,
 }
 
 /// Compiles a module.
 ///
 /// # Errors
-/// All errors of the module by itself.
+/// Returns all errors of the module itself, without those of its imports.
 pub(super) fn compile<'a>(
     file: &str,
     content: &'a [u8],
@@ -92,25 +92,25 @@ fn compile_here<'a>(file: &str, source: &'a str, jsx: Jsx) -> Result<Code<'a>, V
     let parsed = Parser::new(&allocator, source, typescript::source_type(file))
         .with_options(options)
         .parse();
-    none_of(file, source, parsed.diagnostics.errors())?;
+    fail_if_any(file, source, parsed.diagnostics.errors())?;
     let mut program = parsed.program;
     let semantic = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
-    none_of(file, source, semantic.diagnostics.errors())?;
-    no_decorators(file, source, &program)?;
+    fail_if_any(file, source, semantic.diagnostics.errors())?;
+    refuse_decorators(file, source, &program)?;
     let scoping = semantic.semantic.into_scoping();
-    let made = match ModuleKind::of(file) {
+    let generated = match ModuleKind::of(file) {
         ModuleKind::TypeScript => {
             let transformed = typescript::transform(&allocator, file, jsx, scoping, &mut program);
-            // Constructs that it only warns of would not run either, `require` for example.
-            none_of(file, source, transformed.iter())?;
+            // Constructs that only cause a warning would not run either, such as `require`.
+            fail_if_any(file, source, transformed.iter())?;
             Some(typescript::print(file, &program))
         }
         _ => None,
     };
-    Ok(Code { source, links: ModuleLinks::of(&program), made })
+    Ok(Code { source, links: ModuleLinks::of(&program), generated })
 }
 
-fn none_of<'d>(
+fn fail_if_any<'d>(
     file: &str,
     source: &str,
     found: impl Iterator<Item = &'d OxcDiagnostic>,
@@ -133,7 +133,11 @@ fn describe(file: &str, source: &str, error: &OxcDiagnostic) -> CompileError {
 
 /// Refuses decorators. They are not part of ECMAScript yet, and their TypeScript compilation
 /// depends on an option that cannot be set here.
-fn no_decorators(file: &str, source: &str, program: &Program<'_>) -> Result<(), Vec<CompileError>> {
+fn refuse_decorators(
+    file: &str,
+    source: &str,
+    program: &Program<'_>,
+) -> Result<(), Vec<CompileError>> {
     struct First(Option<u32>);
 
     impl<'a> Visit<'a> for First {
@@ -148,6 +152,6 @@ fn no_decorators(file: &str, source: &str, program: &Program<'_>) -> Result<(), 
     let mut first = First(None);
     first.visit_program(program);
     let Some(offset) = first.0 else { return Ok(()) };
-    let message = "decorators are not part of JavaScript yet; compile them, for example by esbuild --target=es2022";
+    let message = "decorators are not part of JavaScript yet; compile them, for example with esbuild --target=es2022";
     Err(vec![CompileError::at(file, source, offset as usize, message)])
 }

@@ -49,7 +49,7 @@ use typescript::Jsx;
 
 /// Maximum nesting of brackets, far above what people or bundlers write. If the parser cannot tell
 /// what a bracket begins (an arrow function, or type arguments), it tries one and then the other.
-/// Its time then grows with the square of the nesting, and far faster in some places of types, so
+/// Its time then grows with the square of the nesting, and far faster within some types, so
 /// untrusted code is compiled in a process that can be killed ([`process`]).
 const MAX_NESTING: usize = 1_000;
 
@@ -83,7 +83,7 @@ pub fn compile(
 /// Compiles like [`compile`], and reports its progress to a caller that may have to interrupt it.
 ///
 /// # Arguments
-/// * `begins` - called with the name of each module before it is compiled.
+/// * `on_module` - called with the name of each module before it is compiled.
 ///
 /// # Errors
 /// All errors of the modules.
@@ -91,11 +91,11 @@ pub fn compile_with_progress(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
     flags: &BTreeSet<CompatibilityFlag>,
-    begins: impl Fn(&str),
+    on_module: impl Fn(&str),
 ) -> Outcome {
     let mut errors = check_bounds(modules);
     if errors.is_empty() {
-        match compile_all(modules, entrypoint, flags, begins) {
+        match compile_all(modules, entrypoint, flags, on_module) {
             Ok(compiled) => return Ok(compiled),
             Err(found) => errors = found,
         }
@@ -104,27 +104,26 @@ pub fn compile_with_progress(
     Err(errors)
 }
 
-/// Returns the source map of a module in JavaScript as its author wrote it, with all that it
-/// contains.
+/// Returns the source map of a JavaScript module, with all its fields, as its author wrote it.
 pub fn source_map_as_written(modules: &BTreeMap<String, Bytes>, name: &str) -> Option<Bytes> {
     let content = modules.get(name)?;
     let source = std::str::from_utf8(content).ok()?;
-    maps::written(modules, name, source, content).1
+    maps::as_written(modules, name, source, content).1
 }
 
 fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
-    let of_all = |message| {
+    let error_of_all = |message| {
         vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)]
     };
     if modules.len() > MAX_MODULES {
         let found = modules.len();
-        return of_all(format!(
+        return error_of_all(format!(
             "the Worker has {found} modules, more than {MAX_MODULES}; bundle them"
         ));
     }
     let bytes: usize = modules.iter().map(|(file, source)| file.len() + source.len()).sum();
     if bytes > MAX_SOURCE_BYTES {
-        return of_all(format!(
+        return error_of_all(format!(
             "the modules have {bytes} bytes in total, more than {MAX_SOURCE_BYTES}; remove or minify some"
         ));
     }
@@ -132,7 +131,7 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
         let message = if nesting(ModuleKind::of(file), source) > MAX_NESTING {
             format!("brackets nest more than {MAX_NESTING} deep; nest them less deeply")
         } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
-            format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties, of which a property of strings counts as many; use fewer")
+            format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties (a property of strings counts many times); use fewer")
         } else {
             return None;
         };
@@ -175,21 +174,21 @@ fn compile_all(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
     flags: &BTreeSet<CompatibilityFlag>,
-    begins: impl Fn(&str),
+    on_module: impl Fn(&str),
 ) -> Outcome {
     let jsx = Jsx::of(|name| resolve("", name, |name| modules.contains_key(name)).is_some());
     let (mut errors, mut links) = (Vec::new(), Links::default());
     let (mut compiled, mut maps) = (BTreeMap::new(), BTreeMap::new());
     for (file, content) in modules {
-        begins(file);
+        on_module(file);
         match ModuleKind::of(file) {
             ModuleKind::JavaScript | ModuleKind::TypeScript => {
                 match code::compile(file, content, jsx) {
-                    Ok(Code { source, links: found, made }) => {
+                    Ok(Code { source, links: found, generated }) => {
                         links.add(file, source, found);
-                        let (code, map) = match made {
+                        let (code, map) = match generated {
                             Some((code, map)) => (code, map),
-                            None => maps::of_author(modules, file, source, content),
+                            None => maps::from_author(modules, file, source, content),
                         };
                         compiled.insert(file.clone(), code);
                         maps.extend(map.map(|map| (file.clone(), map)));

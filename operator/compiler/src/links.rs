@@ -185,7 +185,7 @@ impl<'a> Links<'a> {
                 // Only the runtime knows the exports of a built-in module.
                 Ok(Some(_)) => Vec::new(),
                 Ok(None) => vec![(*offset, unresolved(all, file, specifier))],
-                Err(not) => vec![(*offset, not.to_string())],
+                Err(unsupported) => vec![(*offset, unsupported.to_string())],
             };
         };
         let attributes = attributes.iter().map(|(key, value)| (key, value));

@@ -15,26 +15,25 @@ use oxc_sourcemap::{SourceMap, Token};
 use tenon_proto::module::{ModuleKind, resolve, source_map_of};
 use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 
-/// The prefix of the last line that refers to a module's source map (ECMA-426).
+/// The prefix of the last line of a module that names its source map (ECMA-426).
 const COMMENT: &str = "//# sourceMappingURL=";
 
 /// Returns the code to run and the source map, if any, of a module that its author compiled.
 ///
 /// # Arguments
 /// * `content` - the bytes of `source`.
-pub(super) fn of_author(
+pub(super) fn from_author(
     modules: &BTreeMap<String, Bytes>,
     file: &str,
     source: &str,
     content: &Bytes,
 ) -> (Bytes, Option<Bytes>) {
-    let (code, map) = written(modules, file, source, content);
+    let (code, map) = as_written(modules, file, source, content);
     (code, map.and_then(|json| read(&json)))
 }
 
-/// Returns the code to run and the source map like [`of_author`], but the source map as its author
-/// wrote it.
-pub(super) fn written(
+/// Returns the same as [`from_author`], but the source map as its author wrote it.
+pub(super) fn as_written(
     modules: &BTreeMap<String, Bytes>,
     file: &str,
     source: &str,
@@ -112,7 +111,7 @@ pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, 
     insert_up_to(MAX_SOURCE_BYTES, modules, maps.collect());
 }
 
-/// Leaves out the largest source maps of compiled modules, if all do not fit where they are stored.
+/// Leaves out the largest source maps of compiled modules, if not all fit where they are stored.
 ///
 /// # Arguments
 /// * `max_bytes` - maximum total size of modules, maps and their names. Modules that exceed it
@@ -165,7 +164,7 @@ mod tests {
     fn of_first(sources: &[(&str, &str)]) -> (String, Option<String>) {
         let all = modules(sources);
         let (file, source) = sources[0];
-        let (code, map) = of_author(&all, file, source, &all[file]);
+        let (code, map) = from_author(&all, file, source, &all[file]);
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         (text(code), map.map(text))
     }

@@ -55,7 +55,7 @@ pub struct Job {
     pub flags: BTreeSet<CompatibilityFlag>,
 }
 
-/// The error if a compilation gave no result. The caller may retry.
+/// The error of a compilation without a result. The caller may retry.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
     #[error("cannot run the compiler process: {0}")]
@@ -92,7 +92,7 @@ impl Compiler {
     /// Compiles a job. Dropping the future kills the process.
     ///
     /// # Errors
-    /// Fails if the process cannot be started, or gives no valid answer in time.
+    /// Fails if the process cannot be started, or gives no valid answer before the timeout.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
         let _permit = self.by_namespace.acquire(namespace).await;
         let _process = self.processes.acquire().await.expect("the semaphore is never closed");
@@ -148,18 +148,19 @@ impl Compiler {
     }
 }
 
-/// A semaphore with one permit for each namespace, for as long as one waits for it or holds it.
+/// A semaphore with one permit for each namespace. It exists while a caller waits for the permit or
+/// holds it.
 #[derive(Clone, Default)]
 pub struct NamespaceSemaphores(Arc<Mutex<HashMap<String, Weak<Semaphore>>>>);
 
 impl NamespaceSemaphores {
     /// Waits for the permit of a namespace, in the order of calls.
     pub async fn acquire(&self, namespace: &str) -> OwnedSemaphorePermit {
-        let semaphore = self.of(namespace);
+        let semaphore = self.semaphore(namespace);
         semaphore.acquire_owned().await.expect("the semaphore is never closed")
     }
 
-    fn of(&self, namespace: &str) -> Arc<Semaphore> {
+    fn semaphore(&self, namespace: &str) -> Arc<Semaphore> {
         let mut by_namespace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(semaphore) = by_namespace.get(namespace).and_then(Weak::upgrade) {
             return semaphore;
@@ -189,7 +190,7 @@ fn compile_within_limits(job: Job) -> Outcome {
     let (ended_tx, ended_rx) = mpsc::channel();
     let current_file_of_thread = Arc::clone(&current_file);
     thread::spawn(move || {
-        let on_file = |file: &str| {
+        let on_module = |file: &str| {
             let mut current = current_file_of_thread.lock().unwrap_or_else(PoisonError::into_inner);
             file.clone_into(&mut current);
         };
@@ -197,7 +198,7 @@ fn compile_within_limits(job: Job) -> Outcome {
             &job.modules,
             &job.entrypoint,
             &job.flags,
-            on_file,
+            on_module,
         ));
     });
     loop {
@@ -233,7 +234,7 @@ mod usage {
 
     pub(super) fn cpu() -> Duration {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // Counted after the name, which may contain anything, user and system time are the fields
+        // Counted from after the name, which may contain anything, user and system time are fields
         // 12 and 13.
         let fields =
             stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();

@@ -25,7 +25,7 @@ fn errors(sources: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_worker_of_several_modules_compiles() {
+fn imports_between_modules_are_resolved() {
     let worker = format!(
         "import greet, {{ name }} from './lib/greet.js';\nimport * as all from './lib/greet.js';\n{HANDLER}"
     );

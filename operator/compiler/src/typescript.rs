@@ -1,6 +1,6 @@
 //! Compiles TypeScript and JSX into JavaScript that V8 runs unchanged, and a source map.
 //!
-//! Types are removed, and imports that only types use. Enums, namespaces and parameter properties
+//! Types, and imports that only types use, are removed. Enums, namespaces and parameter properties
 //! are compiled as TypeScript does. Everything else is ECMAScript and stays. The options are those
 //! of `tsc` for a modern ES module with `isolatedModules`; there is no `tsconfig.json`.
 //!

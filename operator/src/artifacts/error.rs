@@ -42,7 +42,7 @@ pub enum ArtifactError {
 }
 
 impl ArtifactError {
-    /// Returns whether another attempt may succeed although nothing was changed in the cluster.
+    /// Returns whether another attempt may succeed without a change in the cluster.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Registry(error) => error.is_transient(),
@@ -51,9 +51,9 @@ impl ArtifactError {
         }
     }
 
-    /// Returns whether the registry may answer otherwise later, for example because a missing tag
+    /// Returns whether the registry may answer differently later, for example because a missing tag
     /// is pushed.
-    pub fn is_of_registry(&self) -> bool {
+    pub fn is_from_registry(&self) -> bool {
         matches!(self, Self::Registry(_) | Self::TimedOut { .. })
     }
 }

@@ -1,4 +1,4 @@
-//! The permits of transfers from registries.
+//! The permits for transfers from registries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::{ArtifactError, Source};
 
-/// Permits of transfers: a number in total, and one for each namespace.
+/// Permits for transfers: a number in total, and one for each namespace.
 #[derive(Clone)]
 pub(super) struct Pulls {
     permits: Arc<Semaphore>,
@@ -26,7 +26,7 @@ impl Pulls {
         Self { permits, by_namespace, limit }
     }
 
-    /// Performs a transfer with permits, and within the time limit.
+    /// Performs a transfer when it has its permits, within the time limit.
     ///
     /// # Errors
     /// Fails if the transfer does, or takes too long.

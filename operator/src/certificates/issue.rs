@@ -7,8 +7,7 @@ use rcgen::{
 };
 use tenon_lifecycle::tls::Role;
 
-/// Margin before the time of signing from which a certificate is valid, because clocks of machines
-/// differ.
+/// Time before its signing from which a certificate is valid, because clocks of machines differ.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.
@@ -27,7 +26,7 @@ pub struct IssueError(#[from] rcgen::Error);
 pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<CertifiedKey, IssueError> {
     let key = KeyPair::generate()?;
     Ok(CertifiedKey {
-        certificate: of_authority(now, lifetime).self_signed(&key)?.pem(),
+        certificate: authority_params(now, lifetime).self_signed(&key)?.pem(),
         key: key.serialize_pem(),
     })
 }
@@ -46,7 +45,7 @@ pub fn certificate(
     now: Timestamp,
     lifetime: SignedDuration,
 ) -> Result<CertifiedKey, IssueError> {
-    let issuer = Issuer::new(of_authority(now, lifetime), KeyPair::from_pem(&authority.key)?);
+    let issuer = Issuer::new(authority_params(now, lifetime), KeyPair::from_pem(&authority.key)?);
     let mut params = params(role.dns_name(), now, lifetime);
     params.subject_alt_names =
         CertificateParams::new([role.dns_name().to_owned()])?.subject_alt_names;
@@ -61,7 +60,7 @@ pub fn certificate(
     })
 }
 
-fn of_authority(now: Timestamp, lifetime: SignedDuration) -> CertificateParams {
+fn authority_params(now: Timestamp, lifetime: SignedDuration) -> CertificateParams {
     let mut params = params("Tenon authority", now, lifetime);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

@@ -14,8 +14,8 @@
 //!
 //! Everything follows from the Secrets' content and their write times, so an operator that stops
 //! halfway is continued by the next one. Only the key of the newest authority is kept: in the short
-//! time before the newest may sign, nothing has to be signed. Only a Secret that is missing or
-//! unusable gets a certificate at once.
+//! time before the newest may sign, nothing has to be signed, except for a missing or unusable
+//! Secret, which gets a certificate at once.
 
 use std::collections::BTreeSet;
 
@@ -103,10 +103,10 @@ pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
         else {
             return Step::Issue;
         };
-        let is_of_newest = newest.is_some_and(|(newest, _)| issued.by == *newest);
-        if may_sign && (!is_of_newest || now >= renewal(&issued.validity)) {
+        let is_from_newest = newest.is_some_and(|(newest, _)| issued.by == *newest);
+        if may_sign && (!is_from_newest || now >= renewal(&issued.validity)) {
             Step::Issue
-        } else if newest.is_none() || issued.trusts != trust || written(issued, now).is_none() {
+        } else if newest.is_none() || issued.trusts != trust || write_time(issued, now).is_none() {
             Step::UpdateTrust
         } else {
             Step::Keep
@@ -118,7 +118,7 @@ pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     Plan { next_run: next_run(state, terms, now, is_settled), ..plan }
 }
 
-/// Returns when a certificate is to be renewed: after two thirds of its lifetime.
+/// Returns the time at which a certificate is renewed: after two thirds of its lifetime.
 pub fn renewal(validity: &Validity) -> Timestamp {
     let third = (validity.not_after - validity.not_before) / 3;
     Timestamp::from_second(validity.not_after.saturating_sub(third)).unwrap_or(Timestamp::MIN)
@@ -131,18 +131,18 @@ fn held(state: &State) -> impl Iterator<Item = &Issued> {
 /// Returns whether every process has read its Secret's content.
 fn has_propagated(state: &State, terms: &Terms, now: Timestamp) -> bool {
     held(state).all(|issued| {
-        written(issued, now).is_some_and(|written| after(written, terms.propagation) <= now)
+        write_time(issued, now).is_some_and(|written| after(written, terms.propagation) <= now)
     })
 }
 
 /// Returns the time of the last write. A time in the future is ignored, because a clock was wrong.
-fn written(issued: &Issued, now: Timestamp) -> Option<Timestamp> {
+fn write_time(issued: &Issued, now: Timestamp) -> Option<Timestamp> {
     issued.written.filter(|written| *written <= now)
 }
 
 fn next_run(state: &State, terms: &Terms, now: Timestamp, is_settled: bool) -> Timestamp {
     // The Secrets written now are checked again once all processes have read them.
-    let latest = held(state).filter_map(|issued| written(issued, now)).max();
+    let latest = held(state).filter_map(|issued| write_time(issued, now)).max();
     let recheck =
         if is_settled { None } else { Some(latest.map_or(now, |at| after(at, terms.propagation))) };
     let recheck = recheck.map(|at| if at > now { at } else { after(now, terms.propagation) });

@@ -72,7 +72,7 @@ impl Secrets {
             secret.as_ref().and_then(|secret| issued(secret, role, now))
         });
         let mut trusted = match (&newest, &self.authority) {
-            (Some(_), Some(secret)) => listed(secret),
+            (Some(_), Some(secret)) => authorities_in(secret),
             // Without a readable authority, use the authorities that the remaining Secrets trust.
             _ => issued.iter().flatten().flat_map(|issued| issued.trusts.clone()).collect(),
         };
@@ -110,7 +110,8 @@ impl Secrets {
         let trusted_pem: String = trusted.iter().map(|der| pem(der)).collect();
 
         let mut written = Vec::new();
-        let is_listed = self.authority.as_ref().is_some_and(|secret| listed(secret) == trusted);
+        let is_listed =
+            self.authority.as_ref().is_some_and(|secret| authorities_in(secret) == trusted);
         if plan.make_authority || !is_listed {
             let data = data(&authority, &trusted_pem);
             written.push(secret(AUTHORITY, data, self.authority.as_ref(), place, None));
@@ -167,12 +168,12 @@ fn issued(secret: &Secret, role: Role, now: Timestamp) -> Option<Issued> {
     Some(Issued {
         by: identity.issuer().to_vec(),
         validity: identity.validity(),
-        trusts: listed(secret),
+        trusts: authorities_in(secret),
         written: secret.annotations().get(WRITTEN).and_then(|at| at.parse().ok()),
     })
 }
 
-fn listed(secret: &Secret) -> BTreeSet<Authority> {
+fn authorities_in(secret: &Secret) -> BTreeSet<Authority> {
     let authorities = identity::certificates(AUTHORITIES, text(secret, AUTHORITIES).as_bytes());
     authorities.unwrap_or_default().iter().map(|der| der.to_vec()).collect()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use tenon_proto::egress::HostPattern;
 
-/// Registries that anybody may use, and that are no way into a private network.
+/// Public registries, which give no access to a private network.
 const PUBLIC: &str =
     "docker.io,gcr.io,ghcr.io,public.ecr.aws,quay.io,registry.gitlab.com,*.azurecr.io,*.pkg.dev";
 
@@ -16,11 +16,11 @@ pub struct ArtifactArgs {
     /// registry.example.com:5000, or a pattern such as *.pkg.dev. An empty list allows none.
     #[arg(long, env = "TENON_REGISTRY", value_delimiter = ',', value_name = "HOST", default_value = PUBLIC)]
     pub registry: Vec<String>,
-    /// Registries, of those allowed, that are reached without TLS.
+    /// Allowed registries that are reached without TLS.
     #[arg(long, env = "TENON_PLAIN_HTTP_REGISTRY", value_delimiter = ',', value_name = "HOST")]
     pub plain_http_registry: Vec<String>,
-    /// File with certificates of authorities in PEM that registries are trusted by, besides those
-    /// of the system.
+    /// File with certificates, in PEM, of authorities to trust for registries besides those of the
+    /// system.
     #[arg(long, env = "TENON_REGISTRY_CA", value_name = "FILE")]
     pub registry_ca: Option<PathBuf>,
     /// Directory, for this process alone, in which compiled code of artifacts survives a restart.
@@ -82,7 +82,7 @@ impl ArtifactArgs {
     /// Validates the arguments.
     ///
     /// # Errors
-    /// Fails if a host is no pattern, or the file cannot be read.
+    /// Fails if a host is not a valid pattern, or the file cannot be read.
     pub(super) fn check(self) -> Result<ArtifactConfig, ArtifactArgsError> {
         let hosts = self.registry.iter().filter(|host| !host.is_empty());
         let capacity = (self.code_cache_mib as usize) << 20;

@@ -1,5 +1,5 @@
-//! Nodes' reports about Workers that are not in the Workers' statuses yet. Pure, and bounded
-//! however many reports arrive and however long the API server is unavailable.
+//! Nodes' reports about Workers, until they are in the Workers' statuses. Pure, and bounded however
+//! many reports arrive and however long the API server is unavailable.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -60,8 +60,8 @@ impl Backlog {
         true
     }
 
-    /// Discards all earlier reports about the Worker.
-    pub fn redeployed(&mut self, worker: &WorkerId, now: Timestamp) {
+    /// Records that a Worker was redeployed, and discards all earlier reports about it.
+    pub fn mark_redeployed(&mut self, worker: &WorkerId, now: Timestamp) {
         if self.has_room(worker) {
             self.by_worker.insert(
                 worker.clone(),
@@ -159,7 +159,7 @@ mod tests {
         backlog.add(report("cart", "node-a", crash_loop(10)), now());
         let older = backlog.take(&cart);
         backlog.add(report("cart", "node-b", crash_loop(10)), now());
-        backlog.redeployed(&cart, now());
+        backlog.mark_redeployed(&cart, now());
         backlog.add(report("cart", "node-c", crash_loop(10)), now());
         backlog.put_back(cart.clone(), older);
         let pending = backlog.take(&cart);

@@ -1,9 +1,9 @@
 //! A client whose writes end with the term of this replica.
 //!
-//! A leader that was stopped may wake after another one has begun, in the middle of a plan. Each
-//! write is therefore checked against the clock immediately before it is sent, and not only when
-//! work begins. Statuses carry the resource version that was read as well, which covers what was
-//! sent before the process stopped.
+//! A leader that was stopped may resume in the middle of a plan, after another replica has become
+//! the leader. Each write is therefore checked against the clock immediately before it is sent, and
+//! not only when work begins. Statuses also carry the resource version that was read, which covers
+//! writes that were sent before the process stopped.
 
 use std::task::{Context, Poll};
 
@@ -21,8 +21,8 @@ use tower_service::Service;
 #[error("this replica no longer leads; the leader does the work")]
 pub struct NotLeading;
 
-/// Returns `client` with all its rights to read, whose writes fail with [`NotLeading`] from the time
-/// in `until_rx`, or if there is none.
+/// Returns a client that reads as `client` does, and whose writes fail with [`NotLeading`] from the
+/// time in `until_rx` on, or if there is none.
 pub fn fenced(client: &Client, until_rx: watch::Receiver<Option<Instant>>) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(Fenced { client: client.clone(), until_rx }, namespace)

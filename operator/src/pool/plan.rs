@@ -27,7 +27,7 @@ use crate::endpoints::POOL_LABEL;
 use crate::owner;
 use pod::pod;
 
-/// Label selector of the objects that pools become.
+/// Label selector of the objects that are created for pools.
 pub const SELECTOR: &str = "app.kubernetes.io/component=runtime-node";
 
 const FIRST_SHARD_PORT: i32 = 7100;

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_known_with_the_field_that_names_it() {
+    fn every_reference_has_the_field_that_contains_it() {
         let all: Vec<_> = references(&pool())
             .iter()
             .map(|Reference { field, kind, name, key }| format!("{field} {kind} {name} {key}"))
@@ -193,7 +193,7 @@ mod tests {
     }
 
     /// Returns objects in which each referenced key exists.
-    fn all_there(references: &[Reference]) -> Objects {
+    fn with_every_key(references: &[Reference]) -> Objects {
         let mut objects = Objects::new();
         for Reference { kind, name, key, .. } in references {
             objects
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_missing_key_is_named_with_the_field_and_the_namespace() {
         let references = references(&pool());
-        let mut objects = all_there(&references);
+        let mut objects = with_every_key(&references);
         objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
         let message = digest("tenon-system", &references, &objects).unwrap_err().to_string();
         let expected = "spec.egress.caCertificates[1]: key \"ca.crt\" of Secret inner does not exist in namespace \
@@ -218,9 +218,9 @@ mod tests {
     #[test]
     fn a_change_of_any_referenced_value_changes_the_digest() {
         let references = references(&pool());
-        let before = digest("tenon-system", &references, &all_there(&references)).unwrap();
+        let before = digest("tenon-system", &references, &with_every_key(&references)).unwrap();
         for Reference { kind, name, key, .. } in &references {
-            let mut changed = all_there(&references);
+            let mut changed = with_every_key(&references);
             let object = changed.get_mut(&(*kind, name.clone())).unwrap();
             object.insert(key.clone(), b"changed".to_vec());
             assert_ne!(

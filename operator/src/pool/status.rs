@@ -10,7 +10,7 @@ use super::references::Missing;
 use crate::kstatus::{Progress, progress};
 use crate::refusal::Refusal;
 
-/// The reason why the objects of a pool are not as it asks.
+/// The reason why the objects of a pool do not match its spec.
 pub enum Obstacle {
     Missing(Missing),
     Refused(Refusal),
@@ -85,11 +85,11 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
 /// Returns Kubernetes' message if the rollout has stalled. Kubernetes keeps trying.
 fn stalled(deployment: &Deployment) -> Option<&str> {
     let is_stalled = |condition: &&DeploymentCondition| {
-        let says = (condition.type_.as_deref(), condition.status.as_deref());
+        let pair = (condition.type_.as_deref(), condition.status.as_deref());
         // `Progressing` becomes false after ten minutes; `ReplicaFailure` means that Pods cannot be
         // created at all.
         [(Some("Progressing"), Some("False")), (Some("ReplicaFailure"), Some("True"))]
-            .contains(&says)
+            .contains(&pair)
     };
     let condition = observed(deployment)?.conditions.iter().flatten().find(is_stalled)?;
     Some(condition.message.as_deref().unwrap_or("the rollout makes no progress"))
@@ -212,8 +212,8 @@ mod tests {
             let computed = compute(Some(1), after.observed_generation, &after.conditions);
             assert_eq!(computed, expected, "{:?}", after.conditions);
             let (reason, observed) = (&after.conditions[0].reason, after.observed_generation);
-            let of = state("RuntimePool", reason, expected, Some(1), observed, &after.conditions);
-            states.push(of);
+            let it = state("RuntimePool", reason, expected, Some(1), observed, &after.conditions);
+            states.push(it);
             assert_eq!(compute(Some(2), after.observed_generation, &[]), Computed::InProgress);
         }
         check_golden("kstatus-pool.json", &states);

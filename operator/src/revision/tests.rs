@@ -135,11 +135,11 @@ fn static_files_belong_to_the_namespace_of_their_worker() {
         pull_secret_ref: None,
     };
     let spec = snapshot_of_artifact(&worker, artifact, "a.js".to_owned());
-    let of = |namespace| {
+    let resolved = |namespace| {
         let id = WorkerId::new(namespace, "cart");
         resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| None).unwrap()
     };
-    let (revision, other) = (of("shop"), of("other"));
+    let (revision, other) = (resolved("shop"), resolved("other"));
     assert_eq!(revision.bindings["FILES"], Binding::Assets);
     let assets = revision.assets.unwrap();
     assert_eq!(assets.html_handling(), catalog::HtmlHandling::None);
@@ -153,10 +153,7 @@ fn a_field_that_a_worker_does_not_set_is_not_in_its_snapshot() {
     let spec = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
     let spec = serde_json::to_value(spec).unwrap();
     for field in ["services", "assets", "egress", "compatibilityFlags", "state"] {
-        assert!(
-            spec.get(field).is_none(),
-            "{field} would change the digest of what has been served for long"
-        );
+        assert!(spec.get(field).is_none(), "{field} changes the digests of existing revisions");
     }
 }
 

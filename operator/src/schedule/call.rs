@@ -1,8 +1,7 @@
 //! Calls a Worker's `scheduled` handler through the routers' internal listener.
 //!
-//! A call is retried while it has not begun and its time is not too late: no router could be
-//! reached, or the router's failure shows that no node has run anything. Any other outcome is
-//! final.
+//! A call is retried, for a limited time, if it has not begun: no router could be reached, or the
+//! router's failure shows that no node has run anything. Any other outcome is final.
 
 use std::time::Duration;
 
@@ -55,7 +54,7 @@ impl Caller {
     /// settled.
     ///
     /// # Errors
-    /// Fails if the call fails, or cannot be started in time.
+    /// Fails if the call fails, or cannot be started within [`CATCH_UP`].
     pub async fn call(&self, worker: &WorkerId, call: &Call) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
         loop {

@@ -3,15 +3,15 @@
 //!
 //! ```text
 //!  last handled ──────────────┬───────────────────────── now
-//!          passed over        │ due: each is called for      next
+//!          passed over        │ due: a call for each         next
 //!                      now − CATCH_UP
 //! ```
 //!
 //! The status says how far each schedule has progressed. It is written *before* the Worker is
 //! called, with the resource version on which it is based: of two concurrent claims only one
-//! succeeds, so a time is never called for twice. A replica that dies between the write and the
-//! call loses that time. If it dies or cannot write before, the next leader takes over for up to
-//! [`CATCH_UP`].
+//! succeeds, so there are never two calls for a time. If a replica dies between the write and
+//! the call, there is no call for that time. If it dies before the write, or cannot write, the next
+//! leader makes the call, up to [`CATCH_UP`] late.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -30,7 +30,7 @@ pub struct Due {
     pub claim: Option<Vec<ScheduleStatus>>,
     /// The calls to make once the claim is written.
     pub calls: Vec<Call>,
-    /// Schedules with times that were skipped, because no replica called for them in time.
+    /// Schedules with times that were skipped, because no call was made within [`CATCH_UP`].
     pub passed_over: Vec<Schedule>,
     /// The next time at which something is due.
     pub next: Option<Timestamp>,
@@ -81,7 +81,7 @@ impl Due {
         let mut handled = last;
         if timetable.next_after(last).is_some_and(|next| next < earliest) {
             self.passed_over.push(schedule.clone());
-            // Just before the earliest time that may still be called for.
+            // Just before the earliest time for which a call may still be made.
             handled = earliest.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(last);
         }
         let mut next = timetable.next_after(handled);
@@ -91,12 +91,12 @@ impl Due {
             next = timetable.next_after(time);
         }
         self.next = self.next.into_iter().chain(next).min();
-        whole(handled).max(last)
+        whole_seconds(handled).max(last)
     }
 }
 
 /// Truncates a time to whole seconds, as the API server stores it.
-fn whole(time: Timestamp) -> Timestamp {
+fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 

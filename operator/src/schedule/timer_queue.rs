@@ -19,7 +19,7 @@ impl<K> Default for TimerQueue<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> TimerQueue<K> {
-    /// Sets or removes the time of a key, and replaces its previous time.
+    /// Sets the time of a key in place of its previous time, or removes the key.
     pub fn set(&mut self, key: &K, time: Option<Timestamp>) {
         if let Some(before) = self.by_key.remove(key) {
             self.by_time.remove(&(before, key.clone()));

@@ -9,7 +9,7 @@ use tenon_crds::Schedule;
 
 /// A parsed schedule.
 ///
-/// Changes to and from daylight saving time are treated as by Vixie cron. A job for certain hours
+/// Changes to and from daylight saving time are treated as in Vixie cron. A job for certain hours
 /// runs immediately if the clocks skip its time, and once if they show its time twice; a job for
 /// every hour is not affected.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_matches_by_month_or_by_week() {
+    fn a_day_matches_by_day_of_the_month_or_of_the_week() {
         let times = times("0 0 13 * FRI", "UTC", "2026-11-01T00:00:01Z", "2026-11-21T00:00:00Z");
         assert_eq!(times, ["2026-11-06T00:00:00Z", "2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z"]);
     }

@@ -21,10 +21,10 @@ use tokio_util::time::{DelayQueue, delay_queue};
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// Maximum number of keys in progress, of all tenants and of one. Most of them wait for a permit to
-/// compile or to write, which are fewer.
+/// Maximum number of keys in progress, of all tenants and of one. Most of these keys wait for a
+/// permit to compile or to write, of which there are fewer.
 const CONCURRENCY: usize = 256;
-const OF_ONE: usize = 16;
+const PER_TENANT: usize = 16;
 
 /// Gauges of a queue's depth.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl QueueGauges {
     }
 }
 
-/// Returns the delay of a retry after a number of failures in a row.
+/// Returns the delay of a retry after a number of consecutive failures.
 pub fn backoff(failures: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_RETRY)
 }
@@ -112,7 +112,7 @@ pub async fn run<K, E, Work, Done>(
         }
         gauges.waiting.set(queue.waiting.len() as i64);
         gauges.running.set(running.len() as i64);
-        gauges.retrying.set(retries.of.len() as i64);
+        gauges.retrying.set(retries.by_key.len() as i64);
         tokio::select! {
             key = touched_rx.recv() => match key {
                 Some(key) if leads => queue.touch(key),
@@ -139,26 +139,26 @@ pub async fn run<K, E, Work, Done>(
 /// The timers of failed keys, one for each.
 struct Retries<K> {
     timers: DelayQueue<K>,
-    of: HashMap<K, delay_queue::Key>,
+    by_key: HashMap<K, delay_queue::Key>,
 }
 
 impl<K> Default for Retries<K> {
     fn default() -> Self {
-        Self { timers: DelayQueue::new(), of: HashMap::new() }
+        Self { timers: DelayQueue::new(), by_key: HashMap::new() }
     }
 }
 
 impl<K: Clone + Eq + Hash> Retries<K> {
-    /// Replaces the timer of a key that was worked on.
+    /// Sets, replaces or removes the timer of a key that was worked on.
     fn set(&mut self, key: &K, delay: Option<Duration>) {
-        match (self.of.get(key), delay) {
+        match (self.by_key.get(key), delay) {
             (Some(timer), Some(delay)) => self.timers.reset(timer, delay),
             (None, Some(delay)) => {
-                self.of.insert(key.clone(), self.timers.insert(key.clone(), delay));
+                self.by_key.insert(key.clone(), self.timers.insert(key.clone(), delay));
             }
             (Some(timer), None) => {
                 self.timers.remove(timer);
-                self.of.remove(key);
+                self.by_key.remove(key);
             }
             (None, None) => {}
         }
@@ -166,13 +166,13 @@ impl<K: Clone + Eq + Hash> Retries<K> {
 
     fn clear(&mut self) {
         self.timers.clear();
-        self.of.clear();
+        self.by_key.clear();
     }
 
     /// Returns the next key that is due, or `None` if there are no timers.
     async fn next(&mut self) -> Option<K> {
         let key = self.timers.next().await?.into_inner();
-        self.of.remove(&key);
+        self.by_key.remove(&key);
         Some(key)
     }
 }
@@ -181,7 +181,7 @@ impl<K: Clone + Eq + Hash> Retries<K> {
 struct Queue<K> {
     /// Tenants with waiting keys, in the order of their turns.
     turns: VecDeque<Box<str>>,
-    of: HashMap<Box<str>, Tenant<K>>,
+    tenants: HashMap<Box<str>, Tenant<K>>,
     waiting: HashSet<K>,
     running: HashSet<K>,
     /// Keys that were touched while they ran.
@@ -205,7 +205,7 @@ impl<K> Default for Queue<K> {
     fn default() -> Self {
         Self {
             turns: VecDeque::new(),
-            of: HashMap::new(),
+            tenants: HashMap::new(),
             waiting: HashSet::new(),
             running: HashSet::new(),
             again: HashSet::new(),
@@ -219,7 +219,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         if self.running.contains(&key) {
             self.again.insert(key);
         } else if self.waiting.insert(key.clone()) {
-            let tenant = self.of.entry(key.tenant().into()).or_default();
+            let tenant = self.tenants.entry(key.tenant().into()).or_default();
             if tenant.order.is_empty() {
                 self.turns.push_back(key.tenant().into());
             }
@@ -228,12 +228,11 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
     }
 
     fn next(&mut self) -> Option<K> {
-        let at = self
-            .turns
-            .iter()
-            .position(|name| self.of.get(name).is_some_and(|tenant| tenant.running < OF_ONE))?;
+        let at = self.turns.iter().position(|name| {
+            self.tenants.get(name).is_some_and(|tenant| tenant.running < PER_TENANT)
+        })?;
         let name = self.turns.remove(at)?;
-        let tenant = self.of.get_mut(&name)?;
+        let tenant = self.tenants.get_mut(&name)?;
         let key = tenant.order.pop_front()?;
         tenant.running += 1;
         if !tenant.order.is_empty() {
@@ -245,19 +244,19 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
     }
 
     /// Records the end of a run. Returns the delay of the retry, if it failed.
-    fn ended(&mut self, key: &K, well: bool) -> Option<Duration> {
+    fn ended(&mut self, key: &K, succeeded: bool) -> Option<Duration> {
         if self.running.remove(key)
-            && let Some(tenant) = self.of.get_mut(key.tenant())
+            && let Some(tenant) = self.tenants.get_mut(key.tenant())
         {
             tenant.running -= 1;
             if tenant.running == 0 && tenant.order.is_empty() {
-                self.of.remove(key.tenant());
+                self.tenants.remove(key.tenant());
             }
         }
         if self.again.remove(key) {
             self.touch(key.clone());
         }
-        if well {
+        if succeeded {
             self.failures.remove(key);
             return None;
         }
@@ -268,7 +267,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
 
     fn forget_waiting(&mut self) {
         self.turns.clear();
-        self.of.retain(|_, tenant| {
+        self.tenants.retain(|_, tenant| {
             tenant.order.clear();
             tenant.running > 0
         });
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_take_turns_and_none_gets_every_slot() {
+    fn tenants_take_turns_and_none_exceeds_its_share() {
         let mut queue = Queue::default();
         let many: Vec<&str> = (0..100).map(|n| &*format!("a/{n}").leak()).collect();
         many.iter().for_each(|key| queue.touch(*key));
@@ -297,7 +296,7 @@ mod tests {
         queue.touch("b/2");
         let order: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
         assert_eq!(order[..5], ["a/0", "b/1", "a/1", "b/2", "a/2"]);
-        assert_eq!(order.len(), OF_ONE + 2);
+        assert_eq!(order.len(), PER_TENANT + 2);
         queue.touch("c/1");
         assert_eq!([queue.next(), queue.next()], [Some("c/1"), None]);
         queue.ended(&"a/0", true);
@@ -315,7 +314,7 @@ mod tests {
         assert_eq!(queue.next(), None);
         queue.ended(&"a/1", true);
         queue.ended(&"b/1", true);
-        assert!(queue.of.is_empty() && queue.turns.is_empty());
+        assert!(queue.tenants.is_empty() && queue.turns.is_empty());
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn put_message(part: u32, len: usize, to: &mut impl BufMut) {
     put_key(part, len, to);
 }
 
-/// Returns what [`put_message`] writes, in bytes.
+/// Returns the number of bytes that [`put_message`] writes.
 pub(super) fn message_key_len(len: usize) -> usize {
     HEADER_LEN + key_len(len)
 }

@@ -94,7 +94,7 @@ mod tests {
     use crate::catalog::Route;
     use crate::frame::encode;
 
-    /// A stream of which everything has arrived.
+    /// A stream that has arrived completely.
     struct Buffered(VecDeque<Result<Frame<Bytes>, &'static str>>);
 
     impl Body for Buffered {
@@ -115,7 +115,7 @@ mod tests {
 
     fn next(reader: &mut Reader<Buffered>) -> Result<Next<Route>, ReadError<&'static str>> {
         let Poll::Ready(next) = reader.poll_next(&mut Context::from_waker(Waker::noop())) else {
-            unreachable!("everything has arrived");
+            unreachable!("a buffered stream is always ready");
         };
         next
     }

@@ -31,7 +31,7 @@ pub struct Prologue<'a> {
 impl<'a> Prologue<'a> {
     /// Creates the prologue of the first message.
     pub fn of_head(head: &'a ResponseHead, body_len: usize) -> Self {
-        debug_assert!(head.body.is_empty(), "the body follows");
+        debug_assert!(head.body.is_empty(), "the head contains a body");
         Self { head: Some(head), head_len: head.encoded_len(), body_len }
     }
 

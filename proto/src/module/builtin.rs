@@ -55,7 +55,7 @@ pub enum NotBuiltin {
         flag = CompatibilityFlag::NodejsCompat
     )]
     NeedsFlag(String),
-    #[error("module \"{0}\" is not supported; use {WORKERS} or a Node.js module of {list}", list = BUILTINS.join(", "))]
+    #[error("module \"{0}\" is not supported; use {WORKERS} or one of the Node.js modules {list}", list = BUILTINS.join(", "))]
     Unknown(String),
 }
 
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn the_workers_module_is_available_whatever_the_flags() {
+    fn the_workers_module_is_available_regardless_of_flags() {
         assert_eq!(builtin(WORKERS, []), Ok(Some(WORKERS.to_owned())));
         assert!(builtin("cloudflare:sockets", FLAG).unwrap_err().to_string().contains(WORKERS));
     }
 
     #[test]
-    fn an_unknown_node_module_lists_the_known_ones() {
+    fn the_error_for_an_unknown_node_module_lists_the_known_ones() {
         let error = builtin("node:fs", FLAG).unwrap_err();
         assert!(error.to_string().contains("buffer, "), "{error}");
         assert_eq!(builtin("fs", FLAG), Ok(None));

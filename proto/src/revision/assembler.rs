@@ -31,7 +31,7 @@ pub enum MalformedRevision {
     Incomplete { announced: u32, received: usize },
     #[error("the entrypoint {0:?} is not among the modules")]
     NoEntrypoint(String),
-    #[error("received content of digest {actual} for {announced}")]
+    #[error("received content with digest {actual} instead of {announced}")]
     WrongDigest { announced: RevisionDigest, actual: RevisionDigest },
     #[error("the modules do not have the announced digest")]
     WrongModules,

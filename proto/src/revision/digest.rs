@@ -111,7 +111,7 @@ pub fn modules_digest(modules: &BTreeMap<String, Bytes>) -> [u8; 32] {
 struct Hasher(Sha256);
 
 impl Hasher {
-    /// Begins a hash of a kind, whose name no other kind begins with.
+    /// Begins a hash of `kind`, which must not be a prefix of another kind.
     fn new(kind: &[u8]) -> Self {
         let mut sha = Sha256::new();
         sha.update(kind);

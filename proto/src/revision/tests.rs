@@ -14,7 +14,7 @@ fn revision() -> Revision {
 }
 
 /// Returns a revision whose modules come from an artifact.
-fn of_artifact() -> Revision {
+fn from_artifact() -> Revision {
     let artifact = format!("sha256:{}", "ab".repeat(32));
     Revision { artifact: Some(artifact.parse().unwrap()), ..revision() }
 }
@@ -81,20 +81,20 @@ fn a_revision_survives_being_split_into_messages() {
     assert_eq!(assemble(messages(&revision())), Ok(revision()));
     assert_eq!(assemble(messages(&with_every_option())), Ok(with_every_option()));
     let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
-    assert_eq!(assemble(messages(&closed)), Ok(closed), "an empty list of hosts permits none");
+    assert_eq!(assemble(messages(&closed)), Ok(closed), "an empty list of hosts was lost");
 }
 
 #[test]
 fn the_digest_of_an_artifact_stands_for_its_modules() {
-    assert_eq!(assemble(messages(&of_artifact())), Ok(of_artifact()));
-    let without = Revision { modules: BTreeMap::new(), ..of_artifact() };
-    assert_eq!(without.digest(), of_artifact().digest());
+    assert_eq!(assemble(messages(&from_artifact())), Ok(from_artifact()));
+    let without = Revision { modules: BTreeMap::new(), ..from_artifact() };
+    assert_eq!(without.digest(), from_artifact().digest());
 }
 
 #[test]
 fn changed_modules_of_an_artifact_are_detected() {
-    let head = messages(&of_artifact()).next();
-    let mut other = of_artifact();
+    let head = messages(&from_artifact()).next();
+    let mut other = from_artifact();
     other.modules.insert("worker.js".to_owned(), Bytes::from_static(b"export default []"));
     let mixed = head.into_iter().chain(messages(&other).skip(1));
     assert_eq!(assemble(mixed), Err(MalformedRevision::WrongModules));
@@ -222,7 +222,7 @@ fn every_field_is_part_of_the_digest() {
         |r| drop(r.bindings.insert("AUTH".into(), service("auth"))),
         |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
         |r| r.salt = Bytes::from_static(b"uid"),
-        |r| r.artifact = of_artifact().artifact,
+        |r| r.artifact = from_artifact().artifact,
         |r| r.assets = Some(assets()),
         |r| r.assets = Some(catalog::Assets { html_handling: 3, ..assets() }),
         |r| r.assets = Some(catalog::Assets { not_found_handling: 2, ..assets() }),
@@ -262,7 +262,7 @@ fn digests_do_not_change_from_version_to_version() {
         (with_every_option(), "1a2a0769072b51d0536713afcd0af752815aea97cf60fa623dba8c893f375214"),
         (mixed.clone(), "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
         (salted, "20448134b432d6c4d684b60902e36ee027dbfdadf67e16292a144ab466b70fe1"),
-        (of_artifact(), "d2b44d1273123b1782662c90ed486029c057cb3fde9884fa85d4a4fa4f0a6fb8"),
+        (from_artifact(), "d2b44d1273123b1782662c90ed486029c057cb3fde9884fa85d4a4fa4f0a6fb8"),
     ] {
         // The digest contains the limits as they are; their defaults may change.
         let limits = Limits { cpu_ms: 50, startup_ms: 400, ..revision.limits };

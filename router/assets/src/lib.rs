@@ -12,7 +12,7 @@
 //! - [`rules`]: what the site's own `_headers` and `_redirects` say. Pure.
 //! - [`path`]: paths of files, and of URLs. Pure.
 //! - [`pattern`]: patterns of paths. Pure.
-//! - [`content_type`]: of a file, by its name. Pure.
+//! - [`content_type`]: the content type of a file, by its name. Pure.
 //!
 //! The content comes from tenants. [`pack`] states its limits, and no lookup costs more than a pass
 //! over the path for each of a bounded number of rules.

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The index is a protobuf message with the path, position, length and hash of each file, sorted by
-//! path. It is in memory while a site is open, in one buffer for all paths; contents are read when
-//! they are asked for.
+//! path. It is in memory while a site is open, in one buffer for all paths; contents are read on
+//! demand.
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write as _};
@@ -67,17 +67,17 @@ struct IndexedFile {
 pub enum PackError {
     #[error("there are more than {MAX_FILES} files; leave some out")]
     Files,
-    #[error("{path:?} has more than {} MiB, the most that a file may have", MAX_FILE_BYTES >> 20)]
+    #[error("{path:?} is larger than {} MiB, the limit of a file", MAX_FILE_BYTES >> 20)]
     File { path: String },
-    #[error("the files have more than {} MiB in total; leave some out", MAX_SITE_BYTES >> 20)]
+    #[error("the files are larger than {} MiB in total; leave some out", MAX_SITE_BYTES >> 20)]
     Site,
     #[error(
-        "{0:?} is no path of a file; use a relative path of at most {MAX_PATH} bytes without control characters and without . and .. segments"
+        "{0:?} is not a valid file path; use a relative path of at most {MAX_PATH} bytes without control characters and without . and .. segments"
     )]
     Path(String),
     #[error("{0:?} occurs twice")]
     Duplicate(String),
-    #[error("{0:?} has more than {MAX_RULES_BYTES} bytes, or is not text")]
+    #[error("{0:?} is larger than {MAX_RULES_BYTES} bytes, or is not UTF-8 text")]
     Rules(&'static str),
     #[error("{}", list(.0))]
     InvalidRules(Vec<InvalidRule>),
@@ -213,9 +213,9 @@ struct FileEntry {
 #[derive(Clone, Copy, Debug)]
 pub struct File<'s> {
     pub path: &'s str,
-    /// In bytes.
+    /// The length, in bytes.
     pub length: u32,
-    /// Position of the content in the pack, in bytes.
+    /// The position of the content in the pack, in bytes.
     pub offset: u64,
     /// Identifies the content.
     pub hash: [u8; 16],
@@ -231,15 +231,15 @@ impl Site {
     /// Opens a pack.
     ///
     /// # Errors
-    /// Fails if it cannot be read, or is not whole.
+    /// Fails if the pack cannot be read, or is damaged.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::of(fs::File::open(path)?)
     }
 
-    /// Opens a pack in a file that is open.
+    /// Opens a pack from an open file.
     ///
     /// # Errors
-    /// Fails if it cannot be read, or is not whole.
+    /// Fails if the pack cannot be read, or is damaged.
     pub fn of(mut pack: fs::File) -> io::Result<Self> {
         let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let end = pack.seek(SeekFrom::End(0))?;
@@ -250,11 +250,11 @@ impl Site {
         if magic != MAGIC {
             return Err(damaged("the pack has another format"));
         }
-        let length = u64::from_le_bytes(length.try_into().expect("the half of 16 bytes"));
+        let length = u64::from_le_bytes(length.try_into().expect("half of 16 bytes is 8 bytes"));
         let contents = footer
             .checked_sub(length)
             .filter(|_| length <= MAX_INDEX)
-            .ok_or_else(|| damaged("the pack's index is not in it"))?;
+            .ok_or_else(|| damaged("the pack's index has an invalid length"))?;
         let mut index = vec![0; length as usize];
         pack.read_exact_at(&mut index, contents)?;
         let Index { files: indexed, headers, redirects } =

@@ -30,12 +30,12 @@ pub fn is_path(text: &str) -> bool {
         && text.split('/').all(|segment| !["", ".", ".."].contains(&segment))
 }
 
-/// Decodes a path. A path that is no text finds no file.
-pub(crate) fn decoded(path: &str) -> Cow<'_, str> {
+/// Decodes a path. A path that is not UTF-8 finds no file.
+pub(crate) fn decode(path: &str) -> Cow<'_, str> {
     percent_decode_str(path).decode_utf8_lossy()
 }
 
 /// Encodes a path for a URL.
-pub(crate) fn encoded(path: &str) -> String {
+pub(crate) fn encode(path: &str) -> String {
     utf8_percent_encode(path, IN_PATH).to_string()
 }

@@ -26,14 +26,14 @@ enum Part {
 /// The parts of a path that a pattern's names matched. The name of `*` is `splat`.
 pub type Captures<'p> = BTreeMap<&'p str, &'p str>;
 
-/// The reason why a text is no pattern.
+/// The reason why a text is not a pattern.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidPattern {
-    #[error("a path begins with /")]
+    #[error("a path must begin with /")]
     NoSlash,
-    #[error("a path has at most {MAX_PATTERN} bytes")]
+    #[error("a path must have at most {MAX_PATTERN} bytes")]
     Long,
-    #[error("a path has at most one *, which no :name may follow")]
+    #[error("a path must have at most one *, and no :name after it")]
     Splat,
 }
 
@@ -41,7 +41,7 @@ impl Pattern {
     /// Parses a pattern such as `/blog/:year/*`.
     ///
     /// # Errors
-    /// Fails if the text is no pattern.
+    /// Fails if the text is not a pattern.
     pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
         if !text.starts_with('/') {
             return Err(InvalidPattern::NoSlash);
@@ -138,7 +138,7 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
 }
 
 /// Returns a text in which every `:name` is replaced with what the name has matched. Names that have
-/// matched nothing stay.
+/// matched nothing stay unchanged.
 pub fn substitute(template: &str, captures: &Captures<'_>) -> String {
     let (mut text, mut rest) = (String::with_capacity(template.len()), template);
     while let Some((before, after)) = rest.split_once(':') {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_pattern_is_refused() {
+    fn an_invalid_pattern_is_refused() {
         for (text, error) in [
             ("a", InvalidPattern::NoSlash),
             ("/*/*", InvalidPattern::Splat),
@@ -213,7 +213,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_pattern_and_any_path_are_safe(pattern in "/[a:*/é.-]{0,12}", path in "/[a:*/é.-]{0,12}") {
+        fn matching_any_path_against_any_pattern_does_not_panic(pattern in "/[a:*/é.-]{0,12}", path in "/[a:*/é.-]{0,12}") {
             if let Ok(pattern) = Pattern::parse(&pattern) {
                 let _ = pattern.captures(&path);
             }

@@ -1,11 +1,11 @@
-//! From the path of a request to a file, a redirect or nothing, with the handling of HTML pages that
-//! Cloudflare Workers has. This module is pure.
+//! Resolves the path of a request to a file, a redirect or nothing, and handles HTML pages as
+//! Cloudflare Workers does. This module is pure.
 //!
 //! Lookups use the decoded path; locations of redirects are made from it again, so they are always
 //! on the same host.
 
 use crate::pack::{File, Site};
-use crate::path::{self, decoded, encoded};
+use crate::path::{self, decode, encode};
 use crate::pattern::{InvalidPattern, Pattern};
 use crate::rules::headers::Change;
 use crate::rules::redirects::Redirect;
@@ -30,13 +30,13 @@ impl Settings {
     /// * `path` - percent-encoded. It is compared as files are looked up, or a client could reach
     ///   a file under another spelling of its path.
     pub fn is_worker_first(&self, path: &str) -> bool {
-        !self.worker_first.is_empty() && self.worker_first.contains(&decoded(path))
+        !self.worker_first.is_empty() && self.worker_first.contains(&decode(path))
     }
 
     /// Reads the settings of a Worker.
     ///
     /// # Errors
-    /// Fails if one of the paths is no pattern.
+    /// Fails if one of the paths is not a pattern.
     pub fn of(assets: &catalog::Assets) -> Result<Self, InvalidPattern> {
         Ok(Self {
             html: assets.html_handling(),
@@ -57,7 +57,7 @@ impl PathSet {
     /// Parses patterns such as `/api/*` and `!/api/docs/*`.
     ///
     /// # Errors
-    /// Fails if one of them is no pattern.
+    /// Fails if one of them is not a pattern.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidPattern> {
         let mut set = Self::default();
         for text in texts {
@@ -121,19 +121,19 @@ impl Site {
         path: &str,
         query: Option<&str>,
     ) -> Resolved<'_> {
-        let mut decoded = decoded(path);
+        let mut decoded = decode(path);
         if let Some(Redirect { status, target }) = self.redirects.of(&decoded) {
             if status != 200 {
                 return Resolved::Redirect { status, location: target };
             }
             // The client sees the content of another path, which redirects no further.
             let path = target.split(['?', '#']).next().unwrap_or_default();
-            decoded = path::decoded(path).into_owned().into();
+            decoded = path::decode(path).into_owned().into();
         }
         match self.page(settings.html, &decoded) {
             Some(Page::File(file)) => Resolved::File { file, status: 200 },
             Some(Page::At(canonical)) => {
-                let mut location = encoded(&canonical);
+                let mut location = encode(&canonical);
                 if let Some(query) = query {
                     location.push('?');
                     location.push_str(query);
@@ -189,8 +189,8 @@ impl Site {
                     "" if name.is_empty() => self.file("index.html"),
                     base => self.file(&format!("{base}/index.html")),
                 };
-                let of_folder = html == HtmlHandling::AutoTrailingSlash && name.ends_with('/');
-                if of_folder { index.or(page)? } else { page.or(index)? }
+                let is_folder = html == HtmlHandling::AutoTrailingSlash && name.ends_with('/');
+                if is_folder { index.or(page)? } else { page.or(index)? }
             }
         };
         let url = url(html, found.path);
@@ -199,7 +199,7 @@ impl Site {
 
     /// Returns the changes of the headers of the response to a path.
     pub fn headers(&self, path: &str) -> Vec<Change> {
-        self.headers.of(&decoded(path))
+        self.headers.of(&decode(path))
     }
 }
 

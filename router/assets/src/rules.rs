@@ -17,7 +17,7 @@ pub const REDIRECTS_FILE: &str = "_redirects";
 /// The largest file of rules, in bytes.
 pub const MAX_RULES_BYTES: usize = 128 * 1024;
 
-/// A line that is no rule.
+/// A line that is not a valid rule.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{file}:{line}: {fault}")]
 pub struct InvalidRule {
@@ -31,19 +31,19 @@ pub struct InvalidRule {
 pub enum RuleFault {
     #[error(transparent)]
     Pattern(#[from] InvalidPattern),
-    #[error("a rule has a path, a target and optionally a status, with blanks between them")]
+    #[error("a rule must be a path, a target and optionally a status, separated by spaces")]
     Words,
-    #[error("{0:?} is no status of a redirect; use 200, 301, 302, 303, 307 or 308")]
+    #[error("{0:?} is not a redirect status; use 200, 301, 302, 303, 307 or 308")]
     Status(String),
     #[error(
-        "a target is a path, or begins with http:// or https://; only a path may have status 200"
+        "a target must be a path, or begin with http:// or https://; only paths may have status 200"
     )]
     Target,
     #[error("there are more than {0} such rules; leave some out")]
     Count(usize),
-    #[error("a header follows the path that it is for, indented")]
+    #[error("a header must be indented, and follow the path that it is for")]
     NoPath,
-    #[error("a header has the form NAME: VALUE, or ! NAME to remove one")]
+    #[error("a header must have the form NAME: VALUE, or ! NAME to remove one")]
     Header,
     #[error("the header {0} is set by the router; remove it")]
     Reserved(String),

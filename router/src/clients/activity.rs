@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The time for which a client may leave all its answers unread before its connection can be ended
-/// for another.
+/// The time for which a client may leave all its responses unread before its connection can be
+/// ended for another.
 pub(super) const UNREAD_FOR: Duration = Duration::from_secs(5);
 
 pub(crate) struct Activity {
@@ -15,8 +15,8 @@ pub(crate) struct Activity {
     in_flight: AtomicUsize,
     /// A request has been served.
     has_served: AtomicBool,
-    /// The number of requests in flight that have a piece of their answer waiting for the client to
-    /// read on.
+    /// The number of requests in flight that have a piece of their response waiting for the client
+    /// to read on.
     unread: AtomicUsize,
     /// The time at which the connection began to wait for its client, in milliseconds after
     /// `epoch`.
@@ -56,7 +56,7 @@ impl Activity {
         self.wait();
     }
 
-    /// Records that one more answer, or one answer less, waits for the client to read on.
+    /// Records that one response more, or one less, waits for the client to read on.
     pub(super) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
@@ -105,7 +105,7 @@ impl Activity {
     }
 
     /// Returns whether the connection may be ended for another: it has no request in flight, or its
-    /// client has left all answers unread for [`UNREAD_FOR`].
+    /// client has left all responses unread for [`UNREAD_FOR`].
     pub(super) fn can_end(&self) -> bool {
         let (in_flight, unread) = (self.in_flight.load(Relaxed), self.unread.load(Relaxed));
         in_flight == 0 || in_flight == unread && self.waited(Instant::now()) >= UNREAD_FOR
@@ -131,7 +131,7 @@ impl Activity {
         now.saturating_duration_since(self.epoch).as_millis() as u32
     }
 
-    /// Lets the connection have waited since the thread's start.
+    /// Moves the beginning of the wait back to the thread's start.
     #[cfg(test)]
     pub(super) fn wait_since_start(&self) {
         self.waiting_since.store(0, Relaxed);

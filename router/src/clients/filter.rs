@@ -28,7 +28,7 @@ use crate::clients::{self, ByteHandling, Client};
 const STAND_IN: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "REFUSED";
 
-/// Allocation granularity of a partial head, and the maximum size of one read of it, in bytes.
+/// The allocation granularity of a partial head, and the maximum size of one read of it, in bytes.
 const PIECE: usize = 4 * 1024;
 const READ: usize = 16 * 1024;
 
@@ -99,7 +99,7 @@ impl HeadFilter {
         self.ready -= len;
         if self.held.is_empty() {
             self.held = Vec::new();
-            let _less_is_always_possible = self.client.hold(self.base);
+            let _shrinking_always_succeeds = self.client.hold(self.base);
             self.client.activity.end_head();
         }
     }
@@ -136,7 +136,7 @@ impl HeadFilter {
     }
 
     /// Examines the held bytes. Returns whether any of them may be passed on.
-    fn judge_held(&mut self) -> io::Result<bool> {
+    fn examine_held(&mut self) -> io::Result<bool> {
         match self.messages.step(&self.held) {
             Step::Pass(passed) => self.ready = passed,
             Step::Hold => {}
@@ -146,7 +146,11 @@ impl HeadFilter {
     }
 
     /// Charges data that waits to be written, here and in the kernel.
-    fn written<T>(&mut self, written: Poll<io::Result<T>>, waits: usize) -> Poll<io::Result<T>> {
+    fn charge_unwritten<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        waits: usize,
+    ) -> Poll<io::Result<T>> {
         self.client.activity.set_unsent(true);
         if written.is_pending() {
             self.is_behind = true;
@@ -159,10 +163,10 @@ impl HeadFilter {
     }
 
     /// Records that all data has been written.
-    fn sent(&mut self) {
+    fn mark_written(&mut self) {
         self.client.activity.set_unsent(false);
         if std::mem::take(&mut self.is_behind) {
-            let _less_is_always_possible = self.client.hold(self.base + self.held.capacity());
+            let _shrinking_always_succeeds = self.client.hold(self.base + self.held.capacity());
         }
     }
 
@@ -202,12 +206,12 @@ impl HeadFilter {
     ) -> Poll<io::Result<bool>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        let came = &buf.filled()[before..];
-        if came.is_empty() {
+        let arrived = &buf.filled()[before..];
+        if arrived.is_empty() {
             return Poll::Ready(Ok(true));
         }
-        let passed = match self.messages.step(came) {
-            Step::Pass(passed) if passed == came.len() => return Poll::Ready(Ok(true)),
+        let passed = match self.messages.step(arrived) {
+            Step::Pass(passed) if passed == arrived.len() => return Poll::Ready(Ok(true)),
             Step::Pass(passed) => passed,
             Step::Hold => 0,
             Step::Refuse(refusal) => {
@@ -215,7 +219,7 @@ impl HeadFilter {
                 return Poll::Ready(self.refuse(refusal).map(|()| false));
             }
         };
-        self.hold(&came[passed..])?;
+        self.hold(&arrived[passed..])?;
         buf.set_filled(before + passed);
         Poll::Ready(Ok(passed > 0))
     }
@@ -256,7 +260,7 @@ impl AsyncRead for HeadFilter {
                     }
                 }
                 Stage::Following => {
-                    if this.judge_held()? {
+                    if this.examine_held()? {
                         continue;
                     }
                     debug_assert!(this.held.len() <= MAX_HEAD + READ, "a longer head is refused");
@@ -276,7 +280,7 @@ impl AsyncWrite for HeadFilter {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.written(written, buf.len())
+        self.charge_unwritten(written, buf.len())
     }
 
     fn poll_write_vectored(
@@ -285,7 +289,7 @@ impl AsyncWrite for HeadFilter {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.written(written, bufs.iter().map(|buf| buf.len()).sum())
+        self.charge_unwritten(written, bufs.iter().map(|buf| buf.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -294,7 +298,7 @@ impl AsyncWrite for HeadFilter {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // hyper flushes after it has written everything.
-        self.sent();
+        self.mark_written();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

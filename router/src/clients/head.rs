@@ -54,7 +54,7 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("the request does not begin like an HTTP request")]
-    Nonsense,
+    NotHttp,
     #[error("a line of the request's head ends without a carriage return")]
     BareLineFeed,
     #[error("a header of the request continues on the next line, which is not supported")]
@@ -133,8 +133,8 @@ impl Messages {
 /// Returns the end of the head, after its empty line, if that has arrived. Leading empty lines
 /// belong to the head.
 fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal> {
-    if *scanned < 4 && !begins_well(bytes) {
-        return Err(Refusal::Nonsense);
+    if *scanned < 4 && !may_begin_head(bytes) {
+        return Err(Refusal::NotHttp);
     }
     // A line may have ended in the bytes that were examined before.
     let mut from = scanned.saturating_sub(3);
@@ -156,7 +156,7 @@ fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal>
 /// Returns whether these can be the first bytes of a head: at most one empty line (RFC 9112,
 /// section 2.2), then a token. A client that speaks another protocol is refused at once, and not
 /// after a timeout.
-fn begins_well(bytes: &[u8]) -> bool {
+fn may_begin_head(bytes: &[u8]) -> bool {
     let line = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
     match line {
         [] | [b'\r'] => true,

@@ -17,7 +17,7 @@ pub(crate) struct ClientMetrics {
     pub(crate) connections: IntGauge,
     /// The memory that clients hold, in bytes.
     pub(crate) memory: IntGauge,
-    /// Connections closed or refused for want of memory, of all threads.
+    /// Connections closed or refused for lack of memory, of all threads.
     pub(crate) shed: IntCounter,
 }
 

@@ -31,8 +31,8 @@ impl Orders {
         }
     }
 
-    /// Returns whether the connection has to end.
-    pub(super) fn are_to_end(&self) -> bool {
+    /// Returns whether the connection must end.
+    pub(super) fn must_end(&self) -> bool {
         self.pending.load(Relaxed) == Order::End as u8
     }
 

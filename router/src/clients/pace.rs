@@ -6,9 +6,9 @@
 //! ```
 //!
 //! So a client may pause for as long as the grace, and must send at the rate at least in the long
-//! run, regardless of what it has sent before: bytes that arrived quickly buy no hours. Only the
-//! client's own delay counts: the time in which the router reads and nothing has arrived. A Worker
-//! that is slow to read costs no time.
+//! run, regardless of what it has sent before: a fast start does not earn more than the grace. Only
+//! the client's own delay counts: the time in which the router reads and nothing has arrived. A
+//! Worker that is slow to read costs no time.
 //!
 //! Belongs to one thread.
 
@@ -32,7 +32,7 @@ impl Default for Pace {
     /// Returns a pace that a modem could keep. A slower client, or one that pauses for longer, is
     /// not served.
     fn default() -> Self {
-        const RATE: NonZeroU32 = NonZeroU32::new(500).expect("it is not zero");
+        const RATE: NonZeroU32 = NonZeroU32::new(500).expect("500 is not zero");
         Self { grace: Duration::from_secs(30), rate: RATE }
     }
 }
@@ -40,8 +40,8 @@ impl Default for Pace {
 /// The time that a client has left to send one body.
 pub(crate) struct PaceTimer {
     left: Left,
-    /// Fires no later than the time is up. It is reset if it fires too early, and not with each
-    /// piece.
+    /// Fires no later than when the time is up. It is reset if it fires too early, and not with
+    /// each piece.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -51,8 +51,8 @@ impl PaceTimer {
     }
 
     /// Records that bytes have arrived.
-    pub(crate) fn came(&mut self, bytes: usize) {
-        self.left.came(bytes, Instant::now);
+    pub(crate) fn received(&mut self, bytes: usize) {
+        self.left.received(bytes, Instant::now);
     }
 
     /// Resolves when the time of a client that has sent nothing is up.
@@ -84,7 +84,7 @@ impl Left {
         *self.since.get_or_insert_with(now) + self.left
     }
 
-    fn came(&mut self, bytes: usize, now: impl FnOnce() -> Instant) {
+    fn received(&mut self, bytes: usize, now: impl FnOnce() -> Instant) {
         if let Some(since) = self.since.take() {
             self.left = self.left.saturating_sub(now().saturating_duration_since(since));
         }
@@ -111,7 +111,7 @@ mod tests {
             if end <= now {
                 return end - began;
             }
-            left.came(bytes, || now);
+            left.received(bytes, || now);
         }
         now - began
     }
@@ -136,7 +136,7 @@ mod tests {
     fn a_fast_upload_earns_no_more_than_the_grace() {
         let mut left = Left { pace: PACE, left: PACE.grace, since: None };
         let now = Instant::now();
-        left.came(100_000_000, || now);
+        left.received(100_000_000, || now);
         assert_eq!(left.end(|| now), now + PACE.grace);
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn waiting_for_the_worker_costs_the_client_no_time() {
         let mut left = Left { pace: PACE, left: PACE.grace, since: None };
         let now = Instant::now();
-        left.came(1, || now);
+        left.received(1, || now);
         let much_later = now + Duration::from_secs(1000);
         assert_eq!(left.end(|| much_later), much_later + PACE.grace);
     }
@@ -157,7 +157,7 @@ mod tests {
             let mut last = left.end(|| now);
             for (pause, bytes) in steps {
                 now += Duration::from_millis(pause);
-                left.came(bytes, || now);
+                left.received(bytes, || now);
                 let end = left.end(|| now);
                 prop_assert!(end >= last || end <= now, "{end:?} before {last:?}");
                 last = end;
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_timer_fires_when_patience_ends_and_not_before() {
+    async fn the_timer_fires_when_the_time_is_up_and_not_before() {
         let mut timer = PaceTimer::new(PACE);
         let began = Instant::now();
         assert!(futures::poll!(std::future::poll_fn(|cx| timer.poll_end(cx))).is_pending());
         tokio::time::advance(Duration::from_secs(20)).await;
-        timer.came(10_000);
+        timer.received(10_000);
         std::future::poll_fn(|cx| timer.poll_end(cx)).await;
         assert_eq!((Instant::now() - began).as_secs(), 20 + 30);
     }

@@ -1,6 +1,6 @@
 //! Distinguishes HTTP/1 and HTTP/2 by the first bytes of a connection, since without TLS there is
-//! no ALPN. With TLS, a client that speaks another protocol than the one it has chosen is served
-//! all the same.
+//! no ALPN. With TLS, a client that speaks another protocol than it has negotiated is served
+//! anyway.
 //!
 //! An HTTP/2 connection begins with a preface that is not a valid HTTP/1 request (RFC 9113, section
 //! 3.4). The bytes that were read to decide are passed on first.

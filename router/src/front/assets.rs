@@ -1,4 +1,4 @@
-//! Answers requests for static files, of clients and of Workers.
+//! Answers requests of clients and of Workers for static files.
 //!
 //! ```text
 //!  site ─► resolve ─► file ─► does the client have it? ─► part, coding ─► read ─► answer
@@ -36,7 +36,7 @@ pub(crate) struct Request<'a> {
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// The answer to it.
+/// The response to a request for a static file.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -44,7 +44,7 @@ pub(crate) struct Answer {
 }
 
 pub(crate) enum Content {
-    /// No more than [`PIECE`], or a compressed content.
+    /// A content of at most [`PIECE`] bytes, or a compressed one.
     Bytes(Bytes),
     File(FileStream),
 }
@@ -55,14 +55,14 @@ impl Answer {
     }
 }
 
-/// Returns whether static files have an answer to requests with a method.
-pub(crate) fn is_read(method: &Method) -> bool {
+/// Returns whether static files are served to requests with this method.
+pub(crate) fn is_get_or_head(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Returns whether static files may answer a client's request before the Worker.
 pub(crate) fn may_answer(assets: &Assets, method: &Method, path: &str) -> bool {
-    is_read(method) && !assets.settings.is_worker_first(path)
+    is_get_or_head(method) && !assets.settings.is_worker_first(path)
 }
 
 /// Returns the audience of a client's request.
@@ -73,7 +73,7 @@ pub(crate) fn client(headers: &HeaderMap) -> Audience {
 /// Answers a request. Returns `None` if there is no file, so the Worker answers.
 ///
 /// # Errors
-/// Fails if the site cannot be had or read now.
+/// Fails if the site is unavailable, or cannot be read.
 pub(crate) async fn answer(
     sites: &Sites,
     worker: &Worker,
@@ -88,7 +88,7 @@ pub(crate) async fn answer(
         Resolved::Nothing => return Ok(None),
         Resolved::Redirect { status, location } => (redirect(status, &location), Counted::Redirect),
         Resolved::File { file, status } => {
-            let answer = of_file(sites, &site, &file, status, request).await?;
+            let answer = serve_file(sites, &site, &file, status, request).await?;
             let counted = match answer.status {
                 StatusCode::NOT_MODIFIED => Counted::NotModified,
                 StatusCode::NOT_FOUND => Counted::NotFound,
@@ -101,10 +101,10 @@ pub(crate) async fn answer(
     Ok(Some(answer))
 }
 
-/// Returns the answer to a Worker that asks for a path without a file, or with another method than
-/// GET and HEAD.
-pub(crate) fn nothing(method: &Method) -> Answer {
-    if is_read(method) {
+/// Returns the response to a Worker that requests a path without a file, or uses a method other
+/// than GET and HEAD.
+pub(crate) fn no_file(method: &Method) -> Answer {
+    if is_get_or_head(method) {
         return Answer::without_content(StatusCode::NOT_FOUND);
     }
     let mut answer = Answer::without_content(StatusCode::METHOD_NOT_ALLOWED);
@@ -122,7 +122,7 @@ fn redirect(status: u16, location: &str) -> Answer {
     answer
 }
 
-async fn of_file(
+async fn serve_file(
     sites: &Sites,
     site: &Arc<Site>,
     file: &File<'_>,
@@ -150,11 +150,14 @@ async fn of_file(
         Some((coding, _)) => negotiation::entity_tag(&file.hash, Some(*coding)),
         None => tag,
     };
-    headers.insert(header::ETAG, HeaderValue::try_from(tag).expect("hexadecimal digits"));
+    headers.insert(
+        header::ETAG,
+        HeaderValue::try_from(tag).expect("an entity tag is a valid header value"),
+    );
     if is_compressible {
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     }
-    change(&mut headers, site.headers(request.path));
+    apply_rules(&mut headers, site.headers(request.path));
     if found && negotiation::has_content(request.headers, &file.hash) {
         let mut answer = Answer::without_content(StatusCode::NOT_MODIFIED);
         headers.remove(header::CONTENT_TYPE);
@@ -201,19 +204,20 @@ async fn of_file(
     Ok(Answer { status, headers, content })
 }
 
-/// Adds the length that the content has in the answer to GET (RFC 9110, section 9.3.2).
+/// Adds the length that the content has in the response to GET (RFC 9110, section 9.3.2).
 fn with_length(mut headers: HeaderMap, length: u64) -> HeaderMap {
     headers.insert(header::CONTENT_LENGTH, length.into());
     headers
 }
 
 fn range(part: &str, length: u64) -> HeaderValue {
-    HeaderValue::try_from(format!("bytes {part}/{length}")).expect("digits and punctuation")
+    HeaderValue::try_from(format!("bytes {part}/{length}"))
+        .expect("a range is a valid header value")
 }
 
 /// Applies the site's own rules. The first that sets a header replaces its default, and further ones
 /// add values.
-fn change(map: &mut HeaderMap, changes: Vec<Change>) {
+fn apply_rules(map: &mut HeaderMap, changes: Vec<Change>) {
     let mut set = Vec::new();
     for change in changes {
         match change {

@@ -54,7 +54,7 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 /// * `memory`: the memory that the body needs.
 ///
 /// # Errors
-/// Fails if the body breaks off or comes too slowly.
+/// Fails if the body breaks off or arrives too slowly.
 pub(crate) async fn admit(
     body: Incoming,
     limit: u64,
@@ -76,7 +76,7 @@ pub(crate) async fn admit(
     }
 }
 
-/// A body from a client, which is waited for no longer than its pace allows.
+/// A body from a client that must keep its pace.
 struct FromClient {
     body: Incoming,
     timer: PaceTimer,
@@ -107,7 +107,7 @@ impl Source for FromClient {
         // Trailers are not passed to Workers.
         let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
         if let Some(Ok(piece)) = &piece {
-            self.timer.came(piece.len());
+            self.timer.received(piece.len());
         }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
     }

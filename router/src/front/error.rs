@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_takes_json_gets_json() {
+    fn a_caller_that_accepts_json_gets_json() {
         for accept in
             [None, Some("*/*"), Some("application/json"), Some("text/plain;q=0.5, application/*")]
         {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_version_of_the_handshake_gets_the_known_one() {
+    fn the_response_to_an_unsupported_handshake_version_names_the_supported_one() {
         let (response, _) = answer(FailureCode::UpgradeRequired, None);
         assert_eq!(response.status(), 426);
         let values = ["upgrade", "connection", "sec-websocket-version"]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_an_answer() {
+    fn every_code_has_a_response() {
         for code in FailureCode::ALL {
             assert_eq!(answer(*code, None).0.status().as_u16(), code.http_status());
         }

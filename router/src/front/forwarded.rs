@@ -1,8 +1,8 @@
-//! Who a request comes from, if it has passed proxies: the address and the scheme of the client.
-//! This module is pure.
+//! Determines the client of a request that has passed proxies: its address and its scheme. This
+//! module is pure.
 //!
 //! A proxy adds the address of its own client to `X-Forwarded-For`, and overwrites
-//! `X-Forwarded-Proto`. Anybody can send these headers, so they count only on connections from
+//! `X-Forwarded-Proto`. Any client can send these headers, so they count only on connections from
 //! networks that the administrator trusts, and the client is the last address that no trusted proxy
 //! has.
 
@@ -35,7 +35,7 @@ impl TrustedProxies {
 pub(crate) struct Sender {
     pub(crate) address: IpAddr,
     pub(crate) scheme: Scheme,
-    /// The request's own `X-Forwarded-*` headers are true.
+    /// The request's own `X-Forwarded-*` headers are trusted.
     pub(crate) is_trusted: bool,
 }
 
@@ -43,7 +43,7 @@ impl Sender {
     /// Determines the sender of a request.
     ///
     /// # Arguments
-    /// * `peer`, `scheme` - of the connection.
+    /// * `peer`, `scheme` - the peer and the scheme of the connection.
     pub(crate) fn of(
         peer: IpAddr,
         scheme: Scheme,
@@ -67,7 +67,7 @@ impl Sender {
 fn client(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> IpAddr {
     let named: Vec<_> = members(headers, &FORWARDED_FOR).collect();
     let mut client = peer;
-    // Behind something that is no address, a proxy cannot tell who sent the rest.
+    // Entries before one that is not an address are ignored: no trusted proxy vouches for them.
     for address in named.into_iter().rev().map_while(parse) {
         client = address;
         if !trusted.contains(address) {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_believed() {
+    fn the_headers_of_an_untrusted_peer_are_ignored() {
         let forged = [("x-forwarded-for", "1.1.1.1"), ("x-forwarded-proto", "https")];
         assert_eq!(sender("192.0.2.7", &forged), ("192.0.2.7".to_owned(), Scheme::Http));
     }

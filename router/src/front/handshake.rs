@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Any other upgrade is ignored, as HTTP specifies (RFC 9110, section 7.8), and the request is
-//! answered as if it did not ask for one.
+//! answered as if it did not request one.
 //!
 //! This module is pure.
 
@@ -91,7 +91,7 @@ impl Handshake {
             && lists(&header::CONNECTION, "upgrade")
     }
 
-    /// Returns whether a header of the client's is dropped because the router writes it.
+    /// Returns whether the router writes its own value in place of a header of the client.
     pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
         *self == Self::Http2 && *name == header::SEC_WEBSOCKET_KEY
     }
@@ -117,9 +117,10 @@ impl Handshake {
     /// Converts the Worker's acceptance into the response to the client, and returns its status.
     ///
     /// # Arguments
-    /// * `headers`: the headers of the Worker's answer, without hop-by-hop headers.
+    /// * `headers`: the headers of the Worker's response, without hop-by-hop headers.
     pub(crate) fn agree(&self, headers: &mut HeaderMap) -> StatusCode {
-        // Neither a 101 nor the answer to a CONNECT has a body (RFC 9110, sections 8.6 and 9.3.6).
+        // Neither a 101 nor the response to a CONNECT has a body (RFC 9110, sections 8.6 and
+        // 9.3.6).
         headers.remove(header::CONTENT_LENGTH);
         match self {
             Self::Http1 => {

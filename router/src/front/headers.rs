@@ -31,7 +31,7 @@ pub(crate) fn is_ours(name: &HeaderName) -> bool {
 
 /// Returns whether only a proxy sets a header, besides those that the router replaces itself. Many
 /// frameworks take the client's address from one of them.
-fn is_of_proxies(name: &HeaderName) -> bool {
+fn is_set_by_proxies(name: &HeaderName) -> bool {
     *name == header::FORWARDED
         || matches!(name.as_str(), "x-real-ip" | "x-forwarded-port" | "x-forwarded-prefix")
 }
@@ -52,7 +52,7 @@ pub(crate) struct Edge<'a> {
 /// proxy has set them.
 ///
 /// # Arguments
-/// * `replaced`: returns whether a header of the client's is dropped because it is written
+/// * `replaced`: returns whether a header of the client is dropped because it is written
 ///   elsewhere.
 pub(crate) fn write(
     writer: &mut HeadWriter,
@@ -68,7 +68,7 @@ pub(crate) fn write(
     for (name, value) in headers {
         let dropped = is_hop_by_hop(name)
             || is_ours(name)
-            || !sender.is_trusted && is_of_proxies(name)
+            || !sender.is_trusted && is_set_by_proxies(name)
             // hyper has answered it.
             || *name == header::EXPECT
             || *name == header::HOST
@@ -89,7 +89,7 @@ pub(crate) fn write(
         }
     }
     use std::fmt::Write as _;
-    write!(forwarded_for, "{}", peer.to_canonical()).expect("a string takes all that is written");
+    write!(forwarded_for, "{}", peer.to_canonical()).expect("writing to a `String` cannot fail");
     writer.header(header::HOST.as_str(), host.as_bytes());
     writer.header(REQUEST_ID.as_str(), request_id.as_bytes());
     writer.header(FORWARDED_FOR.as_str(), forwarded_for.as_bytes());

@@ -36,7 +36,8 @@ fn location(target: &Target<'_>, port: u16) -> Option<HeaderValue> {
     url.try_into().ok()
 }
 
-/// Adds `Strict-Transport-Security` (RFC 6797) to a response over TLS, unless the Worker has.
+/// Adds `Strict-Transport-Security` (RFC 6797) to a response over TLS, unless the Worker has added
+/// it.
 pub(crate) fn add_hsts(https: Option<&Https>, scheme: Scheme, headers: &mut HeaderMap) {
     if let Some(hsts) = https.and_then(|https| https.settings.hsts.as_ref())
         && scheme == Scheme::Https

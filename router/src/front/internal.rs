@@ -153,8 +153,10 @@ async fn invoke(
     let held = match (response::switches_protocols(&reply), slot) {
         (true, Some(slot)) => Held::tunnel(slot),
         (true, None) => {
-            return Err(AttemptError::Nonsense("a WebSocket that the call did not request".into())
-                .into_failure());
+            return Err(AttemptError::ProtocolViolation(
+                "a WebSocket that the call did not request".into(),
+            )
+            .into_failure());
         }
         (false, _) => Held::request(permit),
     };

@@ -25,10 +25,10 @@ use crate::quota::Hold;
 use crate::sites::read::{FileStream, PIECE};
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
-use crate::upstream::exchange::{BEHIND, Reply, Rest};
+use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
 use crate::upstream::retry::AttemptError;
 
-/// The maximum size of a complete answer that is charged with its connection, in bytes.
+/// The maximum size of a complete response that is charged with its connection, in bytes.
 const SMALL: usize = 4 * 1024;
 
 /// The body of a response.
@@ -84,27 +84,28 @@ pub(crate) fn of(
     if !more_body {
         end(rest);
         if bodiless {
-            describe(&mut map, method, body.len());
+            set_head_length(&mut map, method, body.len());
         } else {
             // hyper sets the length of the actual body.
             map.remove(header::CONTENT_LENGTH);
         }
-        return Ok(built(
+        return Ok(build(
             status,
             map,
             ResponseBody::Full((!bodiless && !body.is_empty()).then_some(body)),
         ));
     }
     if bodiless {
-        return Ok(built(status, map, ResponseBody::Full(None)));
+        return Ok(build(status, map, ResponseBody::Full(None)));
     }
     let first = (!body.is_empty()).then_some(body);
     let streaming =
         Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
-    Ok(built(status, map, ResponseBody::Streaming(streaming)))
+    Ok(build(status, map, ResponseBody::Streaming(streaming)))
 }
 
-/// Builds the response with a static file. Without memory for its pieces, it is an empty 503.
+/// Builds the response with a static file. If there is no memory for its pieces, the response is an
+/// empty 503.
 pub(crate) fn of_file(
     Answer { status, headers, content }: Answer,
     permit: Permit,
@@ -115,20 +116,20 @@ pub(crate) fn of_file(
         Content::File(content) => {
             let Some(memory) = client.memory(PIECE) else {
                 let none = ResponseBody::Full(None);
-                return built(StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new(), none);
+                return build(StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new(), none);
             };
             ResponseBody::File(FileBody { content, _memory: memory, _permit: permit })
         }
     };
-    built(status, headers, body)
+    build(status, headers, body)
 }
 
-/// Returns whether the Worker accepts the upgrade that the request asked for.
+/// Returns whether the Worker accepts the requested upgrade.
 pub(crate) fn switches_protocols(reply: &Reply) -> bool {
     reply.head.status == u32::from(StatusCode::SWITCHING_PROTOCOLS.as_u16())
 }
 
-/// Returns the answer that opens a tunnel.
+/// Returns the response that opens a tunnel.
 pub(crate) fn tunnel(
     handshake: &Handshake,
     tunnel: Tunnel,
@@ -137,16 +138,16 @@ pub(crate) fn tunnel(
     let mut map = header_map(std::mem::take(&mut reply.head.headers));
     tunnel.open(reply);
     let status = handshake.agree(&mut map);
-    built(status, map, ResponseBody::Full(None))
+    build(status, map, ResponseBody::Full(None))
 }
 
-/// Returns the answer that sends a client to another URL with the same request.
+/// Returns the response that redirects a client to another URL with the same method and body.
 pub(crate) fn redirect(location: HeaderValue) -> Response<ResponseBody> {
     let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
-    built(StatusCode::PERMANENT_REDIRECT, headers, ResponseBody::Full(None))
+    build(StatusCode::PERMANENT_REDIRECT, headers, ResponseBody::Full(None))
 }
 
-fn built(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
+fn build(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -156,8 +157,8 @@ fn built(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response
 fn header_map(headers: Vec<Header>) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     for Header { name, value } in headers {
-        // The node has checked the headers already; an invalid one is dropped, not worth failing
-        // the response.
+        // The node has checked the headers already; an invalid one is dropped, so that the
+        // response does not fail because of it.
         let (Ok(name), Ok(value)) =
             (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value))
         else {
@@ -170,8 +171,8 @@ fn header_map(headers: Vec<Header>) -> HeaderMap {
     map
 }
 
-/// Sets the length that GET would have had in the answer to HEAD (RFC 9110, section 9.3.2).
-fn describe(headers: &mut HeaderMap, method: &Method, len: usize) {
+/// Sets the length of the response to GET in the response to HEAD (RFC 9110, section 9.3.2).
+fn set_head_length(headers: &mut HeaderMap, method: &Method, len: usize) {
     if *method == Method::HEAD && len > 0 && !headers.contains_key(header::CONTENT_LENGTH) {
         headers.insert(header::CONTENT_LENGTH, len.into());
     }
@@ -187,22 +188,29 @@ fn end(mut rest: Rest) {
     }
 }
 
-/// Makes hyper reset the client's stream, so that a partial body is not taken for a complete one.
+/// The reason why a body ended before it was complete. On this error hyper resets the client's
+/// stream, so that a partial body is not taken for a complete one.
 #[derive(Debug, thiserror::Error)]
-#[error("the response broke off: {0:?}")]
-pub(crate) struct BrokeOff(AttemptError);
+pub(crate) enum TruncatedBody {
+    #[error("the node did not complete its response ({})", .0.reason())]
+    Node(AttemptError),
+    #[error("cannot read the static file: {0}")]
+    File(io::Error),
+    #[error("no memory is left for a client that reads slowly")]
+    OutOfMemory,
+}
 
-impl BrokeOff {
+impl TruncatedBody {
     fn file(error: io::Error) -> Self {
         tracing::error!(%error, "cannot read a static file");
-        Self(AttemptError::Nonsense("the file cannot be read".into()))
+        Self::File(error)
     }
 }
 
 impl Streaming {
     /// Returns the next piece. While pieces are available, the client is behind: data from its node
     /// waits here, up to two windows.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokeOff>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, TruncatedBody>>> {
         let part = match self.rest.poll_next(cx) {
             Poll::Ready(part) => part,
             Poll::Pending => {
@@ -213,25 +221,22 @@ impl Streaming {
         Poll::Ready(match part {
             Ok(Some(Part::Body(piece))) => {
                 if self.memory.is_none() {
-                    self.memory = self.client.memory(BEHIND);
+                    self.memory = self.client.memory(SLOW_CLIENT);
                 }
-                let without_memory = || {
-                    BrokeOff(AttemptError::Nonsense(
-                        "no memory for a client that reads slowly".into(),
-                    ))
-                };
-                Some(if self.memory.is_some() { Ok(piece) } else { Err(without_memory()) })
+                let has_memory = self.memory.is_some();
+                Some(if has_memory { Ok(piece) } else { Err(TruncatedBody::OutOfMemory) })
             }
             Ok(None) => None,
             Ok(Some(Part::Head(_))) => {
-                Some(Err(BrokeOff(AttemptError::Nonsense("a second head".into()))))
+                let error = AttemptError::ProtocolViolation("a second head".into());
+                Some(Err(TruncatedBody::Node(error)))
             }
-            Err(error) => Some(Err(BrokeOff(error))),
+            Err(error) => Some(Err(TruncatedBody::Node(error))),
         })
     }
 }
 
-/// An answer that keeps its request in flight until it has been written.
+/// A response that keeps its request in flight until it has been written.
 pub(crate) struct WrittenResponse {
     body: ResponseBody,
     _memory: Option<Hold>,
@@ -239,8 +244,8 @@ pub(crate) struct WrittenResponse {
 }
 
 impl WrittenResponse {
-    /// Takes memory for a complete answer that waits for its client. Without that memory, the
-    /// answer is replaced by an empty 503.
+    /// Takes memory for a complete response that waits for its client. If there is none, the
+    /// response is replaced by an empty 503.
     pub(crate) fn of(response: Response<ResponseBody>, in_flight: InFlight) -> Response<Self> {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {
@@ -259,13 +264,13 @@ impl WrittenResponse {
 
 impl Body for WrittenResponse {
     type Data = Bytes;
-    type Error = BrokeOff;
+    type Error = TruncatedBody;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
-        // hyper asks for more once the client has taken what there was.
+    ) -> Poll<Option<Result<Frame<Bytes>, TruncatedBody>>> {
+        // hyper polls again once the client has taken the previous frame.
         let Self { body, in_flight, .. } = &mut *self;
         in_flight.unread(false);
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
@@ -284,18 +289,18 @@ impl Body for WrittenResponse {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = BrokeOff;
+    type Error = TruncatedBody;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, TruncatedBody>>> {
         let streaming = match &mut *self {
             Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Streaming(streaming) => streaming,
             Self::File(file) => {
                 let piece = ready!(file.content.poll_piece(cx));
-                let piece = piece.map(|piece| piece.map(Frame::data).map_err(BrokeOff::file));
+                let piece = piece.map(|piece| piece.map(Frame::data).map_err(TruncatedBody::file));
                 if file.content.left() == 0 || !matches!(piece, Some(Ok(_))) {
                     *self = Self::Full(None);
                 }

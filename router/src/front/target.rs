@@ -29,7 +29,7 @@ impl<'a> Target<'a> {
     /// * `method`: the method that the Worker sees.
     ///
     /// # Errors
-    /// Fails if no Worker can be asked for the target.
+    /// Fails if no Worker can serve the target.
     pub(crate) fn of(parts: &'a Parts, method: &Method) -> Result<Self, Failure> {
         let Parts { uri, headers, .. } = parts;
         if matches!(*method, Method::CONNECT | Method::TRACE) {
@@ -60,7 +60,7 @@ impl<'a> Target<'a> {
                 Cow::Owned(authority)
             }
             (None, None) if parts.version < Version::HTTP_11 => {
-                return Err(bad("the Host header is missing, which HTTP/1.0 requests need, too"));
+                return Err(bad("the Host header is missing; HTTP/1.0 requests need it too"));
             }
             (None, None) => return Err(bad("the request has no host")),
         };

@@ -67,7 +67,7 @@ impl Directory {
         Ok(Some(Selection::new(self.used.values().map(|(_, certificate)| certificate))))
     }
 
-    /// Reads a folder, and returns whether its certificate is another one now.
+    /// Reads a folder, and returns whether its certificate has changed.
     fn reload_folder(&mut self, name: &str) -> Result<bool, CertificateError> {
         let files = read_volume(&self.path.join(name), [CERTIFICATE, KEY])
             .map_err(|error| CertificateError::Read(error.to_string()))?;
@@ -75,7 +75,7 @@ impl Directory {
             return Ok(false);
         }
         let certificate = Certificate::parse(&files[0], &files[1])?;
-        tracing::info!(folder = name, names = ?certificate.names, "loaded a certificate for clients");
+        tracing::info!(folder = name, names = ?certificate.names, "loaded an HTTPS certificate");
         self.used.insert(name.to_owned(), (files, certificate));
         Ok(true)
     }
@@ -89,7 +89,7 @@ impl Directory {
                 directory = %self.path.join(&name).display(),
                 error = message,
                 keeps_current = keeps,
-                "cannot use a certificate for clients"
+                "cannot use an HTTPS certificate"
             );
             self.errors.insert(name, message);
         }
@@ -98,7 +98,7 @@ impl Directory {
     /// Polls the directory on a thread of its own.
     ///
     /// # Arguments
-    /// * `install` - called with changed certificates, and never with none: then the last ones stay
+    /// * `install` - called with changed certificates, unless none is left: then the last ones stay
     ///   in use. The thread ends when it returns `false`.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Directory {
                     Err(error) => {
                         if !std::mem::replace(&mut has_failed, true) {
                             let path = self.path.display();
-                            tracing::error!(%error, directory = %path, "cannot list the certificates for clients; keeping the current ones");
+                            tracing::error!(%error, directory = %path, "cannot list the HTTPS certificates; keeping the current ones");
                         }
                     }
                 }

@@ -37,11 +37,11 @@ impl HttpsMetrics {
             failed: handshakes.with_label_values(&["failed"]),
             rejected: registry.gauge(
                 "tenon_router_https_certificates_rejected",
-                "Folders of certificates for clients whose current content cannot be used.",
+                "Folders of HTTPS certificates whose current content cannot be used.",
             )?,
             expiry: registry.gauges(
                 "tenon_router_https_certificate_expiry_timestamp_seconds",
-                "Expiry of the certificates for clients, by folder, in Unix time.",
+                "Expiry of the HTTPS certificates, by folder, in Unix time.",
                 &["folder"],
             )?,
             folders: Arc::default(),
@@ -52,7 +52,7 @@ impl HttpsMetrics {
         if kind == Some(HandshakeKind::Resumed) { &self.resumed } else { &self.full }.inc();
     }
 
-    /// Counts a failed handshake. Clients fail them all the time, so it is no line of the log.
+    /// Counts a failed handshake. These are frequent, so they are logged for debugging only.
     pub(super) fn failed(&self, error: &io::Error) {
         self.failed.inc();
         tracing::debug!(%error, "a client failed its TLS handshake");
@@ -67,7 +67,7 @@ impl HttpsMetrics {
             folders.insert(folder.to_owned());
         }
         for gone in before.difference(&folders) {
-            // It exists, because it was set before.
+            // The gauge exists, because it was set before.
             let _ = self.expiry.remove_label_values(&[gone]);
         }
     }

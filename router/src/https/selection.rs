@@ -1,4 +1,4 @@
-//! The choice of a certificate by the name that a client asks for. This module is pure.
+//! The choice of a certificate by the name that a client requests. This module is pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::certificate::Certificate;
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     exact: HashMap<String, Certificate>,
-    /// Of wildcards, by the name after `*.`.
+    /// Wildcard certificates, by the name after `*.`.
     below: HashMap<String, Certificate>,
     default: Option<Arc<CertifiedKey>>,
 }
 
 impl Selection {
-    /// Indexes certificates. Of several for one name, that which is valid for longest is used.
+    /// Indexes certificates. Of several for one name, the one that is valid the longest is used.
     ///
     /// # Arguments
     /// * `certificates` - the first is the default.
@@ -44,17 +44,17 @@ impl Selection {
         self.default.is_none()
     }
 
-    /// Returns the certificate for a name, or the default: a client without a name, or with one of
-    /// which no certificate is known, learns from its error message what it has reached.
+    /// Returns the certificate for a name, or the default: a client without a name, or with one
+    /// that no certificate has, learns from its error message what it has reached.
     pub(super) fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
-        let of_name = |name: &str| {
+        let by_name = |name: &str| {
             let name = name.to_ascii_lowercase();
             // A wildcard stands for one label (RFC 9525, section 6.3).
             let parent = name.split_once('.').map(|(_, parent)| parent);
             let found = self.exact.get(&name).or_else(|| self.below.get(parent?));
             found.map(|found| found.certified.clone())
         };
-        name.and_then(of_name).or_else(|| self.default.clone())
+        name.and_then(by_name).or_else(|| self.default.clone())
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_name_precedes_a_wildcard_and_that_the_default() {
+    fn an_exact_name_precedes_a_wildcard_which_precedes_the_default() {
         let all = certificates(&[
             &["default.example.org"],
             &["*.example.com"],

@@ -1,5 +1,5 @@
 //! Contents in the codings that clients accept. Each is made once, on another thread and only one at
-//! a time, after it was first asked for; until then, clients get the content as it is.
+//! a time, after it was first requested; until then, clients get the content as it is.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -31,7 +31,7 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// In order of preference.
+    /// All codings, in order of preference.
     pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -43,7 +43,7 @@ impl Coding {
     }
 }
 
-/// A content by its hash, which is as good as the content.
+/// A content, identified by its hash, in a coding.
 type Key = ([u8; 16], Coding);
 
 /// The compressed contents of all sites.
@@ -78,7 +78,8 @@ impl Compressed {
             spawn_blocking(move || {
                 let busy = Busy(&this.is_busy);
                 let made = make(&site, offset, length, coding);
-                let made = made.inspect_err(|error| tracing::warn!(%error, "cannot compress"));
+                let made = made
+                    .inspect_err(|error| tracing::warn!(%error, "cannot compress a static file"));
                 this.contents.insert(key, made.unwrap_or_default());
                 drop(busy);
             });

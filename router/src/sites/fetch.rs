@@ -17,8 +17,8 @@ use tonic::{Code, Status};
 use crate::server::Server;
 use crate::sites::lock;
 
-/// Pauses after a failed attempt: an operator that starts, or one whose registry is away, may have
-/// the pack soon.
+/// Pauses after a failed attempt: an operator that starts, or one whose registry is unreachable,
+/// may have the pack soon.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(50),
     Duration::from_millis(200),

@@ -12,7 +12,7 @@ label_values! {
         NotModified = "not_modified",
         Redirect = "redirect",
         NotFound = "not_found",
-        /// The site cannot be had now.
+        /// The site is unavailable.
         Unavailable = "unavailable",
     }
 }

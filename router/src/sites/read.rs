@@ -20,7 +20,7 @@ pub(crate) const PIECE: usize = 64 * 1024;
 /// Reads a part of a pack.
 ///
 /// # Errors
-/// Fails if the pack cannot be read, or ends before.
+/// Fails if the pack cannot be read, or ends too early.
 pub(crate) async fn read(site: &Arc<Site>, offset: u64, length: usize) -> io::Result<Bytes> {
     match read_now(site, offset, length)? {
         Some(bytes) => Ok(bytes),
@@ -40,7 +40,7 @@ fn read_now(site: &Site, offset: u64, length: usize) -> io::Result<Option<Bytes>
     };
     match read {
         Ok(read) if read == length => Ok(Some(bytes.into())),
-        // A part, or a file system that does not know.
+        // Only a part is in memory, or the file system does not support the flag.
         Ok(_) | Err(Errno::AGAIN | Errno::OPNOTSUPP) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -5,8 +5,8 @@
 //! segment boundary wins: `/api` takes `/api` and `/api/x`, not `/apix`. Paths are compared as the
 //! Worker sees them (`target`).
 //!
-//! Pure, and persistent: a clone shares all its memory, and a change to it costs as much as the
-//! change.
+//! Pure, and persistent: a clone shares its memory with the original, and a change copies only the
+//! parts that it affects.
 
 use std::sync::Arc;
 
@@ -213,7 +213,7 @@ fn lower<'a>(name: &'a str, buffer: &'a mut [u8; MAX_HOST]) -> &'a str {
     let lowered = &mut buffer[..name.len()];
     lowered.copy_from_slice(name.as_bytes());
     lowered.make_ascii_lowercase();
-    std::str::from_utf8(lowered).expect("ASCII case does not matter to UTF-8")
+    std::str::from_utf8(lowered).expect("lower-casing ASCII letters keeps UTF-8 valid")
 }
 
 #[cfg(test)]

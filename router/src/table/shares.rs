@@ -12,7 +12,7 @@ use crate::table::{Published, Table};
 
 /// The maximum number of slots of a pool for which each share is exported. A larger pool would have
 /// as many series as shards, in every router.
-const TOLD: usize = 1024;
+const MAX_REPORTED_SLOTS: usize = 1024;
 
 pub(crate) struct Shares {
     published: Published,
@@ -68,7 +68,7 @@ impl Shares {
             let most = shares.iter().copied().fold(0.0, f64::max) * shares.len() as f64;
             self.most.with_label_values(&[&**name]).set(most);
             self.slots.with_label_values(&[&**name]).set(shares.len() as i64);
-            if shares.len() <= TOLD {
+            if shares.len() <= MAX_REPORTED_SLOTS {
                 for (shard, share) in pool.shards.iter().zip(shares) {
                     let id = shard.id.to_string();
                     self.share.with_label_values(&[&**name, &*shard.node, &id]).set(share);
@@ -114,7 +114,7 @@ mod tests {
     fn values(shares: &Shares, family: &str) -> Vec<f64> {
         let families = shares.collect();
         let family =
-            families.iter().find(|found| found.name() == family).expect("one of its families");
+            families.iter().find(|found| found.name() == family).expect("no such metric family");
         family.get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect()
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn a_pool_with_a_great_many_shards_is_reported_as_a_whole() {
         let mut table = Table::default();
         table.apply(WatchResponse {
-            nodes: vec![node("large", 1 + TOLD as u32)],
+            nodes: vec![node("large", 1 + MAX_REPORTED_SLOTS as u32)],
             ..Default::default()
         });
         let shares = Shares::new(Arc::new(ArcSwap::from_pointee(table))).unwrap();

@@ -77,7 +77,7 @@ impl Tunnels {
 }
 
 impl TunnelSlot {
-    /// Keeps the request of this tunnel in flight: its connection may have no other one.
+    /// Keeps the request of this tunnel in flight, since its connection may have no other.
     pub(crate) fn on(mut self, in_flight: InFlight) -> Self {
         self.in_flight = Some(in_flight);
         self

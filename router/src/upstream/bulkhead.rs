@@ -1,4 +1,4 @@
-//! Bounds the number of a thread's requests that may be with one shard: a silent or slow shard must
+//! Bounds the number of a thread's requests that one shard may have: a silent or slow shard must
 //! not exhaust the permits for all others.
 //!
 //! A request counts from before it is sent until the last byte of its response has arrived. A tunnel
@@ -13,10 +13,10 @@ use crate::quota::{Hold, Peer, Quota};
 /// is not a single shard.
 const PARTS: usize = 8;
 
-/// The requests with one shard. Addresses share it, so that no crowd occupies a shard alone.
+/// The permits of one shard. Addresses share them, so that no crowd takes them all.
 pub(crate) struct Bulkhead(Quota);
 
-/// The place of one request with a shard.
+/// The permit of one request.
 pub(crate) struct BulkheadPermit {
     _hold: Hold,
 }
@@ -25,9 +25,9 @@ impl Bulkhead {
     /// Creates the bulkhead of one shard.
     ///
     /// # Arguments
-    /// * `of`: the number of requests that the thread may have in flight.
-    pub(crate) fn new(of: usize) -> Self {
-        Self(Quota::new((of / PARTS).max(1)))
+    /// * `in_flight`: the number of requests that the thread may have in flight.
+    pub(crate) fn new(in_flight: usize) -> Self {
+        Self(Quota::new((in_flight / PARTS).max(1)))
     }
 
     /// Takes a permit for one more request of this address, if there is one.
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_gets_at_most_its_part_of_the_berths() {
+    fn a_shard_gets_at_most_its_part_of_the_permits() {
         let bulkhead = Bulkhead::new(800);
         let permits: Vec<_> = (0..200).flat_map(|last| all(&bulkhead, peer(last))).collect();
         assert_eq!(permits.len(), 100);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_berth_can_be_taken_again() {
+    fn a_released_permit_can_be_taken_again() {
         let bulkhead = Bulkhead::new(PARTS);
         let permit = bulkhead.acquire(peer(1));
         assert!(bulkhead.acquire(peer(2)).is_none());

@@ -56,7 +56,7 @@ const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// control is the actual buffer.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// When a shard is sent pings. None are sent while there is no stream.
+/// The times of pings to a shard. No pings are sent while there is no stream.
 const PINGS: Pings = Pings { after: pulse::PING_AFTER, timeout: PING_TIMEOUT };
 
 /// Sends requests on a connection.
@@ -85,7 +85,7 @@ pub(crate) type Driver = LocalBoxFuture<'static, Disconnect>;
 /// # Arguments
 /// * `pings`: whether to ping the shard while it has requests.
 /// * `counts`: counts reads from the connection and writes to it.
-/// * `prove_by`: the deadline of the handshakes, if the peer has yet to prove that it is there.
+/// * `prove_by`: the deadline of the handshakes, if the peer has yet to prove that it responds.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,
@@ -99,10 +99,11 @@ pub(crate) async fn open(
         })
     };
     let stream = connect(shard, tls, counts, timeout()).await?;
-    // Nothing but the greeting has been written, and no request been sent.
+    // Only the greeting has been written, and no request has been sent.
     let pings = pings.then_some(PINGS);
-    let shaken = in_time(timeout(), client::handshake(stream, STREAM_WINDOW, pings)).await?;
-    if let Some((sender, connection)) = shaken {
+    let handshake =
+        with_timeout(timeout(), client::handshake(stream, STREAM_WINDOW, pings)).await?;
+    if let Some((sender, connection)) = handshake {
         let driver = connection.map(|ended| narrow_disconnect(&ended)).boxed_local();
         return Ok((Sender::Narrow(sender), driver));
     }
@@ -128,12 +129,12 @@ async fn connect(
     timeout: Duration,
 ) -> io::Result<CountingStream<Stream>> {
     let address = (&*shard.address, shard.port);
-    let stream = in_time(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
+    let stream = with_timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
     set_options(&stream)?;
     let stream = match tls {
         Some(tls) => {
             let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-            let stream = in_time(timeout, async { Ok(connecting.await?) }).await?;
+            let stream = with_timeout(timeout, async { Ok(connecting.await?) }).await?;
             // The handshake is an answer by the shard's thread.
             counts.count_read();
             stream
@@ -143,7 +144,10 @@ async fn connect(
     Ok(CountingStream::new(stream, counts.clone()))
 }
 
-async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+async fn with_timeout<T>(
+    limit: Duration,
+    future: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
     tokio::time::timeout(limit, future)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -184,7 +188,7 @@ fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     let causes = std::iter::successors(error.source(), |&error| error.source());
     let mut kinds =
         causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
-    let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));
+    let vanished = error.is_timeout() || kinds.any(|kind| !HANG_UPS.contains(&kind));
     if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
 }
 
@@ -192,12 +196,12 @@ fn narrow_disconnect(ended: &Result<(), ConnectionError>) -> Disconnect {
     let Err(error) = ended else { return Disconnect::Closed };
     tracing::debug!(%error, "lost the connection to a shard");
     match error {
-        ConnectionError::Io(error) if !HANGS_UP.contains(&error.kind()) => Disconnect::Vanished,
+        ConnectionError::Io(error) if !HANG_UPS.contains(&error.kind()) => Disconnect::Vanished,
         ConnectionError::Silent => Disconnect::Vanished,
         _ => Disconnect::HungUp,
     }
 }
 
 /// The errors with which the kernel ends a connection whose other process has ended.
-const HANGS_UP: [io::ErrorKind; 3] =
+const HANG_UPS: [io::ErrorKind; 3] =
     [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];

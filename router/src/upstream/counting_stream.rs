@@ -1,5 +1,5 @@
 //! A connection that counts reads, each of which is a sign of life, and writes: as long as there
-//! are none, no request has been sent.
+//! are no writes, no request has been sent.
 //!
 //! Belongs to one thread.
 

@@ -29,7 +29,7 @@ use crate::upstream::upload::{AttemptBody, Upload};
 
 /// The memory that the rest of a reply takes while its client is behind, in bytes: a window of data
 /// from its node, and as much that is being written.
-pub(crate) const BEHIND: usize = 2 * STREAM_WINDOW as usize;
+pub(crate) const SLOW_CLIENT: usize = 2 * STREAM_WINDOW as usize;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
@@ -68,11 +68,11 @@ pub(crate) async fn invoke(
     sent.set(true);
     let writes = link.writes();
     let exchange = async {
-        let answer = match sender {
+        let body = match sender {
             Sender::Narrow(sender) => call(&sender, head, upload, timeout)?,
             Sender::Complete(sender) => request(sender, link, head, upload, timeout).await?,
         };
-        first_message(answer, permit).await.map_err(|error| match error {
+        first_message(body, permit).await.map_err(|error| match error {
             // The shard may have ended just before, so that the request was not sent.
             AttemptError::Lost if link.writes() == writes => AttemptError::NotBegun,
             error => error,
@@ -125,7 +125,7 @@ async fn request(
         if was_sent { broken(&error.into_error()) } else { AttemptError::NotBegun }
     })?;
     if response.status() != StatusCode::OK {
-        return Err(AttemptError::Nonsense(format!("HTTP status {}", response.status())));
+        return Err(AttemptError::ProtocolViolation(format!("HTTP status {}", response.status())));
     }
     // A failure without a message arrives as headers only (Trailers-Only in gRPC).
     if let Some(failure) = failure(response.headers()) {
@@ -143,20 +143,22 @@ fn seconds(timeout: Duration) -> u64 {
 
 fn grpc_timeout(timeout: Duration) -> HeaderValue {
     HeaderValue::try_from(format!("{}S", seconds(timeout)))
-        .expect("digits and a letter are a header")
+        .expect("digits and a letter are a valid header value")
 }
 
-async fn first_message(answer: ReplyBody, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
-    let mut rest = Rest { stream: Reader::new(answer), permit: Some(permit) };
+async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
+    let mut rest = Rest { stream: Reader::new(body), permit: Some(permit) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
-        Some(Part::Body(_)) => Err(AttemptError::Nonsense("a body before its head".into())),
-        None => Err(AttemptError::Nonsense("an end before the head".into())),
+        Some(Part::Body(_)) => {
+            Err(AttemptError::ProtocolViolation("a body before its head".into()))
+        }
+        None => Err(AttemptError::ProtocolViolation("an end before the head".into())),
     }
 }
 
 impl Rest {
-    /// Returns the next part, or `None` at an end with status OK.
+    /// Returns the next part, or `None` if the stream has ended with status OK.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -165,13 +167,13 @@ impl Rest {
             Ok(Next::Message(message)) => message
                 .part
                 .map(Some)
-                .ok_or_else(|| AttemptError::Nonsense("a message without a part".into())),
+                .ok_or_else(|| AttemptError::ProtocolViolation("a message without a part".into())),
             Ok(Next::Trailers(trailers)) => {
-                self.stream.finish().map_err(nonsense)?;
+                self.stream.finish().map_err(protocol_violation)?;
                 failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Failed(failure)))
             }
             Ok(Next::End) => Err(AttemptError::Lost),
-            Err(ReadError::Frame(error)) => Err(nonsense(error)),
+            Err(ReadError::Frame(error)) => Err(protocol_violation(error)),
             Err(ReadError::Stream(error)) => Err(error),
         })
     }
@@ -187,8 +189,8 @@ impl Rest {
     }
 }
 
-fn nonsense(error: FrameError) -> AttemptError {
-    AttemptError::Nonsense(error.to_string())
+fn protocol_violation(error: FrameError) -> AttemptError {
+    AttemptError::ProtocolViolation(error.to_string())
 }
 
 /// Returns the failure that a status in headers or trailers describes, or `None` if it is OK or

@@ -1,11 +1,11 @@
 //! Forwards an invocation that has been matched and admitted, from a client, or from a node or the
-//! operator by the internal listener.
+//! operator through the internal listener.
 //!
 //! ```text
 //!  pick ─► attempt ─► reply
 //!   ▲ ▲       │
 //!   │ └ moved ┤        the node runs the Worker on another of its processes
-//!   └─ retry ◄┘        another node may do better
+//!   └─ retry ◄┘        another node may succeed
 //! ```
 
 use std::cell::{Cell, OnceCell};
@@ -30,12 +30,12 @@ use crate::upstream::retry::{AttemptError, Attempts};
 use crate::upstream::silence;
 use crate::upstream::upload::Upload;
 
-/// The time for which the router waits after the node, which enforces the Worker's wall limit,
-/// should have answered. It covers a cold start.
+/// The time for which the router waits beyond the Worker's wall limit, which the node enforces. It
+/// covers a cold start.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// If a response takes longer than this, the router watches whether its shard is silent. The time is
-/// shorter than the detection of silence.
+/// If a response takes longer than this, the router watches its shard for silence. The time is
+/// shorter than the detection of silence takes.
 const BRISK: Duration = Duration::from_secs(1);
 
 /// The request for a Worker, and the address that sends it.
@@ -60,7 +60,7 @@ pub(crate) async fn forward(
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
     let Call { peer, head, upload, idempotency } = call;
-    upstream.budget.borrow_mut().request(Instant::now());
+    upstream.budget.borrow_mut().count_request(Instant::now());
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let timeout = worker.wall + SLACK;
     let mut forwarding = Forwarding {
@@ -90,7 +90,7 @@ pub(crate) async fn forward(
             Err(Ended::Left(next)) => next,
             Err(Ended::Failed(error)) => {
                 let error = forwarding.examine(&target, error).await;
-                match forwarding.after(&target, &error) {
+                match forwarding.next_after(&target, &error) {
                     Some(next) => next,
                     None => return Err(error.into_failure()),
                 }
@@ -147,7 +147,7 @@ impl Forwarding<'_> {
                 biased;
                 ended = exchange.as_mut() => return ended.map_err(Ended::Failed),
                 () = tokio::time::sleep_until(self.deadline) => return Err(Ended::Failed(self.too_late(sent.get()))),
-                () = silence::lost(&self.upstream.links, self.view, target), if may_leave => {}
+                () = silence::until_lost(&self.upstream.links, self.view, target), if may_leave => {}
             }
             if let Some(next) = self.leave(target, sent.get()) {
                 return Err(Ended::Left(next));
@@ -174,12 +174,12 @@ impl Forwarding<'_> {
             sent && from.is_lane() && self.depends_on_node(from, &AttemptError::Lost);
         let error =
             if lost_another { AttemptError::NodeLost } else { AttemptError::Unresponsive { sent } };
-        if !self.attempts.may_be_made_again(&error) {
+        if !self.attempts.may_be_repeated(&error) {
             return None;
         }
         self.picker.failed(from, &error);
         let next = self.picker.next_sound(self.preference(&error))?;
-        self.may_go_on(&error).then(|| self.again(&error, next))
+        self.may_go_on(&error).then(|| self.retry_on(&error, next))
     }
 
     /// Converts a request's second loss on one node into the loss of that node, unless another
@@ -199,7 +199,7 @@ impl Forwarding<'_> {
     }
 
     /// Returns the next target after an error, if there is one.
-    fn after(&mut self, target: &Target, error: &AttemptError) -> Option<Target> {
+    fn next_after(&mut self, target: &Target, error: &AttemptError) -> Option<Target> {
         if error.is_moved()
             && self.is_replayable()
             && let Some(to) = self.moves.follow(target.is_lane())
@@ -216,7 +216,7 @@ impl Forwarding<'_> {
             AttemptError::NodeLost => self.picker.next_sound(preference),
             _ => self.picker.next(preference),
         };
-        next.map(|next| self.again(error, next))
+        next.map(|next| self.retry_on(error, next))
     }
 
     /// Remembers where the node says that the Worker runs, and returns a target there. This is
@@ -240,15 +240,20 @@ impl Forwarding<'_> {
             && self.attempts.may_go_on(after, replayable, budget, Instant::now())
     }
 
-    fn again(&mut self, after: &AttemptError, next: Target) -> Target {
+    /// Records a retry, and returns its target.
+    fn retry_on(&mut self, after: &AttemptError, next: Target) -> Target {
         self.upstream.metrics.retry(after.reason());
-        self.stays |= after.may_be_its_own_fault();
+        self.stays |= after.may_be_caused_by_request();
         next
     }
 
     /// Sends a request that may have ended a shard to a lane, so that it ends no second shard.
     fn preference(&self, after: &AttemptError) -> Preference {
-        if self.stays || after.may_be_its_own_fault() { Preference::Lane } else { Preference::Home }
+        if self.stays || after.may_be_caused_by_request() {
+            Preference::Lane
+        } else {
+            Preference::Home
+        }
     }
 
     fn is_replayable(&self) -> bool {

@@ -26,11 +26,11 @@ const STRIKES: u8 = 2;
 const PROBE_MIN: Duration = Duration::from_millis(50);
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
-/// The timeout for a shard that has been unavailable to answer.
+/// The timeout for the answer of a shard that has been unavailable.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The timeout for a process to start in place of one that ended. Most take less than a tenth of a
-/// second.
+/// The timeout for the start of a process that replaces one that ended. Most starts take less than
+/// a tenth of a second.
 const SUCCESSION: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +59,14 @@ pub(crate) enum Health {
 pub(crate) enum ConnectFailure {
     /// The connection was refused.
     Refused,
-    /// Nothing answered in time. A second try would delay the waiting requests too much.
+    /// Nothing answered before the timeout. A second try would delay the waiting requests too much.
     Silent,
 }
 
 /// The way in which a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disconnect {
-    /// The connection ended in order.
+    /// The peer closed the connection properly.
     Closed,
     /// The peer broke it off.
     HungUp,
@@ -145,8 +145,8 @@ impl Health {
         matches!(self, Self::Ejected { .. })
     }
 
-    /// Returns how long a new connection may take to be answered on before it counts, or `None` if
-    /// it counts at once.
+    /// Returns the time within which the peer of a new connection must prove that it responds, or
+    /// `None` if no proof is needed.
     pub(crate) fn proof(self) -> Option<Duration> {
         match self {
             Self::Ejected { .. } => Some(PROBE_TIMEOUT),

@@ -79,7 +79,7 @@ enum State {
     Open(Sender),
 }
 
-/// There is no connection. The reason has been logged.
+/// The error of a shard without a connection. The reason has been logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unreachable(pub(crate) ConnectFailure);
 
@@ -261,8 +261,8 @@ impl Link {
         }
     }
 
-    /// Returns whether the peer of a new connection sends anything, or has since there were so many
-    /// reads.
+    /// Returns whether the peer of a new connection has sent anything since the counter of reads
+    /// was `reads`, or sends anything by the deadline.
     async fn is_answered(&self, sender: &Sender, reads: u64, by: Instant) -> bool {
         if self.counts.reads() == reads {
             _ = tokio::time::timeout_at(by, self.send_probe(sender.clone())).await;
@@ -336,7 +336,7 @@ async fn probe(link: Weak<Link>) {
     }
 }
 
-/// Watches the pulse while requests wait, and after that until a silent shard is heard again or
+/// Watches the pulse while requests wait, and after that until a silent shard sends data again or
 /// loses its connection.
 async fn watch(link: Weak<Link>) {
     let mut ticks = tokio::time::interval_at(Instant::now() + pulse::TICK, pulse::TICK);
@@ -354,7 +354,7 @@ async fn watch(link: Weak<Link>) {
         }
         let changed = match pulse.tick(link.counts.reads()) {
             Beat::Silent => health.fell_silent(),
-            Beat::Heard => health.resumed(),
+            Beat::Alive => health.resumed(),
             Beat::Quiet => health,
         };
         if changed != health {

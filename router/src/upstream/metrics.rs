@@ -14,7 +14,7 @@ const RETRIES: [&str; 6] =
     ["unreachable", "not_begun", "node_lost", "unresponsive", "draining", "overloaded"];
 
 label_values! {
-    /// The reason why requests pass a shard by.
+    /// The reason why requests avoid a shard.
     pub(crate) enum Ejection {
         /// It cannot be connected to, or it disappeared while it drained.
         Unreachable = "unreachable",
@@ -53,7 +53,7 @@ pub(crate) struct UpstreamFamilies {
 pub(crate) struct UpstreamMetrics {
     retries: IntCounterVec,
     pub(crate) spills: EnumCounters<Spill>,
-    /// The number of shards that requests avoid from then on.
+    /// Shards that requests have begun to avoid.
     pub(crate) ejections: EnumCounters<Ejection>,
     to_lane: IntCounter,
     to_shard: IntCounter,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  candidates of the ring:   node b, shard 2     node a, shard 0     …
-//!  the request goes to       that shard, or a lane of node b; then the same of the next
+//!  the request goes to       that shard, or a lane of node b; then likewise for the next
 //! ```
 //!
 //! A request goes to a lane if the Worker is known to run there or is new
@@ -181,7 +181,7 @@ impl<'a> Picker<'a> {
         self.lost.as_ref() == Some(&target.link.shard().node)
     }
 
-    /// Returns the next target. Each candidate comes at most once, except for one as a last resort.
+    /// Returns the next target: each candidate at most once, except for one as a last resort.
     pub(crate) fn next(&mut self, preference: Preference) -> Option<Target> {
         self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use

@@ -1,5 +1,4 @@
-//! Remembers where on its node a Worker runs, on its shard or in a lane, as far as responses have
-//! said so.
+//! Remembers where on its node a Worker runs, on its shard or in a lane, as learned from responses.
 //!
 //! ```text
 //!             "moved" from the shard
@@ -34,7 +33,7 @@ const WAYS: usize = 4;
 
 /// The maximum number of redirects of one request between the processes of a node. The last one
 /// goes to a lane that must run the request.
-const MOVES: u32 = 2;
+const MAX_MOVES: u32 = 2;
 
 /// The placements that a thread remembers.
 pub(crate) struct Placements {
@@ -144,8 +143,8 @@ impl Moves {
     pub(crate) fn follow(&mut self, from_lane: bool) -> Option<Move> {
         self.0 += 1;
         match self.0 {
-            MOVES => Some(Move::Stay),
-            more if more > MOVES => None,
+            MAX_MOVES => Some(Move::Stay),
+            more if more > MAX_MOVES => None,
             _ if from_lane => Some(Move::Shard),
             _ => Some(Move::Lane),
         }

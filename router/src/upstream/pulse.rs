@@ -47,7 +47,7 @@ impl Pulse {
         self.quiet = if reads == self.reads { self.quiet.saturating_add(1) } else { 0 };
         self.reads = reads;
         match self.quiet {
-            0 => Beat::Heard,
+            0 => Beat::Alive,
             quiet if quiet < PATIENCE => Beat::Quiet,
             _ => Beat::Silent,
         }
@@ -57,8 +57,8 @@ impl Pulse {
 /// The result of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
-    Heard,
-    /// Nothing has arrived, but not for long.
+    Alive,
+    /// Nothing has arrived, but for fewer than [`PATIENCE`] ticks.
     Quiet,
     Silent,
 }
@@ -71,7 +71,7 @@ mod tests {
     fn silence_is_detected_within_two_seconds_but_after_a_ping() {
         let mut pulse = Pulse::new(0);
         // The last byte arrived right after the previous tick.
-        assert_eq!(pulse.tick(1), Beat::Heard);
+        assert_eq!(pulse.tick(1), Beat::Alive);
         let ticks = 1 + (1..).find(|_| pulse.tick(1) == Beat::Silent).unwrap();
         assert!(ticks * TICK < Duration::from_secs(2));
         assert!((ticks - 1) * TICK >= 2 * PING_AFTER);
@@ -81,10 +81,10 @@ mod tests {
     fn any_byte_is_a_sign_of_life() {
         let mut pulse = Pulse::new(0);
         for reads in 1..100 {
-            assert_eq!(pulse.tick(reads), Beat::Heard);
+            assert_eq!(pulse.tick(reads), Beat::Alive);
             assert!((0..PATIENCE - 1).all(|_| pulse.tick(reads) == Beat::Quiet));
         }
         assert_eq!(pulse.tick(99), Beat::Silent);
-        assert_eq!(pulse.tick(100), Beat::Heard);
+        assert_eq!(pulse.tick(100), Beat::Alive);
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn broken(error: &hyper::Error) -> AttemptError {
     }
 }
 
-/// Sends the rest of a request, until its end or that of its stream.
+/// Sends the rest of a request, until the request or its stream ends.
 pub(crate) async fn send_rest(writer: Writer, upload: Rc<Upload>) {
     let mut body = AttemptBody::after_head(&upload);
     drop(upload);
@@ -95,7 +95,7 @@ pub(crate) async fn send_rest(writer: Writer, upload: Rc<Upload>) {
         let Ok(next) = next.await else { return };
         match next.map(|frame| frame.map(Frame::into_data)) {
             Some(Ok(Ok(data))) => writer.send(&data),
-            // It has no trailers.
+            // A request has no trailers.
             Some(Ok(Err(_))) => {}
             // The failure is the upload's.
             Some(Err(_)) => return writer.abort(),

@@ -65,7 +65,7 @@ pub(crate) enum AttemptError {
     Failed(Failure),
     /// The connection or the stream broke, and the progress of the request is unknown.
     Lost,
-    /// The second loss on one node, of which no other process answers.
+    /// The request was lost twice on one node, and no other process of the node answers.
     NodeLost,
     /// The shard is silent, and the request has left it.
     Unresponsive {
@@ -77,7 +77,7 @@ pub(crate) enum AttemptError {
     /// The request's own body failed.
     Upload(Failure),
     /// The node's response violates the protocol.
-    Nonsense(String),
+    ProtocolViolation(String),
 }
 
 impl AttemptError {
@@ -92,7 +92,7 @@ impl AttemptError {
             Self::Unresponsive { .. } => "unresponsive",
             Self::Silent => "silent",
             Self::Upload(_) => "upload",
-            Self::Nonsense(_) => "nonsense",
+            Self::ProtocolViolation(_) => "protocol_violation",
         }
     }
 
@@ -125,9 +125,9 @@ impl AttemptError {
             Self::Silent => failure(
                 FailureCode::WallLimitExceeded,
                 Phase::Handler,
-                "the Worker did not respond in time",
+                "the Worker did not respond within its wall limit",
             ),
-            Self::Nonsense(what) => {
+            Self::ProtocolViolation(what) => {
                 tracing::error!(%what, "a node's response violates the protocol");
                 failure(
                     FailureCode::Internal,
@@ -139,7 +139,7 @@ impl AttemptError {
     }
 
     /// Returns whether the request may have ended its shard, or may be blocking it.
-    pub(crate) fn may_be_its_own_fault(&self) -> bool {
+    pub(crate) fn may_be_caused_by_request(&self) -> bool {
         matches!(self, Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true })
     }
 
@@ -193,7 +193,7 @@ impl Attempts {
 
     /// Returns whether the request may be repeated after this error, by its method and the number
     /// of previous losses.
-    pub(crate) fn may_be_made_again(&self, after: &AttemptError) -> bool {
+    pub(crate) fn may_be_repeated(&self, after: &AttemptError) -> bool {
         match after {
             AttemptError::Lost => {
                 self.idempotency == Idempotency::Idempotent && self.lost < MAX_LOST
@@ -235,7 +235,7 @@ impl Attempts {
                 (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining)
             }
             AttemptError::Lost | AttemptError::Unresponsive { sent: true } => {
-                let again = self.may_be_made_again(after);
+                let again = self.may_be_repeated(after);
                 match after {
                     AttemptError::Lost => self.lost += 1,
                     _ => self.has_left = true,
@@ -250,7 +250,7 @@ impl Attempts {
                     false,
                 )
             }
-            AttemptError::Silent | AttemptError::Upload(_) | AttemptError::Nonsense(_) => {
+            AttemptError::Silent | AttemptError::Upload(_) | AttemptError::ProtocolViolation(_) => {
                 (false, false)
             }
         };

@@ -10,7 +10,7 @@ use futures::future::{FutureExt as _, LocalBoxFuture, Shared};
 use tokio::time::Instant;
 
 /// The time for which a result is valid.
-pub(crate) const RESULT_LASTS: Duration = Duration::from_secs(1);
+pub(crate) const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 
 /// The last probe, if there was one.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl SharedProbe {
         let result = {
             let mut last = self.0.borrow_mut();
             match &*last {
-                Some((when, result)) if when.elapsed() < RESULT_LASTS => result.clone(),
+                Some((when, result)) if when.elapsed() < RESULT_LIFETIME => result.clone(),
                 _ => {
                     let result = probe().boxed_local().shared();
                     *last = Some((Instant::now(), result.clone()));

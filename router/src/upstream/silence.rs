@@ -2,17 +2,17 @@
 //!
 //! A silent shard ([`pulse`](super::pulse)) gets no new requests in any case. The requests that it
 //! has are a different matter: a shard answers nothing during a turn, so a stopped shard and a
-//! computing one look the same. Therefore:
+//! busy one look the same. Therefore:
 //!
 //! * A **pinned shard of a node with lanes** has short turns only, because heavy Workers run in the
 //!   lanes. Its silence suffices: its requests leave it.
-//! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed. To
-//!   leave it because of its silence would discard a computation and repeat it elsewhere; a request
-//!   that always takes that long would never be answered by the first process. So the router probes
-//!   the node's other processes ([`Link::answers`]), which costs them no JavaScript: if one sends
-//!   anything, the node is alive, and the requests wait. Its supervisor ends a turn that does not
-//!   end, and that breaks the connection. If none does, the node is stopped or cut off, and its
-//!   requests leave it.
+//! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed.
+//!   Leaving it because of its silence would discard a computation and repeat it elsewhere; a
+//!   request that always takes that long would never be answered by the first process. So the
+//!   router probes the node's other processes ([`Link::answers`]), which costs them no JavaScript:
+//!   if one sends anything, the node is alive, and the requests wait. Its supervisor ends a turn
+//!   that does not end, and that breaks the connection. If none does, the node is stopped or cut
+//!   off, and its requests leave it.
 //!
 //! ```text
 //!  silent ─┬─ pinned, and the node has lanes ──────────────────► leave
@@ -36,20 +36,20 @@ use crate::table::Table;
 use crate::upstream::link::Link;
 use crate::upstream::links::Links;
 use crate::upstream::pick::Target;
-use crate::upstream::shared_probe::RESULT_LASTS;
+use crate::upstream::shared_probe::RESULT_LIFETIME;
 
 /// The maximum number of a node's processes that are probed. Shards come first: their turns are
 /// short.
-const ASKED: usize = 4;
+const MAX_PROBED: usize = 4;
 
 /// Waits until the requests that wait for this target should leave it.
-pub(crate) async fn lost(links: &Links, view: &Table, target: &Target) {
+pub(crate) async fn until_lost(links: &Links, view: &Table, target: &Target) {
     loop {
         target.link.silence().await;
         if target.turns_are_short || !node_answers(links, view, &target.link).await {
             return;
         }
-        tokio::time::sleep(RESULT_LASTS).await;
+        tokio::time::sleep(RESULT_LIFETIME).await;
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn node_answers(links: &Links, view: &Table, silent: &Link) -> 
 fn others(links: &Links, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
     let node = &silent.shard().node;
     let others = view.processes_of(node).filter(|shard| *shard != silent.shard());
-    others.map(|shard| links.to(shard)).filter(|link| !link.is_avoided()).take(ASKED).collect()
+    others.map(|shard| links.to(shard)).filter(|link| !link.is_avoided()).take(MAX_PROBED).collect()
 }
 
 async fn any_answers(links: Vec<Rc<Link>>) -> bool {

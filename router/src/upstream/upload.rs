@@ -50,7 +50,7 @@ pub(crate) trait Source {
     /// Returns the next piece, which may be empty, or `None` at the end.
     ///
     /// # Errors
-    /// Fails if the body breaks off, or must not go on.
+    /// Fails if the body breaks off, or must not continue.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>>;
 }
 

@@ -13,7 +13,7 @@ use crate::harness::{
     head, worker,
 };
 
-/// Longer than a piece, and than a window of HTTP/2.
+/// Returns a text that is longer than a piece, and than a window of HTTP/2.
 fn large() -> String {
     (0..40_000).map(|line| format!("{line:09}\n")).collect()
 }
@@ -101,14 +101,14 @@ async fn a_file_is_served_without_the_worker() {
         assert_eq!(script.header("x-a"), "1");
     }
     assert_eq!(node.invocations(), 0);
-    eventually("the count", || {
+    eventually("the redirects to be counted", || {
         scenario.metric("tenon_router_asset_responses_total", Some("redirect")) == 4.0
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_client_that_has_the_content_gets_none() {
+async fn a_client_that_has_the_content_is_not_sent_it_again() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;
@@ -137,7 +137,7 @@ async fn a_part_of_a_file_is_served() {
 }
 
 #[tokio::test]
-async fn text_is_compressed_once_it_was_asked_for() {
+async fn text_is_compressed_once_it_has_been_requested() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;
@@ -186,7 +186,7 @@ async fn the_worker_answers_everything_else() {
 }
 
 #[tokio::test]
-async fn a_worker_asks_for_its_own_files() {
+async fn a_worker_requests_its_own_files() {
     let node = Node::start("n1", Behaviour::Echo);
     let assets = Assets {
         html_handling: HtmlHandling::None.into(),
@@ -228,11 +228,11 @@ async fn a_worker_asks_for_its_own_files() {
 async fn a_site_is_fetched_once_and_then_served_without_an_operator() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = start(&node, Assets::default()).await;
-    assert_eq!(scenario.catalog.asked_for_packs(), 1);
+    assert_eq!(scenario.catalog.requested_packs(), 1);
     // Another revision with the same files.
     let same = Worker { digest: vec![8; 32], ..with_assets(9, Assets::default()) };
     apply(&scenario, same).await;
-    assert_eq!(scenario.catalog.asked_for_packs(), 1);
+    assert_eq!(scenario.catalog.requested_packs(), 1);
     let addr = scenario.addr();
     drop(scenario.catalog);
     let mut client = Client::http1(addr).await;
@@ -250,7 +250,7 @@ async fn a_site_that_was_removed_for_another_is_fetched_again() {
     }
     let mut client = scenario.client().await;
     assert!(client.get("/large.bin").await.body == large());
-    assert_eq!(scenario.catalog.asked_for_packs(), 2);
+    assert_eq!(scenario.catalog.requested_packs(), 2);
 }
 
 #[tokio::test]

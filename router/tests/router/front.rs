@@ -86,7 +86,7 @@ async fn concurrent_requests_share_the_connections_to_the_node() {
         }
     });
     futures::future::join_all(clients).await;
-    eventually("all to be counted", || {
+    eventually("all requests to be counted", || {
         scenario.metric("tenon_router_requests_total", Some("2xx")) == 320.0
     })
     .await;
@@ -171,11 +171,11 @@ async fn a_drain_finishes_a_request_in_flight() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_says_who_its_client_is_and_how_it_connected() {
+async fn a_trusted_proxy_reports_the_address_and_the_scheme_of_its_client() {
     let node = Node::start("n", Behaviour::Echo);
-    let of_loopback = vec!["127.0.0.0/8".parse().unwrap()];
+    let loopback = vec!["127.0.0.0/8".parse().unwrap()];
     for (trusted_proxies, url, forwarded_for) in [
-        (of_loopback, "https://shop/", "192.0.2.7, 127.0.0.1"),
+        (loopback, "https://shop/", "192.0.2.7, 127.0.0.1"),
         (Vec::new(), "http://shop/", "127.0.0.1"),
     ] {
         let options = Options { trusted_proxies, ..Options::default() };

@@ -27,7 +27,7 @@ pub(crate) use client::{Client, FullResponse, full, raw, streamed};
 pub(crate) use internal::{InternalCaller, head};
 pub(crate) use node::{Node, Process};
 pub(crate) use shard::{BYE, Behaviour, WELCOME};
-pub(crate) use tls::{Authority, Door};
+pub(crate) use tls::{Authority, TlsProxy};
 
 /// No operation here takes this long unless it is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);

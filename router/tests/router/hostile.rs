@@ -25,7 +25,7 @@ async fn small(node: &Node) -> Scenario {
 }
 
 /// Connects from another address than the other clients.
-async fn from(last: u8, addr: SocketAddr) -> TcpStream {
+async fn connect_from(last: u8, addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();
     socket.connect(addr).await.unwrap()
@@ -42,7 +42,7 @@ async fn an_ambiguous_request_is_refused() {
     let post = |headers: &str, body: &str| {
         format!("POST / HTTP/1.1\r\nhost: shop\r\n{headers}\r\n\r\n{body}")
     };
-    for (bytes, status, says) in [
+    for (bytes, status, reason) in [
         (post("transfer-encoding: gzip, chunked", "0\r\n\r\n"), 400, "Transfer-Encoding"),
         (
             post("transfer-encoding: chunked\r\ntransfer-encoding: chunked", "0\r\n\r\n"),
@@ -71,7 +71,7 @@ async fn an_ambiguous_request_is_refused() {
     ] {
         let answer = raw(scenario.addr(), bytes.as_bytes()).await;
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says),
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(reason),
             "{bytes:?}: {answer}"
         );
     }
@@ -79,7 +79,7 @@ async fn an_ambiguous_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_does_not_take_the_answer_of_the_one_before() {
+async fn a_refused_request_does_not_suppress_the_response_to_the_one_before() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let both = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\n\r\nabcGET / HTTP/1.1\nhost: shop\n\n";
@@ -174,8 +174,8 @@ async fn a_resting_connection_is_resumed() {
     for _ in 0..2 {
         assert_eq!(client.get("/").await.status, 200);
         // The thresholds separate an active connection from an idle one.
-        eventually("it to work", || memory(&scenario) > 10_000.0).await;
-        eventually("it to rest", || (1.0..10_000.0).contains(&memory(&scenario))).await;
+        eventually("the connection to work", || memory(&scenario) > 10_000.0).await;
+        eventually("the connection to rest", || (1.0..10_000.0).contains(&memory(&scenario))).await;
     }
     assert_eq!(client.post("/", "abc").await.body, "abc");
     assert_eq!(scenario.metric("tenon_router_connections", None), 2.0 - 1.0);
@@ -199,7 +199,7 @@ async fn bodies_that_never_arrive_hold_no_permits() {
             }));
         }
     }
-    eventually("the crowd to have come", || memory(&scenario) > 800.0 * 8_000.0).await;
+    eventually("the crowd to arrive", || memory(&scenario) > 800.0 * 8_000.0).await;
     for _ in 0..50 {
         assert_eq!(scenario.client().await.post("/", "abc").await.body, "abc");
     }
@@ -215,7 +215,7 @@ async fn one_address_leaves_memory_for_the_next() {
     // Each connection has a request in flight, and cannot be ended for another.
     let mut crowd = Vec::new();
     for _ in 0..300 {
-        let mut stream = from(2, scenario.addr()).await;
+        let mut stream = connect_from(2, scenario.addr()).await;
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
         crowd.push(stream);
     }
@@ -226,13 +226,13 @@ async fn one_address_leaves_memory_for_the_next() {
     .await;
     node.behave(Behaviour::Echo);
     for last in 10..20 {
-        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200, "127.0.0.{last}");
     }
 }
 
 #[tokio::test]
-async fn connections_that_idle_leave_descriptors_for_the_next() {
+async fn idle_connections_leave_descriptors_for_the_next_client() {
     let node = Node::start("n1", Behaviour::Echo);
     let options =
         Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
@@ -240,7 +240,7 @@ async fn connections_that_idle_leave_descriptors_for_the_next() {
     let mut kept = scenario.client().await;
     let mut crowd = Vec::new();
     for i in 0..300 {
-        crowd.push(from(2, scenario.addr()).await);
+        crowd.push(connect_from(2, scenario.addr()).await);
         if i % 10 == 0 {
             assert_eq!(kept.get("/").await.status, 200);
             assert_eq!(scenario.client().await.get("/").await.status, 200);
@@ -257,14 +257,14 @@ async fn connections_that_idle_leave_descriptors_for_the_next() {
 }
 
 #[tokio::test]
-async fn tunnels_that_idle_leave_descriptors_for_the_next() {
+async fn idle_tunnels_leave_descriptors_for_the_next_client() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let options =
         Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
     let mut crowd = Vec::new();
     for _ in 0..100 {
-        let mut stream = from(2, scenario.addr()).await;
+        let mut stream = connect_from(2, scenario.addr()).await;
         let _ = stream.write_all(WEB_SOCKET).await;
         crowd.push(stream);
     }
@@ -273,7 +273,7 @@ async fn tunnels_that_idle_leave_descriptors_for_the_next() {
     })
     .await;
     for last in 10..20 {
-        let mut stream = from(last, scenario.addr()).await;
+        let mut stream = connect_from(last, scenario.addr()).await;
         stream.write_all(WEB_SOCKET).await.unwrap();
         let mut status = [0; 12];
         stream.read_exact(&mut status).await.unwrap();
@@ -284,7 +284,7 @@ async fn tunnels_that_idle_leave_descriptors_for_the_next() {
 }
 
 #[tokio::test]
-async fn the_memory_of_an_unread_answer_is_bounded() {
+async fn the_memory_of_an_unread_response_is_bounded() {
     let node = Node::start("n1", Behaviour::Endless);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
@@ -293,11 +293,11 @@ async fn the_memory_of_an_unread_answer_is_bounded() {
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
         crowd.push(stream);
     }
-    eventually("answers to wait", || memory(&scenario) > 1_000_000.0).await;
+    eventually("responses to wait", || memory(&scenario) > 1_000_000.0).await;
     assert!(memory(&scenario) <= MEMORY as f64);
     node.behave(Behaviour::Echo);
     for last in 10..30 {
-        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200);
     }
     drop(crowd);
@@ -305,12 +305,12 @@ async fn the_memory_of_an_unread_answer_is_bounded() {
 }
 
 #[tokio::test]
-async fn answers_that_many_addresses_leave_unread_leave_memory_for_the_next() {
+async fn responses_that_many_addresses_do_not_read_leave_memory_for_the_next() {
     let node = Node::start("n1", Behaviour::Endless);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
     for last in 100..=250 {
-        let mut stream = from(last, scenario.addr()).await;
+        let mut stream = connect_from(last, scenario.addr()).await;
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
         crowd.push(stream);
     }
@@ -325,14 +325,16 @@ async fn answers_that_many_addresses_leave_unread_leave_memory_for_the_next() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
-        tokio::time::timeout(DEADLINE, served).await.expect("the client to be served");
+        tokio::time::timeout(DEADLINE, served)
+            .await
+            .expect("the client was not served before the deadline");
     }
     assert!(memory(&scenario) <= MEMORY as f64);
 }
 
 /// Returns whether a client of that address is answered.
 async fn is_served(last: u8, addr: SocketAddr) -> bool {
-    let mut stream = from(last, addr).await;
+    let mut stream = connect_from(last, addr).await;
     let response =
         stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await;
     let mut answer = Vec::new();
@@ -347,7 +349,7 @@ async fn the_memory_of_an_unread_web_socket_is_bounded() {
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
     for _ in 0..60 {
-        let mut stream = from(2, scenario.addr()).await;
+        let mut stream = connect_from(2, scenario.addr()).await;
         let _ = stream.write_all(WEB_SOCKET).await;
         crowd.push(stream);
     }
@@ -357,7 +359,7 @@ async fn the_memory_of_an_unread_web_socket_is_bounded() {
     eventually("some to be ended", || scenario.metric("tenon_router_tunnels", None) < 40.0).await;
     node.behave(Behaviour::Echo);
     for last in 10..20 {
-        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200);
     }
     drop(crowd);
@@ -365,7 +367,7 @@ async fn the_memory_of_an_unread_web_socket_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_head_in_pieces_is_answered_on_every_request_of_a_connection() {
+async fn a_head_that_arrives_in_pieces_is_accepted_for_every_request_of_a_connection() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();

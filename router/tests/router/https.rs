@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, eventually, full};
 
-/// A router with certificates for clients.
+/// A router with HTTPS certificates.
 struct Secured {
     scenario: Scenario,
     folders: tempfile::TempDir,
@@ -106,14 +106,17 @@ async fn a_large_body_passes_in_both_directions() {
 }
 
 #[tokio::test]
-async fn a_client_gets_the_certificate_of_the_host_that_it_asks_for() {
+async fn a_client_gets_the_certificate_of_the_host_that_it_requests() {
     let (secured, issued) = Secured::with(&["bank", "shop"], HttpsSettings::default()).await;
     for (host, certificate) in ["bank", "shop"].into_iter().zip(&issued) {
         let browser = Browser::trusting(certificate, &[]);
         browser.connect(secured.addr(), host).await.unwrap();
     }
     let other = Browser::trusting(&issued[0], &[]);
-    assert!(other.connect(secured.addr(), "shop").await.is_err(), "it is not the bank's");
+    assert!(
+        other.connect(secured.addr(), "shop").await.is_err(),
+        "the shop has the certificate of the bank"
+    );
 }
 
 #[tokio::test]
@@ -186,8 +189,10 @@ async fn a_client_that_speaks_no_tls_is_disconnected() {
     let mut stream = TcpStream::connect(secured.addr()).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
-    // A reset is as good an end as any.
-    _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.expect("an end");
+    // The connection may also end with a reset.
+    _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer))
+        .await
+        .expect("the connection did not close before the deadline");
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 }
 

@@ -26,8 +26,10 @@ async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
     assert_eq!(header_value(&answer, "observed-request-id"), "call-1");
     assert_eq!(header_value(&answer, "observed-depth"), "1");
     assert_eq!(node.last_head().digest, vec![7; 32]);
-    eventually("the count", || scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0)
-        .await;
+    eventually("the result to be counted", || {
+        scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -45,7 +47,7 @@ async fn a_body_of_many_pieces_is_forwarded_in_both_directions() {
     let answer =
         caller.call(called, stream::iter(pieces.clone().collect::<Vec<_>>())).await.unwrap();
     let expected: Vec<u8> = b"first ".iter().copied().chain(pieces.flatten()).collect();
-    assert!(answer.body == expected, "{} bytes came back of {}", answer.body.len(), expected.len());
+    assert!(answer.body == expected, "{} of {} bytes came back", answer.body.len(), expected.len());
 }
 
 #[tokio::test]
@@ -92,7 +94,7 @@ async fn a_failure_of_the_node_is_passed_on_unchanged() {
         (failure.code, failure.message.as_str()),
         (FailureCode::CpuLimitExceeded, "The Worker failed.")
     );
-    eventually("the count", || {
+    eventually("the result to be counted", || {
         scenario.metric("tenon_router_requests_total", Some("cpu_limit_exceeded")) == 1.0
     })
     .await;
@@ -103,16 +105,16 @@ async fn a_truncated_reply_is_a_failure() {
     let mut node = Node::start("n1", Behaviour::HalfAnswer);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
-    // A POST is not repeated, however much of its answer has arrived.
+    // A POST is not repeated, regardless of how much of its response has arrived.
     let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
     let call = tokio::spawn(async move { caller.call(called, stream::empty()).await });
-    eventually("the half of an answer", || node.invocations() == 1).await;
+    eventually("half of the response", || node.invocations() == 1).await;
     node.kill();
     assert_eq!(call.await.unwrap().unwrap_err().code, FailureCode::NodeLost);
 }
 
 #[tokio::test]
-async fn an_unknown_worker_is_named() {
+async fn the_failure_for_an_unknown_worker_names_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -166,7 +168,7 @@ async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
         let event = event();
         async move { caller.call(event, stream::empty()).await }
     });
-    eventually("the second", || node.invocations() == 2).await;
+    eventually("the second invocation", || node.invocations() == 2).await;
     node.kill();
     assert_eq!(call.await.unwrap().unwrap_err().code, FailureCode::NodeLost);
 }

@@ -116,7 +116,11 @@ async fn a_request_moved_back_and_forth_stays_in_a_lane() {
         assert_eq!((answer.header("observed-node"), &answer.body[..]), (first.name(), &b"x"[..]));
         assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     }
-    assert_eq!(moves(&scenario, "lane") + moves(&scenario, "shard"), 6, "two for each");
+    assert_eq!(
+        moves(&scenario, "lane") + moves(&scenario, "shard"),
+        6,
+        "two moves for each request"
+    );
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
 
@@ -136,7 +140,7 @@ async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_its_node() {
     assert_eq!(answer.header("observed-node"), first.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     let ran = first.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
-    assert!(ran.last_head().stay, "the lane is to run it");
+    assert!(ran.last_head().stay, "the lane must run the request");
     assert_eq!((second.invocations() + second.in_lanes(), moves(&scenario, "lane")), (0, 0));
 }
 
@@ -149,7 +153,7 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
     assert_eq!(answer.header("observed-node"), second.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     let ran = second.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
-    assert!(ran.last_head().stay, "the lane is to run it");
+    assert!(ran.last_head().stay, "the lane must run the request");
     assert_eq!((second.invocations(), moves(&scenario, "lane")), (0, 0));
 }
 

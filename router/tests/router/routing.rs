@@ -40,7 +40,7 @@ async fn a_worker_receives_the_request_and_answers_it() {
 }
 
 #[tokio::test]
-async fn a_host_without_a_worker_is_not_found_in_the_format_asked_for() {
+async fn a_host_without_a_worker_gets_a_404_in_the_requested_format() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
@@ -53,7 +53,7 @@ async fn a_host_without_a_worker_is_not_found_in_the_format_asked_for() {
     assert_eq!((json.status.as_u16(), json.code()), (404, "worker_not_found".into()));
     let text = ask("text/plain").await;
     assert!(text.body.starts_with(b"worker_not_found: "), "{text:?}");
-    eventually("both to be counted", || {
+    eventually("both responses to be counted", || {
         scenario.metric("tenon_router_requests_total", Some("worker_not_found")) == 2.0
     })
     .await;

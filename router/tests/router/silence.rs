@@ -8,7 +8,7 @@ use tenon_proto::catalog::{self, WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Process, Scenario,
+    Authority, Behaviour, Catalog, Client, DEADLINE, Node, Options, Process, Scenario, TlsProxy,
     eventually, worker,
 };
 
@@ -107,7 +107,7 @@ async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
     let mut client = scenario.client().await;
-    // Longer than the node may take to answer.
+    // This takes longer than the node may take to answer.
     let noticed = Instant::now();
     let mut others = 0;
     while noticed.elapsed() < Duration::from_secs(2) {
@@ -216,24 +216,24 @@ async fn a_slow_worker_is_not_silent() {
 async fn an_unsent_request_leaves_a_shard_without_a_tls_handshake() {
     let authority = Authority::new();
     let catalog = Catalog::start().await;
-    let catalog_door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
+    let catalog_proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;
     let nodes = ["n1", "n2"].map(|name| Node::start(name, Behaviour::Echo));
     // Only the kernel accepts these connections.
     let deaf = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let mut doors = Vec::new();
+    let mut proxies = Vec::new();
     for node in &nodes {
-        doors.push(Door::before(node.addr(), authority.tls(Role::RuntimeNode)).await);
+        proxies.push(TlsProxy::in_front_of(node.addr(), authority.tls(Role::RuntimeNode)).await);
     }
     let entry =
         |node: &Node, port: u16| catalog::Node { shard_ports: vec![port.into()], ..node.entry() };
-    let entries = || nodes.iter().zip(&doors).map(|(node, door)| entry(node, door.addr.port()));
+    let entries = || nodes.iter().zip(&proxies).map(|(node, proxy)| entry(node, proxy.addr.port()));
     catalog.change(WatchResponse {
         workers: vec![patient()],
         nodes: entries().collect(),
         ..Default::default()
     });
     let options = Options { tls: Some(authority.tls(Role::Router)), ..Options::default() };
-    let scenario = Scenario::start(catalog_door.addr, catalog, options);
+    let scenario = Scenario::start(catalog_proxy.addr, catalog, options);
     eventually("readiness", || scenario.readiness.is_ready()).await;
 
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();

@@ -5,15 +5,15 @@ use tenon_lifecycle::tls::{Role, Tls};
 use tenon_proto::catalog::{self, WatchResponse};
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, Door, InternalCaller, Node, Options, Scenario, eventually, head,
-    worker,
+    Authority, Behaviour, Catalog, InternalCaller, Node, Options, Scenario, TlsProxy, eventually,
+    head, worker,
 };
 
-/// A router whose catalog and nodes are each behind a [`Door`].
+/// A router whose catalog and nodes are each behind a [`TlsProxy`].
 struct Guarded {
     scenario: Scenario,
-    _catalog: Door,
-    nodes: Vec<(Node, Door)>,
+    _catalog: TlsProxy,
+    nodes: Vec<(Node, TlsProxy)>,
 }
 
 impl Guarded {
@@ -24,15 +24,15 @@ impl Guarded {
     /// * `nodes`: the certificate and trust of each node.
     async fn with(authority: &Authority, others: &[&Authority], nodes: &[Tls]) -> Self {
         let catalog = Catalog::start().await;
-        let door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
+        let proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;
         let mut guarded = Vec::new();
         for (i, tls) in nodes.iter().enumerate() {
             let node = Node::start(&format!("n{i}"), Behaviour::Echo);
-            let door = Door::before(node.addr(), tls.clone()).await;
-            guarded.push((node, door));
+            let proxy = TlsProxy::in_front_of(node.addr(), tls.clone()).await;
+            guarded.push((node, proxy));
         }
-        let entry = |(node, door): &(Node, Door)| catalog::Node {
-            shard_ports: vec![door.addr.port().into()],
+        let entry = |(node, proxy): &(Node, TlsProxy)| catalog::Node {
+            shard_ports: vec![proxy.addr.port().into()],
             ..node.entry()
         };
         catalog.change(WatchResponse {
@@ -43,9 +43,9 @@ impl Guarded {
         let router = authority.tls(Role::Router);
         router.install(&authority.bundle(Role::Router, others)).unwrap();
         let options = Options { tls: Some(router), ..Options::default() };
-        let scenario = Scenario::start(door.addr, catalog, options);
+        let scenario = Scenario::start(proxy.addr, catalog, options);
         eventually("readiness", || scenario.readiness.is_ready()).await;
-        Self { scenario, _catalog: door, nodes: guarded }
+        Self { scenario, _catalog: proxy, nodes: guarded }
     }
 
     /// Returns the index of the node that the Worker is pinned to.
@@ -69,14 +69,14 @@ async fn the_internal_listener_admits_nodes_and_operators_only() {
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
     let addr = guarded.scenario.router().internal_addr();
     for role in [Role::RuntimeNode, Role::Operator] {
-        let caller = InternalCaller::showing(Some(authority.tls(role)), addr);
+        let caller = InternalCaller::with_tls(Some(authority.tls(role)), addr);
         let answer = caller.call(head("shop/cart"), stream::empty()).await;
         assert_eq!(answer.unwrap().status, 200, "{role}");
     }
     let strangers =
         [Some(authority.tls(Role::Router)), Some(Authority::new().tls(Role::RuntimeNode)), None];
     for stranger in strangers {
-        let caller = InternalCaller::showing(stranger, addr);
+        let caller = InternalCaller::with_tls(stranger, addr);
         assert!(caller.call(head("shop/cart"), stream::empty()).await.is_err());
     }
 }
@@ -114,16 +114,16 @@ async fn a_successor_without_a_tls_handshake_is_avoided_until_it_has_one() {
     let nodes = [(); 2].map(|()| authority.tls(Role::RuntimeNode));
     let guarded = Guarded::with(&authority, &[], &nodes).await;
     let pinned = guarded.pinned();
-    let [(first, door), (second, _)] = [pinned, 1 - pinned].map(|at| &guarded.nodes[at]);
+    let [(first, proxy), (second, _)] = [pinned, 1 - pinned].map(|at| &guarded.nodes[at]);
     let mut client = guarded.scenario.client().await;
     assert_eq!(client.post("/", "x").await.header("observed-node"), first.name());
-    door.shut();
+    proxy.shut();
     let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
-    eventually("the router to see it", || links() == 0.0).await;
+    eventually("the router to notice it", || links() == 0.0).await;
     let answer = client.post("/", "x").await;
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
     assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", Some("unreachable")), 1.0);
-    door.open();
+    proxy.open();
     let ejected = || guarded.scenario.metric("tenon_router_ejected_shards", None);
     eventually("the successor to be found", || ejected() == 0.0).await;
     assert_eq!(client.post("/", "x").await.header("observed-node"), first.name());
@@ -146,12 +146,12 @@ async fn every_request_is_answered_while_an_authority_is_replaced() {
         for (process, bundle) in [(&nodes[0], of_node), (&router, of_router), (&nodes[1], of_node)]
         {
             process.install(bundle).unwrap();
-            for (_, door) in &guarded.nodes {
-                door.cut();
+            for (_, proxy) in &guarded.nodes {
+                proxy.cut();
             }
             // Another test covers requests to a node that has disconnected in the meantime.
             let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
-            eventually("the router to see it", || links() == 0.0).await;
+            eventually("the router to notice it", || links() == 0.0).await;
             for _ in 0..5 {
                 assert_eq!(client.get("/").await.status, 200);
             }

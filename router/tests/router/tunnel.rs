@@ -51,7 +51,7 @@ async fn bytes_go_both_ways_until_the_client_ends_its_half() {
         sender.await.unwrap();
         assert!(
             back == [&large[..], BYE].concat(),
-            "{} bytes came back of {}",
+            "{} of {} bytes came back",
             back.len(),
             large.len()
         );
@@ -59,13 +59,17 @@ async fn bytes_go_both_ways_until_the_client_ends_its_half() {
     eventually("all to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
     let carried = |to| scenario.metric("tenon_router_tunnel_bytes_total", Some(to));
     let (echoed, added) = (2 * ((10 << 20) + 11), 2 * (WELCOME.len() + BYE.len()));
-    eventually("the count", || carried("node") == f64::from(echoed)).await;
-    eventually("the count", || carried("client") == f64::from(echoed) + added as f64).await;
+    eventually("the bytes to the node to be counted", || carried("node") == f64::from(echoed))
+        .await;
+    eventually("the bytes to the client to be counted", || {
+        carried("client") == f64::from(echoed) + added as f64
+    })
+    .await;
     assert_eq!(scenario.metric("tenon_router_requests_total", Some("1xx")), 1.0);
 }
 
 #[tokio::test]
-async fn a_tunnel_is_not_within_the_limit_of_a_body() {
+async fn the_limit_of_a_body_does_not_apply_to_a_tunnel() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let limited = Worker { request_body_bytes: 10, ..worker("shop/cart", "shop") };
@@ -178,8 +182,8 @@ async fn a_draining_router_closes_its_tunnels_after_their_grace() {
     scenario.join().await;
 }
 
-/// Returns a call from one Worker to another that asks for a tunnel.
-fn asking() -> InvokeHead {
+/// Returns a call from one Worker to another that requests a tunnel.
+fn tunnel_request() -> InvokeHead {
     let header =
         |name: &str, value: &'static str| Header { name: name.into(), value: value.into() };
     let headers = vec![header("upgrade", "websocket"), header("sec-websocket-key", KEY)];
@@ -194,7 +198,7 @@ async fn a_tunnel_between_workers_uses_the_internal_listener() {
     scenario.catalog.change(WatchResponse { workers: vec![limited], ..Default::default() });
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
-    let (accepted, mut answers) = caller.open(asking(), pieces_rx).await.unwrap();
+    let (accepted, mut answers) = caller.open(tunnel_request(), pieces_rx).await.unwrap();
     assert_eq!((accepted.status, &accepted.body[..]), (101, WELCOME));
     assert!(
         accepted
@@ -212,9 +216,9 @@ async fn a_tunnel_between_workers_uses_the_internal_listener() {
     eventually("the tunnel to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0)
         .await;
 
-    // A tunnel that is open when the router leaves is broken off.
+    // A tunnel that is open when the router drains is broken off.
     let (pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
-    let (_, mut answers) = caller.open(asking(), pieces_rx).await.unwrap();
+    let (_, mut answers) = caller.open(tunnel_request(), pieces_rx).await.unwrap();
     let drained = tokio::spawn(scenario.signal().drain());
     assert_eq!(answers.next().await.unwrap().unwrap_err().code, FailureCode::Draining);
     drop((pieces_tx, answers, caller));

@@ -1,4 +1,4 @@
-//! The handshake of WebSockets over HTTP/1.1 and HTTP/2, and what refuses it.
+//! The handshake of WebSockets over HTTP/1.1 and HTTP/2, and how it is refused.
 
 use http::HeaderValue;
 use tenon_proto::failure::FailureCode;
@@ -23,11 +23,11 @@ fn header_values<'a>(head: &'a InvokeHead, name: &str) -> Vec<&'a [u8]> {
 }
 
 #[tokio::test]
-async fn a_handshake_of_http1_reaches_the_node_as_a_get_and_its_101_the_client() {
+async fn an_http1_handshake_reaches_the_node_as_a_get_and_the_101_reaches_the_client() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
-    // The client sends data before it has received the answer.
+    // The client sends data before it has received the response.
     stream.write_all(format!("{}early", handshake("tenon-debug: 1\r\n")).as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await.to_ascii_lowercase();
     assert!(head.starts_with("http/1.1 101 switching protocols\r\n"), "{head}");
@@ -62,7 +62,7 @@ async fn a_handshake_of_http1_reaches_the_node_as_a_get_and_its_101_the_client()
 }
 
 #[tokio::test]
-async fn an_extended_connect_of_http2_reaches_the_node_as_the_same_get() {
+async fn an_http2_extended_connect_reaches_the_node_as_the_same_get() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = http2(scenario.addr()).await;
@@ -116,8 +116,10 @@ async fn a_worker_that_refuses_a_tunnel_gets_an_empty_body_and_its_response_is_s
     node.behave(Behaviour::Fail(FailureCode::WorkerException));
     let answer = client.send(connect("websocket").body(full("")).unwrap()).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (500, "worker_exception".into()));
-    eventually("no place to be kept", || scenario.metric("tenon_router_tunnels", None) == 0.0)
-        .await;
+    eventually("every slot to be released", || {
+        scenario.metric("tenon_router_tunnels", None) == 0.0
+    })
+    .await;
 }
 
 #[tokio::test]

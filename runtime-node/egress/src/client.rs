@@ -91,13 +91,13 @@ pub struct Client {
     pool: Rc<ConnectionPool>,
     tls: Arc<ClientConfig>,
     /// TLS configurations by tenant, each with its own session cache.
-    tls_of: RefCell<FxHashMap<Rc<str>, Arc<ClientConfig>>>,
+    tls_by_tenant: RefCell<FxHashMap<Rc<str>, Arc<ClientConfig>>>,
     metrics: EgressMetrics,
 }
 
-/// One request to one origin, of a chain of redirects.
+/// One request of a chain of redirects, to one origin.
 struct Hop<'a> {
-    account: &'a EgressContext,
+    context: &'a EgressContext,
     method: &'a Method,
     url: &'a Url,
     headers: &'a HeaderMap,
@@ -110,7 +110,7 @@ impl Client {
             limits: ConcurrencyLimits::new(settings.bounds),
             pool: ConnectionPool::new(settings.bounds, metrics.idle.clone()),
             tls: Arc::clone(&settings.tls),
-            tls_of: RefCell::default(),
+            tls_by_tenant: RefCell::default(),
             metrics,
         }
     }
@@ -127,26 +127,26 @@ impl Client {
     /// Fails if the request is not allowed, or if there is no response.
     pub async fn fetch(
         &self,
-        account: &EgressContext,
+        context: &EgressContext,
         request: Request,
     ) -> Result<Response, EgressError> {
-        let fetched = self.follow(account, request).await;
+        let fetched = self.follow(context, request).await;
         self.metrics.ended(fetched.as_ref().err().map(EgressError::stage));
         fetched
     }
 
     async fn follow(
         &self,
-        account: &EgressContext,
+        context: &EgressContext,
         request: Request,
     ) -> Result<Response, EgressError> {
         let Request { mut method, mut url, mut headers, mut body, redirect: mode } = request;
-        complete(&mut headers);
+        prepare_headers(&mut headers);
         let mut redirects = 0;
         loop {
-            account.budget.subrequest().map_err(EgressError::Subrequests)?;
-            let again = body.again();
-            let hop = Hop { account, method: &method, url: &url, headers: &headers };
+            context.budget.subrequest().map_err(EgressError::Subrequests)?;
+            let copy = body.try_clone();
+            let hop = Hop { context, method: &method, url: &url, headers: &headers };
             let (response, open) = self.exchange(&hop, body).await?;
             if mode == RedirectMode::Error && redirect::is_redirect(response.status()) {
                 return Err(EgressError::Redirect("the request's redirect mode is \"error\""));
@@ -160,7 +160,7 @@ impl Client {
                         &method,
                         &url,
                         redirects,
-                        again.is_some(),
+                        copy.is_some(),
                     )?
                 }
                 RedirectMode::Error | RedirectMode::Manual => Next::Stay,
@@ -173,7 +173,7 @@ impl Client {
                     if as_get {
                         method = Method::GET;
                     }
-                    body = again.filter(|_| !as_get).unwrap_or(RequestBody::Empty);
+                    body = copy.filter(|_| !as_get).unwrap_or(RequestBody::Empty);
                     redirects += 1;
                 }
             }
@@ -187,10 +187,10 @@ impl Client {
         body: RequestBody,
     ) -> Result<(http::Response<Incoming>, Held), EgressError> {
         let origin = hop.origin()?;
-        let permit = self.limits.take(hop.account.worker.as_str(), &origin.tenant).await;
+        let permit = self.limits.take(hop.context.worker.as_str(), &origin.tenant).await;
         let (response, lease) = self.send(hop, &origin, body).await?;
         let open = permit.open()?;
-        let memory = hop.account.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
+        let memory = hop.context.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
         let held = match lease {
             Lease { sender: super::connection::Sender::Http1(_), .. } => {
                 self.pool.give_back(origin, lease);
@@ -212,7 +212,7 @@ impl Client {
     ) -> Result<(http::Response<Incoming>, Lease), EgressError> {
         let mut lease = self.lease(origin).await?;
         loop {
-            let again = body.again();
+            let copy = body.try_clone();
             let failure = UploadFailure::default();
             let sending = UploadBody::new(body, self.metrics.sent.clone(), Rc::clone(&failure));
             let request = lease.sender.request(hop.method, hop.url, hop.headers, sending);
@@ -229,13 +229,13 @@ impl Client {
             let was_closed =
                 error.is_incomplete_message() || error.is_closed() || error.is_canceled();
             let retried =
-                whole.or_else(|| again.filter(|_| was_closed && hop.method.is_idempotent()));
+                whole.or_else(|| copy.filter(|_| was_closed && hop.method.is_idempotent()));
             match retried {
                 Some(retried) if lease.is_used => {
                     body = retried;
                     lease = self.open(origin).await?;
                 }
-                _ => return Err(failure.take().unwrap_or_else(|| origin.exchange_failed(&error))),
+                _ => return Err(failure.take().unwrap_or_else(|| origin.exchange_error(&error))),
             }
         }
     }
@@ -266,12 +266,12 @@ impl Client {
     }
 
     fn tls(&self, tenant: &Rc<str>) -> Arc<ClientConfig> {
-        let mut tls_of = self.tls_of.borrow_mut();
-        if tls_of.len() >= TENANTS && !tls_of.contains_key(tenant) {
+        let mut tls_by_tenant = self.tls_by_tenant.borrow_mut();
+        if tls_by_tenant.len() >= TENANTS && !tls_by_tenant.contains_key(tenant) {
             // A tenant with later requests makes one more full handshake.
-            tls_of.clear();
+            tls_by_tenant.clear();
         }
-        let made = tls_of.entry(Rc::clone(tenant)).or_insert_with(|| {
+        let made = tls_by_tenant.entry(Rc::clone(tenant)).or_insert_with(|| {
             let mut config = (*self.tls).clone();
             config.resumption = Resumption::in_memory_sessions(SESSIONS);
             Arc::new(config)
@@ -305,7 +305,7 @@ impl Client {
             }
             head.headers.remove(header::CONTENT_ENCODING);
             head.headers.remove(header::CONTENT_LENGTH);
-            decode::decode(&codings, body, &hop.account.budget)
+            decode::decode(&codings, body, &hop.context.budget)
         });
         Response {
             status: head.status,
@@ -338,20 +338,20 @@ impl Hop<'_> {
             .host()
             .ok_or_else(|| EgressError::Request("its URL has no host".to_owned()))?
             .to_owned();
-        let port = self.url.port_or_known_default().expect("these schemes have one");
+        let port = self.url.port_or_known_default().expect("both schemes have a default port");
         if policy::is_bad_port(port) {
             return Err(EgressError::BadPort(port));
         }
         let name = host.to_string();
-        if !self.account.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
+        if !self.context.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
             return Err(EgressError::NotListed { host: name, port });
         }
-        Ok(Origin { tenant: self.account.worker.namespace().into(), secure, host, port })
+        Ok(Origin { tenant: self.context.worker.namespace().into(), secure, host, port })
     }
 }
 
 /// Drops the headers that a Worker may not set, and adds the defaults.
-fn complete(headers: &mut HeaderMap) {
+fn prepare_headers(headers: &mut HeaderMap) {
     for name in &FORBIDDEN_REQUEST_HEADERS {
         headers.remove(name);
     }

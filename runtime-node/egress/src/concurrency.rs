@@ -18,36 +18,36 @@ use super::EgressError;
 /// The concurrency limits of a shard. Each open response uses a socket, or a stream of one.
 #[derive(Clone, Copy, Debug)]
 pub struct EgressBounds {
-    /// The most requests of a Worker that wait for a head: far more than a page or an API call
-    /// needs at once, and few enough that a loop over a long list does not flood the origin.
-    pub waiting_of_worker: u32,
-    pub waiting_of_tenant: u32,
-    pub waiting_of_shard: u32,
-    pub open_of_worker: u32,
-    pub open_of_tenant: u32,
-    pub open_of_shard: u32,
+    /// Maximum number of requests of a Worker that wait for a head: far more than a page or an API
+    /// call needs at once, and few enough that a loop over a long list does not flood the origin.
+    pub waiting_per_worker: u32,
+    pub waiting_per_tenant: u32,
+    pub waiting_per_shard: u32,
+    pub open_per_worker: u32,
+    pub open_per_tenant: u32,
+    pub open_per_shard: u32,
     /// Idle connections kept for later requests.
-    pub idle_of_origin: usize,
-    pub idle_of_shard: usize,
-    /// The time for which they are kept. Many origins close theirs after a minute.
-    pub idle: Duration,
+    pub idle_per_origin: usize,
+    pub idle_per_shard: usize,
+    /// The time for which idle connections are kept. Many origins close theirs after a minute.
+    pub idle_timeout: Duration,
     /// The timeout for all attempts to connect together.
-    pub connect: Duration,
+    pub connect_timeout: Duration,
 }
 
 impl Default for EgressBounds {
     fn default() -> Self {
         Self {
-            waiting_of_worker: 64,
-            waiting_of_tenant: 256,
-            waiting_of_shard: 1024,
-            open_of_worker: 256,
-            open_of_tenant: 1024,
-            open_of_shard: 4096,
-            idle_of_origin: 8,
-            idle_of_shard: 256,
-            idle: Duration::from_secs(30),
-            connect: Duration::from_secs(10),
+            waiting_per_worker: 64,
+            waiting_per_tenant: 256,
+            waiting_per_shard: 1024,
+            open_per_worker: 256,
+            open_per_tenant: 1024,
+            open_per_shard: 4096,
+            idle_per_origin: 8,
+            idle_per_shard: 256,
+            idle_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -84,28 +84,29 @@ const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
 
 impl ConcurrencyLimits {
     pub(super) fn new(bounds: EgressBounds) -> Self {
-        let shard = Party::new(bounds.waiting_of_shard, bounds.open_of_shard);
+        let shard = Party::new(bounds.waiting_per_shard, bounds.open_per_shard);
         Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
     }
 
     /// Waits for a permit.
     pub(super) async fn take(&self, worker: &str, tenant: &str) -> RequestPermit {
         let EgressBounds {
-            waiting_of_worker,
-            open_of_worker,
-            waiting_of_tenant,
-            open_of_tenant,
+            waiting_per_worker,
+            open_per_worker,
+            waiting_per_tenant,
+            open_per_tenant,
             ..
         } = self.bounds;
         let parties = [
-            party(&self.workers, worker, waiting_of_worker, open_of_worker),
-            party(&self.tenants, tenant, waiting_of_tenant, open_of_tenant),
+            party(&self.workers, worker, waiting_per_worker, open_per_worker),
+            party(&self.tenants, tenant, waiting_per_tenant, open_per_tenant),
             Rc::clone(&self.shard),
         ];
         let [of_worker, of_tenant, of_shard] = &parties;
         // The narrowest limit first, so that a request that queues there holds no permit that
         // others wait for.
-        let waiting = [of_worker.enter().await, of_tenant.enter().await, of_shard.enter().await];
+        let waiting =
+            [of_worker.acquire().await, of_tenant.acquire().await, of_shard.acquire().await];
         RequestPermit { parties, _waiting: waiting }
     }
 }
@@ -135,7 +136,7 @@ impl Party {
     }
 
     /// Waits for a permit, in order of arrival.
-    async fn enter(&self) -> Permit {
+    async fn acquire(&self) -> Permit {
         Arc::clone(&self.waiting).acquire_owned().await.expect("the semaphore is never closed")
     }
 }
@@ -168,9 +169,9 @@ mod tests {
 
     fn limits() -> ConcurrencyLimits {
         ConcurrencyLimits::new(EgressBounds {
-            waiting_of_worker: 2,
-            waiting_of_tenant: 3,
-            open_of_worker: 2,
+            waiting_per_worker: 2,
+            waiting_per_tenant: 3,
+            open_per_worker: 2,
             ..EgressBounds::default()
         })
     }

@@ -40,8 +40,8 @@ const FIELDS: usize = 256;
 /// The timeout for the TLS handshake, and then for the HTTP handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered in
-/// time.
+/// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered
+/// within `ALIVE_WAIT`.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const ALIVE_WAIT: Duration = Duration::from_secs(10);
 
@@ -67,7 +67,7 @@ impl Origin {
         if !self.secure {
             return self.http1(stream, open).await;
         }
-        let stream = self.secured(stream, tls).await?;
+        let stream = self.connect_tls(stream, tls).await?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(stream, open).await
         } else {
@@ -75,7 +75,7 @@ impl Origin {
         }
     }
 
-    async fn secured(
+    async fn connect_tls(
         &self,
         stream: Stream,
         tls: Arc<ClientConfig>,
@@ -84,7 +84,7 @@ impl Origin {
         let name = server_name(&self.host)
             .ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
         let connecting = TlsConnector::from(tls).connect(name, stream);
-        self.in_time(Stage::Tls, connecting).await?.map_err(failed)
+        self.with_timeout(Stage::Tls, connecting).await?.map_err(failed)
     }
 
     /// Performs the handshakes for a single exchange that upgrades the connection to another
@@ -98,7 +98,7 @@ impl Origin {
         if !self.secure {
             return self.http1_for_upgrade(stream, open).await;
         }
-        let stream = self.secured(stream, tls).await?;
+        let stream = self.connect_tls(stream, tls).await?;
         self.http1_for_upgrade(stream, open).await
     }
 
@@ -127,8 +127,10 @@ impl Origin {
     > {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
-        let greeting = builder.handshake(TokioIo::new(stream));
-        self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))
+        let handshake = builder.handshake(TokioIo::new(stream));
+        self.with_timeout(Stage::Exchange, handshake)
+            .await?
+            .map_err(|error| self.exchange_error(&error))
     }
 
     async fn http2(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {
@@ -141,20 +143,20 @@ impl Origin {
             .max_send_buf_size(WINDOW)
             .keep_alive_interval(ALIVE_INTERVAL)
             .keep_alive_timeout(ALIVE_WAIT);
-        let greeting = builder.handshake(TokioIo::new(stream));
+        let handshake = builder.handshake(TokioIo::new(stream));
         let (sender, connection) = self
-            .in_time(Stage::Exchange, greeting)
+            .with_timeout(Stage::Exchange, handshake)
             .await?
-            .map_err(|error| self.exchange_failed(&error))?;
+            .map_err(|error| self.exchange_error(&error))?;
         drive(connection, open);
         Ok(Sender::Http2(sender))
     }
 
-    pub(super) fn exchange_failed(&self, error: &hyper::Error) -> EgressError {
+    pub(super) fn exchange_error(&self, error: &hyper::Error) -> EgressError {
         EgressError::Exchange { host: self.host(), why: describe(error) }
     }
 
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &self,
         stage: Stage,
         work: impl Future<Output = T>,
@@ -165,9 +167,9 @@ impl Origin {
     }
 }
 
-/// Runs a connection until it ends, counted among the open ones.
+/// Runs a connection until it ends, and counts it as open until then.
 fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &IntGauge) {
-    let open = GaugeGuard::among(open);
+    let open = GaugeGuard::new(open);
     spawn_local(async move {
         // The exchange itself reports how the connection ended.
         let _ = connection.await;
@@ -175,7 +177,7 @@ fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &I
     });
 }
 
-/// Describes an error, in place of the library's message where that is not clear.
+/// Describes an error, in our own words where the library's message is unclear.
 fn describe(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
         "the connection was closed before the response arrived".to_owned()
@@ -192,7 +194,7 @@ impl Sender {
     /// Sends a request. Dropping the future aborts the exchange.
     ///
     /// # Errors
-    /// Contains the request if none of it has been sent.
+    /// The error contains the request if none of it has been sent.
     pub(super) async fn send(
         &mut self,
         request: http::Request<UploadBody>,
@@ -247,7 +249,7 @@ trait Duplex: AsyncRead + AsyncWrite + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + 'static> Duplex for T {}
 
-/// Runs HTTP/2's tasks on this thread.
+/// An executor that runs HTTP/2's tasks on this thread.
 #[derive(Clone, Copy)]
 struct LocalExecutor;
 
@@ -260,11 +262,11 @@ where
     }
 }
 
-/// Counts one in a gauge until it is dropped.
+/// A guard that adds one to a gauge until it is dropped.
 pub(super) struct GaugeGuard(IntGauge);
 
 impl GaugeGuard {
-    pub(super) fn among(gauge: &IntGauge) -> Self {
+    pub(super) fn new(gauge: &IntGauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }

@@ -22,7 +22,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 use url::Host;
 
-use super::dial::{Candidate, dial, first};
+use super::dial::{Candidate, dial, first_success};
 use super::error::Stage;
 use super::names::Names;
 use super::origin::{Origin, server_name};
@@ -37,17 +37,17 @@ pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 pub(super) struct Connector {
     policy: Policy,
     names: Names,
-    proxy: Option<ByProxy>,
+    proxy: Option<ProxyConnector>,
     /// The time for all attempts together, including those to reach a proxy.
     time: Duration,
 }
 
-struct ByProxy {
+struct ProxyConnector {
     proxy: Arc<Proxy>,
     tls: Arc<ClientConfig>,
 }
 
-/// The destination that a proxy is asked to connect to.
+/// The destination of a tunnel through a proxy.
 #[derive(Clone, Copy)]
 enum Target<'a> {
     Address(Allowed),
@@ -57,16 +57,16 @@ enum Target<'a> {
 impl Connector {
     pub(super) fn new(settings: &Settings) -> Self {
         let proxy = settings.proxy.as_ref().map(|proxy| {
-            // There is no protocol to negotiate, because proxies are asked over HTTP/1.1.
+            // There is no protocol to negotiate, because CONNECT requests use HTTP/1.1.
             let mut tls = (*settings.tls).clone();
             tls.alpn_protocols.clear();
-            ByProxy { proxy: Arc::clone(proxy), tls: Arc::new(tls) }
+            ProxyConnector { proxy: Arc::clone(proxy), tls: Arc::new(tls) }
         });
         Self {
             policy: settings.policy.clone(),
             names: Names::new(settings),
             proxy,
-            time: settings.bounds.connect,
+            time: settings.bounds.connect_timeout,
         }
     }
 
@@ -75,11 +75,11 @@ impl Connector {
     /// # Errors
     /// Fails if the policy refuses the origin, or if no attempt to connect succeeds.
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Stream, EgressError> {
-        let Some(by) = &self.proxy else {
+        let Some(via) = &self.proxy else {
             let addresses = self.judge(origin, self.names.addresses(&origin.host).await?)?;
             return self.direct(origin, &addresses).await;
         };
-        let known = match by.proxy.resolver {
+        let known = match via.proxy.resolver {
             Resolver::Proxy => self.names.without_query(&origin.host),
             Resolver::Node => Some(self.names.addresses(&origin.host).await?),
         };
@@ -90,9 +90,9 @@ impl Connector {
             (None, Host::Domain(name)) => {
                 vec![Target::Name(name.strip_suffix('.').unwrap_or(name))]
             }
-            (None, _) => unreachable!("an address is its own name"),
+            (None, _) => unreachable!("an IP address needs no query"),
         };
-        self.by_proxy(by, origin, &targets).await
+        self.via_proxy(via, origin, &targets).await
     }
 
     /// Returns the origin's addresses that the policy allows.
@@ -126,22 +126,23 @@ impl Connector {
         connected.map(Either::Left).map_err(failed)
     }
 
-    async fn by_proxy(
+    async fn via_proxy(
         &self,
-        by: &ByProxy,
+        via: &ProxyConnector,
         origin: &Origin,
         targets: &[Target<'_>],
     ) -> Result<Stream, EgressError> {
         let connected = async {
             let addresses =
-                self.names.addresses(&by.proxy.host).await.map_err(|_| ProxyError::Name)?;
+                self.names.addresses(&via.proxy.host).await.map_err(|_| ProxyError::Name)?;
             let addresses = &addresses;
-            first(targets, |target| by.tunnel(addresses, target.authority(origin.port))).await
+            first_success(targets, |target| via.tunnel(addresses, target.authority(origin.port)))
+                .await
         };
         let connected = tokio::time::timeout(self.time, connected).await;
         connected.unwrap_or(Err(ProxyError::Silent(self.time))).map_err(|fault| {
             EgressError::Proxy {
-                proxy: by.proxy.to_string(),
+                proxy: via.proxy.to_string(),
                 host: origin.host(),
                 port: origin.port,
                 fault,
@@ -150,11 +151,11 @@ impl Connector {
     }
 }
 
-impl ByProxy {
+impl ProxyConnector {
     /// Opens a tunnel to the target.
     ///
     /// # Arguments
-    /// * `addresses` - the proxy's.
+    /// * `addresses` - the addresses of the proxy.
     /// * `target` - `None` if it cannot be written as an authority.
     async fn tunnel(
         &self,

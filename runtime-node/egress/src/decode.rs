@@ -1,8 +1,9 @@
 //! Decoding of content codings (Fetch §4.6, RFC 9110 §8.4).
 //!
 //! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that a decompression bomb
-//! takes only as much memory as its reader has asked for. The first bytes of the body tell how much
-//! memory a decoder needs for itself; it is charged to the Worker before the decoder is created.
+//! takes only as much memory as its reader has requested. The first bytes of the body determine how
+//! much memory a decoder needs for itself, which is charged to the Worker before the decoder is
+//! created.
 
 use std::io;
 use std::pin::Pin;
@@ -27,8 +28,8 @@ const PIECE: usize = 32 * 1024;
 /// never be suspended.
 const PIECES_PER_YIELD: u32 = 8;
 
-/// The most codings that are undone in sequence. No honest origin applies more.
-const MOST: usize = 3;
+/// Maximum number of codings that are undone in sequence. No honest origin applies more.
+const MAX_CODINGS: usize = 3;
 
 /// The length in bytes of the prefix that determines a decoder's memory: that of the longest
 /// header, which a Zstandard frame has.
@@ -58,7 +59,7 @@ pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
         .map(|name| name.trim_ascii())
         .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
     let codings: Option<Vec<_>> = names.map(Coding::of).collect();
-    codings.filter(|codings| codings.len() <= MOST).unwrap_or_default()
+    codings.filter(|codings| codings.len() <= MAX_CODINGS).unwrap_or_default()
 }
 
 impl Coding {
@@ -82,11 +83,11 @@ impl Coding {
     }
 
     /// Returns the memory that a decoder of a body with this prefix needs, rounded up, in bytes.
-    fn memory(self, beginning: &[u8]) -> usize {
+    fn memory(self, prefix: &[u8]) -> usize {
         match self {
             Self::Gzip | Self::Deflate => 64 << 10,
-            Self::Brotli => (1 << brotli_window(beginning)) + (1 << 20),
-            Self::Zstd => (1 << zstd_window(beginning)) + (512 << 10),
+            Self::Brotli => (1 << brotli_window(prefix)) + (1 << 20),
+            Self::Zstd => (1 << zstd_window(prefix)) + (512 << 10),
         }
     }
 }
@@ -105,22 +106,22 @@ pub(super) fn decode(
 
 fn undo(coding: Coding, mut body: BodyStream, budget: Rc<dyn InvocationBudget>) -> BodyStream {
     let decoded = async move {
-        let beginning = beginning(&mut body).await?;
-        if beginning.is_empty() {
+        let prefix = read_prefix(&mut body).await?;
+        if prefix.is_empty() {
             return Ok(stream::empty().boxed_local());
         }
-        let held = budget.hold(coding.memory(&beginning)).ok_or(EgressError::Memory)?;
-        let decoder = decoder(coding, beginning, body);
+        let held = budget.hold(coding.memory(&prefix)).ok_or(EgressError::Memory)?;
+        let decoder = decoder(coding, prefix, body);
         let pieces = ReaderStream::with_capacity(decoder, PIECE)
             .map_err(move |error| failure(coding, error));
-        let mut at_once = 0;
+        let mut since_yield = 0;
         let pieces = pieces.then(move |piece| {
             // Held until the last piece.
             let _ = &held;
-            at_once = (at_once + 1) % PIECES_PER_YIELD;
-            let breathes = at_once == 0;
+            since_yield = (since_yield + 1) % PIECES_PER_YIELD;
+            let yields = since_yield == 0;
             async move {
-                if breathes {
+                if yields {
                     tokio::task::yield_now().await;
                 }
                 piece
@@ -132,7 +133,7 @@ fn undo(coding: Coding, mut body: BodyStream, budget: Rc<dyn InvocationBudget>) 
 }
 
 /// Reads the body's prefix of [`PREFIX`] bytes, or all of a shorter body.
-async fn beginning(body: &mut BodyStream) -> Result<Bytes, EgressError> {
+async fn read_prefix(body: &mut BodyStream) -> Result<Bytes, EgressError> {
     let mut first = BytesMut::new();
     while let Some(piece) = body.next().await.transpose()? {
         if first.is_empty() && piece.len() >= PREFIX {
@@ -146,13 +147,13 @@ async fn beginning(body: &mut BodyStream) -> Result<Bytes, EgressError> {
     Ok(first.freeze())
 }
 
-fn decoder(coding: Coding, beginning: Bytes, rest: BodyStream) -> Pin<Box<dyn AsyncRead>> {
+fn decoder(coding: Coding, prefix: Bytes, rest: BodyStream) -> Pin<Box<dyn AsyncRead>> {
     // The coding named deflate is the zlib format, but some servers have always sent raw deflate.
-    let is_zlib = matches!(beginning[..], [method, flags, ..]
+    let is_zlib = matches!(prefix[..], [method, flags, ..]
         if method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0);
     // Later frames may not need more memory than was charged for the first.
-    let window = DParameter::window_log_max(zstd_window(&beginning));
-    let body = stream::once(async { Ok(beginning) }).chain(rest).map_err(io::Error::other);
+    let window = DParameter::window_log_max(zstd_window(&prefix));
+    let body = stream::once(async { Ok(prefix) }).chain(rest).map_err(io::Error::other);
     let body = StreamReader::new(body.boxed_local());
     match coding {
         Coding::Gzip => {
@@ -177,8 +178,8 @@ fn failure(coding: Coding, error: io::Error) -> EgressError {
 }
 
 /// Returns the base-2 logarithm of a Brotli stream's window size (RFC 7932 §9.1).
-fn brotli_window(beginning: &[u8]) -> u32 {
-    let bits = u32::from(beginning.first().copied().unwrap_or_default());
+fn brotli_window(prefix: &[u8]) -> u32 {
+    let bits = u32::from(prefix.first().copied().unwrap_or_default());
     match (bits & 1, (bits >> 1) & 7, (bits >> 4) & 7) {
         (0, ..) => 16,
         (_, 0, 0) => 17,
@@ -188,16 +189,16 @@ fn brotli_window(beginning: &[u8]) -> u32 {
 }
 
 /// Returns the base-2 logarithm of a Zstandard frame's window size (RFC 8878 §3.1.1.1): the allowed
-/// maximum if the body does not begin with a frame, or if the frame wants more.
-fn zstd_window(beginning: &[u8]) -> u32 {
-    zstd_window_bytes(beginning).map_or(ZSTD_WINDOW, |bytes| {
+/// maximum if the body does not begin with a frame, or if the frame needs more.
+fn zstd_window(prefix: &[u8]) -> u32 {
+    zstd_window_bytes(prefix).map_or(ZSTD_WINDOW, |bytes| {
         let bits = u64::BITS - bytes.saturating_sub(1).leading_zeros();
         bits.clamp(ZSTD_SMALLEST, ZSTD_WINDOW)
     })
 }
 
-fn zstd_window_bytes(beginning: &[u8]) -> Option<u64> {
-    let (descriptor, rest) = beginning.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
+fn zstd_window_bytes(prefix: &[u8]) -> Option<u64> {
+    let (descriptor, rest) = prefix.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
     let is_single_segment = descriptor & 0x20 != 0;
     if !is_single_segment {
         let window = rest.first()?;

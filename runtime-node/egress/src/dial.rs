@@ -17,8 +17,8 @@ use super::policy::Allowed;
 /// RFC 8305 §8, "Connection Attempt Delay".
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// The most addresses that are tried. A name may have any number of them.
-const MOST: usize = 8;
+/// Maximum number of addresses that are tried. A name may have any number of them.
+const MAX_ADDRESSES: usize = 8;
 
 /// A destination that can be tried in parallel with others.
 pub(super) trait Candidate: Copy {
@@ -36,9 +36,10 @@ pub(super) async fn dial<A: Candidate + Into<IpAddr>>(
     addresses: &[A],
     port: u16,
 ) -> io::Result<TcpStream> {
-    let stream =
-        first(addresses, |address| TcpStream::connect(SocketAddr::new(address.into(), port)))
-            .await?;
+    let stream = first_success(addresses, |address| {
+        TcpStream::connect(SocketAddr::new(address.into(), port))
+    })
+    .await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -50,12 +51,15 @@ pub(super) async fn dial<A: Candidate + Into<IpAddr>>(
 ///
 /// # Errors
 /// Returns the error of the last attempt to fail.
-pub(super) async fn first<C, T, E, F>(candidates: &[C], attempt: impl Fn(C) -> F) -> Result<T, E>
+pub(super) async fn first_success<C, T, E, F>(
+    candidates: &[C],
+    attempt: impl Fn(C) -> F,
+) -> Result<T, E>
 where
     C: Candidate,
     F: Future<Output = Result<T, E>>,
 {
-    let mut rest = in_turns(candidates).into_iter().map(attempt);
+    let mut rest = interleave(candidates).into_iter().map(attempt);
     let mut attempts = FuturesUnordered::new();
     attempts.extend(rest.next());
     let mut failure = None;
@@ -67,7 +71,7 @@ where
                     failure = Some(error);
                     attempts.extend(rest.next());
                 }
-                None => return Err(failure.expect("the only attempts have failed")),
+                None => return Err(failure.expect("there is at least one candidate")),
             },
             () = tokio::time::sleep(HEAD_START), if rest.len() > 0 => attempts.extend(rest.next()),
         }
@@ -75,11 +79,11 @@ where
 }
 
 /// Alternates the two address families, IPv6 first as RFC 8305 requires, in the order given.
-fn in_turns<C: Candidate>(candidates: &[C]) -> Vec<C> {
+fn interleave<C: Candidate>(candidates: &[C]) -> Vec<C> {
     let (six, four): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(Candidate::is_ipv6);
     let longer = six.len().max(four.len());
     let pairs = (0..longer).flat_map(|at| [six.get(at), four.get(at)]);
-    pairs.flatten().take(MOST).copied().collect()
+    pairs.flatten().take(MAX_ADDRESSES).copied().collect()
 }
 
 impl Candidate for IpAddr {
@@ -112,14 +116,14 @@ mod tests {
 
     #[test]
     fn ipv6_and_ipv4_addresses_alternate() {
-        let order = in_turns(&allowed(&["1.0.0.1", "1.0.0.2", "1.0.0.3", "2a00::1"]));
+        let order = interleave(&allowed(&["1.0.0.1", "1.0.0.2", "1.0.0.3", "2a00::1"]));
         let texts: Vec<_> = order.iter().map(|allowed| allowed.address().to_string()).collect();
         assert_eq!(texts, ["2a00::1", "1.0.0.1", "1.0.0.2", "1.0.0.3"]);
     }
 
     #[test]
     fn the_number_of_addresses_to_try_is_bounded() {
-        assert_eq!(in_turns(&allowed(&["1.0.0.1"; 40])).len(), MOST);
+        assert_eq!(interleave(&allowed(&["1.0.0.1"; 40])).len(), MAX_ADDRESSES);
     }
 
     #[tokio::test]
@@ -137,7 +141,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         // 192.0.2.0/24 is reserved for documentation: the attempt hangs or fails, and in both cases
-        // the other one is made.
+        // the other attempt is made.
         let stream = dial(&allowed(&["192.0.2.1", "127.0.0.1"]), port).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
     }

@@ -1,4 +1,4 @@
-//! The failures of requests from Workers: the stage, and the remedy.
+//! The failures of requests from Workers: the stage of each, and the remedy.
 //!
 //! Tenants read these messages. They name only what the tenant named, and never an address that
 //! only the node's resolver knows.
@@ -9,7 +9,7 @@ use std::io;
 use super::policy::AddressRefused;
 use super::proxy::ProxyError;
 
-/// The reason why there is no response, or why its body broke off.
+/// The reason why there is no response, or why its body was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
@@ -56,11 +56,11 @@ pub enum EgressError {
     Exchange { host: String, why: String },
     #[error("the redirect cannot be followed: {0}")]
     Redirect(&'static str),
-    #[error("the response's body has broken off: {0}")]
+    #[error("the response's body was interrupted: {0}")]
     Body(String),
     #[error("the response's body is not {coding} as its Content-Encoding says: {why}")]
     Decode { coding: &'static str, why: String },
-    #[error("the request's body has broken off: {0}")]
+    #[error("the request's body was interrupted: {0}")]
     Upload(String),
 }
 
@@ -81,7 +81,7 @@ tenon_lifecycle::label_values! {
 }
 
 impl fmt::Display for Stage {
-    /// Formats the stage as the subject of a time-out message.
+    /// Formats the stage as the subject of a timeout message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resolve => "resolving",

@@ -1,4 +1,4 @@
-//! The entry points for fuzz targets, beyond the public interface of this module.
+//! The entry points for fuzz targets, beyond the public interface of this crate.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 //! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the server's proof that it
-//! has understood the handshake. Used for clients behind the router, for origins and between
-//! Workers. Pure, except for generating keys.
+//! has understood the handshake. This module is used for clients behind the router, for origins and
+//! between Workers. It is pure, except that it generates keys.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -36,10 +36,10 @@ pub enum HandshakeError {
 
 impl Key {
     /// Generates a random key.
-    #[expect(clippy::new_without_default, reason = "no two are alike")]
+    #[expect(clippy::new_without_default, reason = "each key is random")]
     pub fn new() -> Self {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the system has randomness");
+        getrandom::fill(&mut bytes).expect("the system has no random bytes");
         Self(BASE64_STANDARD.encode(bytes))
     }
 
@@ -61,15 +61,15 @@ impl Key {
         headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         headers.insert(header::UPGRADE, WEBSOCKET);
         headers.insert(header::SEC_WEBSOCKET_VERSION, VERSION);
-        let key = HeaderValue::from_str(&self.0).expect("base64 is a header's value");
+        let key = HeaderValue::from_str(&self.0).expect("base64 is a valid header value");
         headers.insert(header::SEC_WEBSOCKET_KEY, key);
     }
 
-    /// Checks that a server's 101 response agrees to the request (RFC 6455 §4.1), except for the
+    /// Checks that a server's 101 response accepts the request (RFC 6455 §4.1), except for the
     /// headers about the connection.
     ///
     /// # Errors
-    /// Fails if the server does not agree.
+    /// Fails if the response does not accept it.
     pub fn check_response(
         &self,
         request: &HeaderMap,

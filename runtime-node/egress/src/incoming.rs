@@ -64,7 +64,7 @@ impl<T: Unpin> Stream for Receiving<T> {
 
 fn describe(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
-        "the connection was closed before the end".to_owned()
+        "the connection was closed before the end of the body".to_owned()
     } else {
         root_cause(error)
     }

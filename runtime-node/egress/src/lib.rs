@@ -22,7 +22,8 @@
 //!   with it; [`pool`] keeps idle connections.
 //! - [`concurrency`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
 //!   response body as it arrives.
-//! - [`handshake`]: the WebSocket opening handshake, for both of its sides; [`metrics`].
+//! - [`handshake`]: the WebSocket opening handshake, for both of its sides; [`metrics`]: of
+//!   requests and connections.
 //! - [`settings`]: fixed when the node starts.
 //!
 //! ## Which addresses a Worker may reach

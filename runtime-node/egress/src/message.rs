@@ -65,7 +65,7 @@ pub struct Response {
 
 impl RequestBody {
     /// Returns a copy of the body, if it can be sent again.
-    pub(super) fn again(&self) -> Option<Self> {
+    pub(super) fn try_clone(&self) -> Option<Self> {
         match self {
             Self::Empty => Some(Self::Empty),
             Self::Full(bytes) => Some(Self::Full(bytes.clone())),
@@ -81,7 +81,7 @@ pub(super) struct UploadBody {
     failure: UploadFailure,
 }
 
-/// The reason why a body could not be sent to its end. The protocol's own error only says that the
+/// The reason why a body could not be sent completely. The protocol's own error only says that the
 /// upload was aborted.
 pub(super) type UploadFailure = Rc<RefCell<Option<EgressError>>>;
 
@@ -90,7 +90,7 @@ impl UploadBody {
     ///
     /// # Arguments
     /// * `bytes` - counts the bytes sent.
-    /// * `failure` - receives the error that breaks the body off.
+    /// * `failure` - receives the error that interrupts the body.
     pub(super) fn new(body: RequestBody, bytes: IntCounter, failure: UploadFailure) -> Self {
         Self { body, bytes, failure }
     }
@@ -108,17 +108,17 @@ impl UploadBody {
 
 /// The error that tells hyper to abort the upload.
 #[derive(Debug, thiserror::Error)]
-#[error("the request's body has broken off")]
-pub(super) struct BrokeOff;
+#[error("the request's body was interrupted")]
+pub(super) struct UploadAborted;
 
 impl Body for UploadBody {
     type Data = Bytes;
-    type Error = BrokeOff;
+    type Error = UploadAborted;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadAborted>>> {
         let piece = match &mut self.body {
             RequestBody::Empty => None,
             RequestBody::Full(bytes) => Some(Ok(std::mem::take(bytes)))
@@ -132,7 +132,7 @@ impl Body for UploadBody {
             }
             Some(Err(error)) => {
                 self.failure.replace(Some(error));
-                Some(Err(BrokeOff))
+                Some(Err(UploadAborted))
             }
             None => None,
         })

@@ -38,7 +38,7 @@ impl EgressFamilies {
         })
     }
 
-    /// Returns the metrics of one shard, all of which exist from now on.
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, id: ShardId) -> EgressMetrics {
         let shard = id.to_string();
         let connections = |state| self.connections.with_label_values(&[shard.as_str(), state]);
@@ -61,7 +61,7 @@ pub struct EgressMetrics {
     failed: EnumCounters<Stage>,
     /// Connections to origins.
     pub open: IntGauge,
-    /// Connections to origins without a request.
+    /// Idle connections to origins.
     pub idle: IntGauge,
     /// Bytes of bodies sent.
     pub sent: IntCounter,

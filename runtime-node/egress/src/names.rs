@@ -3,8 +3,8 @@
 //!
 //! A name is taken as fully qualified, as if it ended with a dot. `/etc/resolv.conf` names search
 //! domains, in a cluster three or more; with these, a name would first be looked up inside the
-//! cluster, and lead one Worker to a different host than another. Its name servers and time-outs
-//! are used.
+//! cluster, and lead one Worker to a different host than another. Only the name servers and
+//! timeouts of that file are used.
 //!
 //! Answers are cached for their TTL, between [`MIN_TTL`] and [`MAX_TTL`], up to [`CACHED_ANSWERS`] of
 //! them. The cache holds DNS answers only; addresses are judged anew for each connection.

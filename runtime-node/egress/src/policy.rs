@@ -128,7 +128,7 @@ const METADATA: [IpAddr; 7] = [
 /// IPv4 networks that are not routed on the Internet (IANA's registry of special-purpose
 /// addresses).
 const V4: [(Ipv4Addr, u8, AddressRefused); 16] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, AddressRefused::Loopback), // Linux takes it for this machine
+    (Ipv4Addr::new(0, 0, 0, 0), 8, AddressRefused::Loopback), // Linux treats it as this machine
     (Ipv4Addr::new(10, 0, 0, 0), 8, AddressRefused::Private),
     (Ipv4Addr::new(100, 64, 0, 0), 10, AddressRefused::Private),
     (Ipv4Addr::new(127, 0, 0, 0), 8, AddressRefused::Loopback),
@@ -195,8 +195,8 @@ fn translated(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether requests to the port are refused, whatever the address: its service might take
-/// an HTTP request for one of its own protocol (Fetch §2.10).
+/// Returns whether requests to the port are refused, whatever the address: its service might
+/// mistake an HTTP request for one of its own protocol (Fetch §2.10).
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }

@@ -27,18 +27,18 @@ pub(super) struct ConnectionPool {
     bounds: EgressBounds,
     /// Set while a task closes connections that were idle for too long.
     has_pruner: Cell<bool>,
-    idle: IntGauge,
+    idle_gauge: IntGauge,
 }
 
 #[derive(Default)]
 struct OriginConnections {
     /// Most recently used last.
-    idle: VecDeque<Idle>,
+    idle_http1: VecDeque<IdleHttp1>,
     shared: Vec<Shared>,
     opening: Weak<Semaphore>,
 }
 
-struct Idle {
+struct IdleHttp1 {
     sender: http1::SendRequest<UploadBody>,
     since: Instant,
 }
@@ -47,10 +47,10 @@ struct Shared {
     sender: http2::SendRequest<UploadBody>,
     /// Each exchange in flight holds a clone.
     exchanges: Rc<()>,
-    used: Instant,
+    last_used: Instant,
 }
 
-/// A connection, leased for one exchange.
+/// A connection that is leased for one exchange.
 pub(super) struct Lease {
     pub(super) sender: Sender,
     /// Set if it was used before: the origin may have closed it in the meantime.
@@ -68,33 +68,38 @@ pub(super) enum PooledConnection {
 }
 
 /// A guard, held while a connection is being opened.
-pub(super) struct Opening(Rc<Semaphore>);
+pub(super) struct OpeningGuard(Rc<Semaphore>);
 
-impl Drop for Opening {
+impl Drop for OpeningGuard {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 impl ConnectionPool {
-    pub(super) fn new(bounds: EgressBounds, idle: IntGauge) -> Rc<Self> {
-        Rc::new(Self { origins: RefCell::default(), bounds, has_pruner: Cell::new(false), idle })
+    pub(super) fn new(bounds: EgressBounds, idle_gauge: IntGauge) -> Rc<Self> {
+        Rc::new(Self {
+            origins: RefCell::default(),
+            bounds,
+            has_pruner: Cell::new(false),
+            idle_gauge,
+        })
     }
 
     pub(super) fn take(&self, origin: &Origin) -> PooledConnection {
         let mut origins = self.origins.borrow_mut();
         let Some(kept) = origins.get_mut(origin) else { return PooledConnection::Nothing };
         let found = kept.take();
-        self.count(&origins);
+        self.update_idle_gauge(&origins);
         found
     }
 
     /// Records that a connection to the origin is being opened.
-    pub(super) fn open(&self, origin: &Origin) -> Opening {
+    pub(super) fn open(&self, origin: &Origin) -> OpeningGuard {
         let opening = Rc::new(Semaphore::new(0));
         self.origins.borrow_mut().entry(origin.clone()).or_default().opening =
             Rc::downgrade(&opening);
-        Opening(opening)
+        OpeningGuard(opening)
     }
 
     /// Adds a newly opened connection to the pool, and leases it for one exchange.
@@ -102,7 +107,7 @@ impl ConnectionPool {
         let Sender::Http2(sender) = sender else {
             return Lease { sender, is_used: false, _exchange: None };
         };
-        let shared = Shared { sender, exchanges: Rc::new(()), used: Instant::now() };
+        let shared = Shared { sender, exchanges: Rc::new(()), last_used: Instant::now() };
         let lease = Lease { is_used: false, ..shared.lease() };
         self.keep(origin, |kept| kept.shared.push(shared));
         lease
@@ -116,58 +121,63 @@ impl ConnectionPool {
             if sender.ready().await.is_ok()
                 && let Some(pool) = pool.upgrade()
             {
-                let idle = Idle { sender, since: Instant::now() };
-                let most = pool.bounds.idle_of_origin;
+                let idle = IdleHttp1 { sender, since: Instant::now() };
+                let most = pool.bounds.idle_per_origin;
                 pool.keep(&origin, |kept| {
-                    kept.idle.push_back(idle);
-                    if kept.idle.len() > most {
-                        kept.idle.pop_front();
+                    kept.idle_http1.push_back(idle);
+                    if kept.idle_http1.len() > most {
+                        kept.idle_http1.pop_front();
                     }
                 });
             }
         });
     }
 
-    fn keep(self: &Rc<Self>, origin: &Origin, keep: impl FnOnce(&mut OriginConnections)) {
+    fn keep(self: &Rc<Self>, origin: &Origin, add: impl FnOnce(&mut OriginConnections)) {
         let mut origins = self.origins.borrow_mut();
-        keep(origins.entry(origin.clone()).or_default());
-        if origins.values().map(OriginConnections::idle).sum::<usize>() > self.bounds.idle_of_shard
+        add(origins.entry(origin.clone()).or_default());
+        if origins.values().map(OriginConnections::idle_count).sum::<usize>()
+            > self.bounds.idle_per_shard
         {
             let oldest = origins
                 .values_mut()
-                .filter(|kept| kept.idle() > 0)
-                .min_by_key(|kept| kept.idle_since());
+                .filter(|kept| kept.idle_count() > 0)
+                .min_by_key(|kept| kept.oldest_use());
             oldest.into_iter().for_each(OriginConnections::drop_oldest);
         }
-        self.count(&origins);
+        self.update_idle_gauge(&origins);
         if !self.has_pruner.replace(true) {
             spawn_local(prune_while_any(Rc::downgrade(self)));
         }
     }
 
-    fn count(&self, origins: &FxHashMap<Origin, OriginConnections>) {
-        self.idle.set(origins.values().map(OriginConnections::idle).sum::<usize>() as i64);
+    fn update_idle_gauge(&self, origins: &FxHashMap<Origin, OriginConnections>) {
+        self.idle_gauge
+            .set(origins.values().map(OriginConnections::idle_count).sum::<usize>() as i64);
     }
 
     /// Drops connections that were idle for too long. Returns whether any are left.
     fn prune(&self, now: Instant) -> bool {
         let mut origins = self.origins.borrow_mut();
         origins.retain(|_, kept| {
-            kept.idle
-                .retain(|idle| !idle.sender.is_closed() && now < idle.since + self.bounds.idle);
+            kept.idle_http1.retain(|idle| {
+                !idle.sender.is_closed() && now < idle.since + self.bounds.idle_timeout
+            });
             kept.shared.retain(|shared| {
                 !shared.sender.is_closed()
-                    && (!shared.is_idle() || now < shared.used + self.bounds.idle)
+                    && (!shared.is_idle() || now < shared.last_used + self.bounds.idle_timeout)
             });
-            !kept.idle.is_empty() || !kept.shared.is_empty() || kept.opening.strong_count() > 0
+            !kept.idle_http1.is_empty()
+                || !kept.shared.is_empty()
+                || kept.opening.strong_count() > 0
         });
-        self.count(&origins);
+        self.update_idle_gauge(&origins);
         !origins.is_empty()
     }
 }
 
 async fn prune_while_any(pool: Weak<ConnectionPool>) {
-    while let Some(pause) = pool.upgrade().map(|pool| pool.bounds.idle / 2) {
+    while let Some(pause) = pool.upgrade().map(|pool| pool.bounds.idle_timeout / 2) {
         tokio::time::sleep(pause).await;
         let Some(pool) = pool.upgrade() else { return };
         if !pool.prune(Instant::now()) {
@@ -181,11 +191,11 @@ impl OriginConnections {
     fn take(&mut self) -> PooledConnection {
         self.shared.retain(|shared| !shared.sender.is_closed());
         if let Some(shared) = self.shared.iter_mut().find(|shared| shared.has_room()) {
-            shared.used = Instant::now();
+            shared.last_used = Instant::now();
             return PooledConnection::Lease(shared.lease());
         }
         // Most recently used first: the origin is least likely to have closed that one.
-        while let Some(idle) = self.idle.pop_back() {
+        while let Some(idle) = self.idle_http1.pop_back() {
             if idle.sender.is_ready() {
                 return PooledConnection::Lease(Lease {
                     sender: Sender::Http1(idle.sender),
@@ -198,22 +208,25 @@ impl OriginConnections {
     }
 
     /// Returns the number of idle connections.
-    fn idle(&self) -> usize {
-        self.idle.len() + self.shared.iter().filter(|shared| shared.is_idle()).count()
+    fn idle_count(&self) -> usize {
+        self.idle_http1.len() + self.shared.iter().filter(|shared| shared.is_idle()).count()
     }
 
-    /// Returns since when the oldest idle connection has been idle.
-    fn idle_since(&self) -> Option<Instant> {
-        let shared = self.shared.iter().filter(|shared| shared.is_idle()).map(|shared| shared.used);
-        self.idle.front().map(|idle| idle.since).into_iter().chain(shared).min()
+    /// Returns the time at which the oldest idle connection was last used.
+    fn oldest_use(&self) -> Option<Instant> {
+        let shared =
+            self.shared.iter().filter(|shared| shared.is_idle()).map(|shared| shared.last_used);
+        self.idle_http1.front().map(|idle| idle.since).into_iter().chain(shared).min()
     }
 
     fn drop_oldest(&mut self) {
-        let oldest = self.idle_since();
-        if self.idle.front().is_some_and(|idle| Some(idle.since) == oldest) {
-            self.idle.pop_front();
-        } else if let Some(at) =
-            self.shared.iter().position(|shared| shared.is_idle() && Some(shared.used) == oldest)
+        let oldest = self.oldest_use();
+        if self.idle_http1.front().is_some_and(|idle| Some(idle.since) == oldest) {
+            self.idle_http1.pop_front();
+        } else if let Some(at) = self
+            .shared
+            .iter()
+            .position(|shared| shared.is_idle() && Some(shared.last_used) == oldest)
         {
             self.shared.swap_remove(at);
         }

@@ -52,7 +52,7 @@ use url::{Host, Url};
 
 use super::cause::root_cause;
 
-/// The limit on the head of the proxy's response, in bytes. It carries nothing of use.
+/// The limit on the head of the proxy's response, in bytes. Only its status is used.
 const HEAD: usize = 16 * 1024;
 
 /// A proxy's address, scheme and credentials.
@@ -181,8 +181,8 @@ impl Proxy {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let malformed = |error: hyper::Error| ProxyError::Protocol(root_cause(&error));
-        let greeting = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
-        let (mut sender, connection) = greeting.await.map_err(malformed)?;
+        let handshake = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.map_err(malformed)?;
         // The task ends with the sender, or when the upgrade takes over the connection.
         spawn_local(connection.with_upgrades());
         let response = sender.send_request(self.connect(target)).await.map_err(malformed)?;

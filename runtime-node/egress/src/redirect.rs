@@ -16,7 +16,7 @@ pub const MOST: u32 = 20;
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
 
 /// Headers that describe a body, and are dropped with it.
-const OF_A_BODY: [HeaderName; 5] =
+const BODY_HEADERS: [HeaderName; 5] =
     [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE];
 
 /// The step that follows a response.
@@ -85,7 +85,8 @@ pub fn next(
 
 /// Drops the headers that the redirected request must not carry.
 pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
-    let gone = OF_A_BODY.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
+    let gone =
+        BODY_HEADERS.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
     for name in gone {
         headers.remove(name);
     }

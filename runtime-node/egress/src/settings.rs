@@ -46,7 +46,7 @@ impl Settings {
     /// # Errors
     /// Fails if a file cannot be read. A system without certificates or name servers is not an
     /// error; it is logged.
-    pub fn of_system(policy: Policy, authorities: &[PathBuf]) -> Result<Self, SettingsError> {
+    pub fn from_system(policy: Policy, authorities: &[PathBuf]) -> Result<Self, SettingsError> {
         let native = rustls_native_certs::load_native_certs();
         let mut roots = native.certs;
         for path in authorities {

@@ -49,7 +49,7 @@ impl InvocationBudget for FixedBudget {
     }
 }
 
-fn account(tenant: &str) -> EgressContext {
+fn context(tenant: &str) -> EgressContext {
     let budget = Rc::new(FixedBudget { subrequests: Cell::new(100), memory: 64 << 20 });
     EgressContext { worker: WorkerId::new(tenant, "worker"), egress: Rc::new(Egress::Open), budget }
 }
@@ -96,7 +96,7 @@ fn post(url: Url, body: RequestBody) -> Request {
 }
 
 async fn fetch(client: &Client, request: Request) -> Result<Response, EgressError> {
-    client.fetch(&account("shop"), request).await
+    client.fetch(&context("shop"), request).await
 }
 
 async fn body(response: Response) -> Result<String, EgressError> {

@@ -7,7 +7,7 @@
 //! the two callbacks with which V8 surrounds it, so that an operator can tell a Worker that
 //! computes from one whose heap is slow to collect.
 //!
-//! A turn costs one comparison. A collection costs four clock reads, some 2 µs; the shortest
+//! A turn costs one comparison. A collection costs four clock reads, about 2 µs; the shortest
 //! collection takes 100 µs.
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state.

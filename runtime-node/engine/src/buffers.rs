@@ -62,8 +62,9 @@ pub struct BufferMetrics {
 /// Metrics that are not registered anywhere.
 impl Default for BufferMetrics {
     fn default() -> Self {
-        let counter = || IntCounter::new("uncounted", "Not registered.").expect("the name is one");
-        let gauge = || IntGauge::new("uncounted", "Not registered.").expect("the name is one");
+        let counter =
+            || IntCounter::new("uncounted", "Not registered.").expect("the name is valid");
+        let gauge = || IntGauge::new("uncounted", "Not registered.").expect("the name is valid");
         Self { blocks: gauge(), in_use: gauge(), none_free: counter(), too_large: counter() }
     }
 }
@@ -193,7 +194,7 @@ impl Block {
         let room = &mut self.memory_mut()[HEADROOM..];
         match write(room) {
             Some(len) => {
-                assert!(len <= ROOM, "the writer stays within the room");
+                assert!(len <= ROOM, "the writer counts more bytes than the block holds");
                 self.end = BEGIN + len as u32;
                 Some(self)
             }
@@ -242,7 +243,7 @@ impl Buf for Block {
     }
 
     fn advance(&mut self, count: usize) {
-        assert!(count <= self.remaining(), "a read stays within the block");
+        assert!(count <= self.remaining(), "the read exceeds the block");
         self.start += count as u32;
     }
 }

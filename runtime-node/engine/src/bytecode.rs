@@ -61,7 +61,7 @@ pub enum MalformedBytecode {
 
 impl Bytecode {
     /// Returns whether a revision's bytecode is worth making.
-    pub(crate) fn is_worth_while(revision: &Revision) -> bool {
+    pub(crate) fn is_worthwhile(revision: &Revision) -> bool {
         let code = revision.modules.iter().filter(|(name, _)| ModuleKind::of(name).is_code());
         (LEAST..=MOST).contains(&code.map(|(_, source)| source.len()).sum())
     }

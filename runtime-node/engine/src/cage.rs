@@ -20,7 +20,7 @@ use crate::shares::{Part, Shares};
 pub const HEAPS_LIMIT: u64 = if V8_IS_PATCHED { 4 << 30 } else { u64::MAX };
 
 /// The size in bytes of the range for machine code, the largest that V8 supports. V8 takes the size
-/// that the first isolate of a process asks for.
+/// that the first isolate of a process requests.
 pub(crate) const CODE: usize = 512 << 20;
 
 /// The machine code that all isolates may have, in bytes: three quarters of the range, because
@@ -36,7 +36,7 @@ pub fn code_room() -> u64 {
     if V8_IS_PATCHED { USABLE.saturating_sub(TAKEN.all()) as u64 } else { u64::MAX }
 }
 
-/// The part of the range for machine code that an isolate has when it was last inspected.
+/// The part of the range for machine code that an isolate had when it was last inspected.
 #[derive(Default)]
 pub(crate) struct CodePart(RefCell<Option<Part>>);
 
@@ -51,10 +51,10 @@ impl CodePart {
             return true;
         }
         let part = TAKEN.take_forced(namespace, bytes);
-        // Returns the earlier part first, so that it does not count against this one.
+        // Gives the earlier part back first, so that it does not count against this one.
         let mut current = self.0.borrow_mut();
         *current = None;
-        !current.insert(part).is_to_end()
+        !current.insert(part).must_be_given_back()
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
         // A new amount replaces the old one.
         assert!(one.set(&namespace, USABLE / 2));
         assert!(!one.set(&namespace, USABLE / 2 + 1));
-        assert!(other.set(&neighbour, 2 << 20), "a neighbour goes on");
-        assert!(one.set(&namespace, 1 << 20), "memory that was given back is available");
+        assert!(other.set(&neighbour, 2 << 20), "a neighbour is affected");
+        assert!(one.set(&namespace, 1 << 20), "memory that was given back is not available");
     }
 }

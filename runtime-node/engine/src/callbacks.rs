@@ -36,7 +36,7 @@ pub enum Callback {
     Console,
 }
 
-/// The error that the work has panicked.
+/// The error when the work has panicked.
 pub struct Panicked;
 
 /// Handles a panic in a native function. An isolate with a Worker has a handler in a slot, as
@@ -46,7 +46,7 @@ pub trait OnPanic {
     fn native_function_panicked(&self);
 }
 
-/// The work of a host that ECMAScript and V8 leave open, for every isolate.
+/// The work that ECMAScript and V8 leave to the host, for every isolate.
 pub trait HostHooks {
     /// HostPromiseRejectionTracker (ECMAScript §27.2.1.9).
     fn track_rejection(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>);

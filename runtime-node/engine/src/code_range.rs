@@ -1,5 +1,5 @@
 //! The addresses for machine code: V8 reserves 512 MiB for all isolates of a process when it makes
-//! the first of them (see `cage.rs`), of which a Worker uses some hundred KiB. Upstream's V8
+//! the first of them (see `cage.rs`), of which a Worker uses a few hundred KiB. Upstream's V8
 //! reserves a range for each isolate.
 //!
 //! V8 maps the whole range writable and executable, and controls by other means which thread may
@@ -27,8 +27,8 @@ const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 /// of the size of the range cannot be told from it; they become shared for the first isolate.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
-/// Set once an isolate has been made, if there is then a range for all of them. V8's further
-/// reservations of that size are for tables.
+/// Set once an isolate has been made, if all isolates share one range. V8's further reservations of
+/// that size are for tables.
 static MADE: AtomicBool = AtomicBool::new(false);
 
 /// Held while the first isolate is being made.
@@ -36,7 +36,7 @@ static FIRST: Mutex<()> = Mutex::new(());
 
 thread_local! {
     /// Set while an isolate is being made on this thread.
-    static MAKES: Cell<bool> = const { Cell::new(false) };
+    static MAKING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `make`, which makes an isolate, and has its code range mapped as shared. If all isolates of
@@ -47,9 +47,9 @@ pub(crate) fn while_making<R>(make: impl FnOnce() -> R) -> R {
     }
     // The lock guards no data that a panic could leave half-written.
     let _first = V8_IS_PATCHED.then(|| FIRST.lock().unwrap_or_else(PoisonError::into_inner));
-    let before = MAKES.replace(!MADE.load(Ordering::Acquire));
+    let before = MAKING.replace(!MADE.load(Ordering::Acquire));
     let made = make();
-    MAKES.set(before);
+    MAKING.set(before);
     MADE.store(V8_IS_PATCHED, Ordering::Release);
     made
 }
@@ -59,22 +59,21 @@ pub(crate) fn while_making<R>(make: impl FnOnce() -> R) -> R {
 /// # Arguments
 /// * `flags` - flags of mmap(2), as V8 passes them.
 pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
-    let is_private = flags & (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    let is_it = RESERVATIONS.contains(&length)
+    let kind = flags & (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
+    let is_code_range = RESERVATIONS.contains(&length)
         && !TABLE.contains(&length)
-        && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
-        && MAKES.get();
-    if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
+        && kind == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
+        && MAKING.get();
+    if is_code_range { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
 /// The mappings that this module has made shared, as their first addresses and the ones after them:
-/// three tables, and the range with up to 15 attempts to have it near V8's own code, which V8 has
-/// given up.
+/// three tables, and the range with up to 15 abandoned attempts to place it near V8's own code.
 static SHARED: [(AtomicUsize, AtomicUsize); 32] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 32];
 
-/// Records a mapping of which [`flags`] has made a shared one. Without a range for the whole
-/// process V8 unmaps it with its isolate, and nothing is recorded.
+/// Records a mapping that [`flags`] has made shared. Without a range for the whole process, V8
+/// unmaps it with its isolate, and nothing is recorded.
 pub(crate) fn add(address: usize, length: usize) {
     if !V8_IS_PATCHED {
         return;
@@ -94,8 +93,8 @@ fn is_shared(address: usize) -> bool {
 }
 
 /// Replaces `madvise` of the C library. V8 gives pages back with `MADV_DONTNEED` or `MADV_FREE`.
-/// In shared mappings the first leaves the memory allocated and the second fails; they need
-/// `MADV_REMOVE`.
+/// In shared mappings the first leaves the memory allocated and the second fails; these
+/// mappings need `MADV_REMOVE`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(
     address: *mut c_void,

@@ -3,12 +3,12 @@
 //! A collection is forced in three cases. First, data that a Worker sends or receives does not fit
 //! into its budget of array buffers, some of which may be garbage. Second, the array buffers have
 //! grown a lot since the last collection (both in [`make_room`]): a stream's pieces are garbage as
-//! soon as they have been passed on, but V8, which looks at its own heap, lets some 100 MiB of them
-//! accumulate first. Third, a shard that is short of memory makes an idle isolate give back what it
-//! can (`give_back`).
+//! soon as they have been passed on, but V8, which looks at its own heap, lets about 100 MiB of
+//! them accumulate first. Third, a shard that is short of memory makes an idle isolate give back
+//! what it can (`give_back`).
 //!
 //! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
-//! objects in V8's heap, and hardly on garbage or array buffers: some 3 ms for a small Worker, and
+//! objects in V8's heap, and hardly on garbage or array buffers: about 3 ms for a small Worker, and
 //! 3 to 5 ms more for each MiB of small objects, so half a second for a heap of 100 MiB. A Worker
 //! can cause the first two cases as often as it likes. So each isolate has a [`CollectionBudget`],
 //! and a collection that exceeds it is skipped: the call fails as if nothing had been garbage.
@@ -25,7 +25,8 @@ use super::slot::given;
 /// One part in this many of an isolate's time may go into collections: 5 %.
 const SHARE: u32 = 20;
 
-/// The time that may be saved up. It pays for collections in a row of a [`SHARE`]th of it, 50 ms.
+/// The time that may be saved up: it pays for consecutive collections that take a [`SHARE`]th of
+/// it, 50 ms.
 const SAVINGS: Duration = Duration::from_secs(1);
 
 /// The largest heap that is collected without need, in bytes: collecting it takes about as long as
@@ -33,7 +34,7 @@ const SAVINGS: Duration = Duration::from_secs(1);
 /// memory, and sooner.
 const LARGEST_HEAP: usize = 16 << 20;
 
-/// The growth of array buffers, in bytes, from which a collection for their sake is worth while. A
+/// The growth of array buffers, in bytes, from which a collection for their sake is worthwhile. A
 /// stream that fills this in a tenth of a second spends 3 % of its time on collections.
 const GROWTH: usize = 16 << 20;
 
@@ -107,7 +108,7 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
     buffers.has_room(length).then(|| Arc::clone(buffers))
 }
 
-/// Makes an idle isolate give back memory that it does not need, which blocks the thread for some
+/// Makes an idle isolate give back memory that it does not need, which blocks the thread for a few
 /// milliseconds. Returns whether it did; an isolate that has been collected too often recently is
 /// skipped.
 pub(crate) fn give_back(isolate: &mut v8::Isolate) -> bool {
@@ -152,13 +153,13 @@ mod tests {
     proptest! {
         #[test]
         fn collections_take_no_more_than_their_share_of_any_stretch_of_time(
-            asks in prop::collection::vec((0_u64..200_000, 0_u64..100_000), 1..200),
+            requests in prop::collection::vec((0_u64..200_000, 0_u64..100_000), 1..200),
         ) {
             let start = Instant::now();
             let mut now = start;
             let mut budget = CollectionBudget::default();
             let mut done: Vec<(Instant, Duration)> = Vec::new();
-            for (pause, cost) in asks {
+            for (pause, cost) in requests {
                 now += Duration::from_micros(pause);
                 if budget.allows(now) {
                     let cost = Duration::from_micros(cost);
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_is_due_when_buffers_have_grown_much_and_doubled() {
+    fn a_collection_is_due_when_buffers_have_grown_a_lot_and_more_than_doubled() {
         let collections = Collections::new(BufferBudget::new(0));
         assert!(!collections.are_due(GROWTH));
         assert!(collections.are_due(GROWTH + 1));

@@ -60,7 +60,7 @@ pub(crate) struct TurnClock {
     anchor: Anchor,
 }
 
-/// The begin of a turn.
+/// The start of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TurnStart {
     at: Instant,

@@ -149,7 +149,7 @@ impl Engine {
         self.spares() > 0 && limits.memory_mib <= spare::LARGEST
     }
 
-    /// Makes one more spare isolate, which takes some milliseconds.
+    /// Makes one more spare isolate, which takes a few milliseconds.
     pub fn make_spare(&self) {
         let spare = Spare::make(spare::LARGEST, self.headroom, self.interfaces.builtins());
         self.spares.borrow_mut().push(spare);

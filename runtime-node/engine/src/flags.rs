@@ -4,8 +4,8 @@
 /// The flags, each with its reason:
 /// - `--single-threaded-gc`: a Worker's heap is small, and its collections are its own cost: they
 ///   run on its shard's thread, in its own turn, never on a neighbour's core.
-/// - `--enable-sharedarraybuffer-per-context`: no context gets the constructor, because shared
-///   memory makes a clock as fine as a thread can count.
+/// - `--enable-sharedarraybuffer-per-context`: no context gets the constructor, because a
+///   thread that counts in shared memory is a fine-grained clock.
 /// - `--no-turboshaft-loop-unrolling`: around an inner loop that it unrolls, such as that of
 ///   `Array.prototype.fill`, the optimiser also drops the outer loop's check for interrupts, and
 ///   `for (;;) new Array(1000).fill(1)` can no longer be terminated.

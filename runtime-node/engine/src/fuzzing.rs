@@ -36,10 +36,10 @@ pub fn place(map: &[u8], line: u32, column: u32) -> Option<(String, u32, u32)> {
     decoded.place(line, column).map(|place| (place.file, place.line, place.column))
 }
 
-/// Calls `visit` with the line and column, from zero, of every place that a source map leads to.
+/// Calls `visit` with every original line and column of a source map, counted from zero.
 pub fn every_place(map: &[u8], mut visit: impl FnMut(u32, u32)) {
     let Some(decoded) = Decoded::of(map, &BufferBudget::new(1 << 30)) else { return };
-    for (line, column) in decoded.written() {
+    for (line, column) in decoded.original_positions() {
         visit(line, column);
     }
 }

@@ -44,8 +44,8 @@ pub(crate) fn replace_builtins(
     Some(())
 }
 
-/// Defines another lazy property, under a name that `later.js` or `node.js` knows, which the
-/// snapshot cannot contain.
+/// Defines a lazy property that the snapshot cannot contain, under a name that `later.js` or
+/// `node.js` knows.
 pub(crate) fn define_lazy(
     scope: &mut v8::PinScope<'_, '_>,
     object: v8::Local<'_, v8::Object>,

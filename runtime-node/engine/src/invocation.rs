@@ -127,7 +127,7 @@ impl Invocation {
     /// Returns what the interfaces keep for it, if there is anything.
     ///
     /// # Panics
-    /// Panics if that is of another type: the interfaces of an engine use one.
+    /// Panics if it is of another type: the interfaces of an engine use one type.
     pub fn attached<T: Attachment>(&self) -> Option<&T> {
         let attachment: &dyn Any = &**self.attachment.as_ref()?;
         Some(attachment.downcast_ref().expect("an engine's interfaces attach values of one type"))
@@ -136,7 +136,7 @@ impl Invocation {
     /// Returns what the interfaces keep for it, if there is anything, in order to change it.
     ///
     /// # Panics
-    /// Panics if that is of another type.
+    /// Panics if it is of another type.
     pub fn attached_mut<T: Attachment>(&mut self) -> Option<&mut T> {
         let attachment: &mut dyn Any = &mut **self.attachment.as_mut()?;
         Some(attachment.downcast_mut().expect("an engine's interfaces attach values of one type"))
@@ -146,7 +146,7 @@ impl Invocation {
     /// add to it.
     ///
     /// # Panics
-    /// Panics if that is of another type.
+    /// Panics if it is of another type.
     pub fn attach<T: Attachment + Default>(&mut self) -> &mut T {
         let attachment: &mut dyn Any =
             &mut **self.attachment.get_or_insert_with(|| Box::new(T::default()));

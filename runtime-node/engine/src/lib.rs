@@ -30,7 +30,7 @@
 //!   thrown values; [`source_maps`]: positions in the author's source.
 //! - [`streams`], [`pipe`], [`byte_stream`]: bytes that arrive over time; [`response`],
 //!   [`sending`], [`piece`]: responses and their bodies; [`string`] and [`bytes`](mod@bytes):
-//!   values across the border; [`buffers`]: blocks for response bodies.
+//!   values between Rust and V8; [`buffers`]: blocks for response bodies.
 //! - [`watchdog`] and [`heap`]: the limits on CPU time and memory; [`collection`]: the garbage
 //!   collections that we force; [`blocking_time`]: how long an isolate has blocked its thread.
 //! - [`callbacks`]: the functions that V8 calls, and the handling of a panic in one; [`slot`]: the

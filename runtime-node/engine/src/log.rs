@@ -48,7 +48,7 @@ impl Log {
     /// Writes a line, subject to the Worker's log rate.
     ///
     /// # Arguments
-    /// * `invocation` - the id of the request, or an empty text.
+    /// * `invocation` - the id of the request, or an empty string.
     /// * `allowed` - how many bytes of the text the invocation may log.
     pub(crate) fn line(&self, invocation: &str, severity: Severity, text: &str, allowed: usize) {
         match self.rate.admit(allowed, Instant::now()) {

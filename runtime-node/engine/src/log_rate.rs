@@ -80,12 +80,12 @@ struct Bucket {
 impl Bucket {
     /// Returns the bucket at a later time.
     fn at(self, now: Instant) -> Self {
-        let came = u128::from(RATE) * now.saturating_duration_since(self.as_of).as_nanos() / NANOS;
-        let came = u64::try_from(came).unwrap_or(BURST).min(BURST);
-        let bytes = BURST.min(self.bytes + came);
+        let gain = u128::from(RATE) * now.saturating_duration_since(self.as_of).as_nanos() / NANOS;
+        let gain = u64::try_from(gain).unwrap_or(BURST).min(BURST);
+        let bytes = BURST.min(self.bytes + gain);
         // Time that has not yet added a whole byte is kept.
         let as_of =
-            if bytes == BURST { now } else { self.as_of + Duration::from_secs(came) / RATE as u32 };
+            if bytes == BURST { now } else { self.as_of + Duration::from_secs(gain) / RATE as u32 };
         Self { bytes, as_of, shut: self.shut && bytes < BURST / 2 }
     }
 

@@ -34,7 +34,7 @@ use super::thrown::Thrown;
 use table::Key;
 use text::text;
 
-/// The longest specifier, in UTF-16 units. A longer one names no module and is not looked at, and
+/// The longest specifier, in UTF-16 units. A longer one names no module and is not examined, and
 /// no attribute is that long.
 const LONGEST: usize = 4096;
 
@@ -190,7 +190,7 @@ fn find(
         if let Ok(Some(key)) = found {
             return Some(key);
         }
-        let why = found.err().map(|not| format!(": {not}")).unwrap_or_default();
+        let why = found.err().map(|error| format!(": {error}")).unwrap_or_default();
         Thrown::type_error(format!(
             "Cannot find module \"{specifier}\" imported from \"{referrer}\"{why}"
         ))

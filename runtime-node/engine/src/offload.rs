@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Workers take turns, however much work each submits. Work that is divisible into parts yields
-//! after each; work that is not never occupies all threads. Work whose result is no longer wanted
+//! after each; indivisible work never occupies all threads. Work whose result is no longer wanted
 //! is not begun, or is dropped between two parts. The threads are started on first use, and have
 //! lower priority than the shards' threads if there are not enough processors.
 //!
@@ -38,20 +38,20 @@ use fair::Fair;
 /// The CPU time that a part may take while others wait.
 const PART: Duration = Duration::from_millis(5);
 
-/// The niceness, below the shards' threads: about a third of a processor that a shard could use
-/// fully.
+/// The niceness of these threads: the kernel gives each about a third of the time that it gives to
+/// the busy thread of a shard.
 const NICE: libc::c_int = 5;
 
 /// The queue in which work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// Work that yields when its slice is over, or finishes within some milliseconds.
+    /// Work that yields when its slice is over, or finishes within a few milliseconds.
     Parts,
     /// Work that runs until it is finished.
     Whole,
 }
 
-/// The error that too much work is waiting already, of this Worker or in total.
+/// The error when too much work is waiting already, of this Worker or in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many operations are queued; await some of them before starting more")]
 pub struct QueueFull;
@@ -149,7 +149,7 @@ impl<T> Future for Waiting<T> {
 }
 
 impl<T> Drop for Waiting<T> {
-    /// Removes work that is no longer wanted and has not begun immediately, because it may hold a
+    /// Immediately removes work that is no longer wanted and has not begun, because it may hold a
     /// lot of memory.
     fn drop(&mut self) {
         if !self.answered.is_terminated() {
@@ -243,7 +243,7 @@ fn pool() -> &'static ThreadPool {
             };
             let thread = std::thread::Builder::new().name(format!("offload-{number}"));
             let thread = thread.spawn(move || POOL.work(kinds));
-            thread.expect("a process that has threads for its shards has some for these");
+            thread.expect("the operating system cannot start a thread for offloaded work");
         }
     });
     &POOL

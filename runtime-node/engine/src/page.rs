@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  shard's thread ── begin(digest), end ──►┐
-//!  watchdog ──────── overruns ────────────►│ page ──► supervisor: whose turn crashed or hangs
+//!  watchdog ──────── set_overrun ─────────►│ page ──► supervisor: whose turn crashed or hangs
 //!  event loop ────── beat ────────────────►┘
 //! ```
 //!
@@ -115,7 +115,7 @@ impl Page {
 
     /// Records the CPU time that the running turn has taken since it was told to end; zero if it
     /// was not.
-    pub fn overruns(&self, by: Duration) {
+    pub fn set_overrun(&self, by: Duration) {
         self.fields()
             .overrun
             .store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl Page {
         self.fields().beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads all fields, of which each may be of another moment.
+    /// Reads all fields, which may be from different moments.
     pub fn read(&self) -> Reading {
         let fields = self.fields();
         let is_running = fields.running.load(Ordering::Acquire) != 0;
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(supervisor.read(), Reading { running: None, overrun: Duration::ZERO, beats: 0 });
         let digest = RevisionDigest::new(std::array::from_fn(|i| i as u8));
         shard.begin(&digest);
-        shard.overruns(Duration::from_millis(1001));
+        shard.set_overrun(Duration::from_millis(1001));
         shard.beat();
         let reading =
             Reading { running: Some(digest), overrun: Duration::from_millis(1001), beats: 1 };

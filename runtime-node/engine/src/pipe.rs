@@ -24,7 +24,7 @@ use super::byte_stream::StreamError;
 /// carries.
 pub const ROOM: usize = 64 * 1024;
 
-/// The reader has been dropped.
+/// The error when the reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("This body is no longer being read")]
 pub struct ReaderDropped;
@@ -33,7 +33,7 @@ pub struct ReaderDropped;
 struct Shared {
     pieces: VecDeque<Bytes>,
     bytes: usize,
-    /// The number of bytes from which the writer waits.
+    /// The number of buffered bytes at which the writer has to wait.
     room: usize,
     /// The end of the stream, after the buffered pieces.
     end: Option<Result<(), StreamError>>,
@@ -56,8 +56,8 @@ impl Writer {
     /// Appends a piece and returns whether there is room for more now.
     ///
     /// # Arguments
-    /// * `room` - the number of buffered bytes from which the writer waits, [`ROOM`] unless memory
-    ///   is short.
+    /// * `room` - the number of buffered bytes at which the writer has to wait, [`ROOM`] unless
+    ///   memory is short.
     pub fn write(&self, piece: Bytes, room: usize) -> Result<bool, ReaderDropped> {
         let mut shared = self.0.borrow_mut();
         if shared.is_gone {

@@ -2,7 +2,7 @@
 //! a Worker's modules as evaluated in it.
 //!
 //! A Worker that persists has one realm for all of its invocations. A Worker that resets gets a new
-//! realm for each invocation, made ahead, so that no invocation sees the state of another.
+//! realm for each invocation, made in advance, so that no invocation sees the state of another.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -49,7 +49,7 @@ pub struct Hooks {
 }
 
 impl Realm {
-    /// Makes a realm without modules of the current context. Returns `None` if the heap is full.
+    /// Makes a realm of the current context, without modules. Returns `None` if the heap is full.
     ///
     /// # Arguments
     /// * `internal` - the object `internal` of the built-in JavaScript.
@@ -71,7 +71,7 @@ impl Realm {
 
     /// Shares the bytecode of another realm of the isolate.
     pub fn share_bytecode_of(&self, other: &Self) {
-        *self.modules.borrow_mut() = other.modules.borrow().emptied();
+        *self.modules.borrow_mut() = other.modules.borrow().empty_with_same_bytecode();
     }
 
     /// Returns the realm whose code is running, or `None` if it has been dropped because its

@@ -24,11 +24,11 @@ pub(crate) struct Rejection {
 }
 
 impl Rejections {
-    pub(crate) fn are_none(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.unhandled.is_empty() && self.handled.is_empty()
     }
 
-    /// Returns whether another promise without a handler is remembered.
+    /// Returns whether another promise without a handler can be remembered.
     pub(crate) fn have_room(&self) -> bool {
         self.unhandled.len() < REJECTIONS
     }
@@ -45,7 +45,7 @@ impl Rejections {
         self.unhandled.len() == before
     }
 
-    /// Returns whether another promise with a late handler is remembered.
+    /// Returns whether another promise with a late handler can be remembered.
     pub(crate) fn have_room_for_handled(&self) -> bool {
         self.handled.len() < REJECTIONS
     }

@@ -63,7 +63,7 @@ impl Part {
 
     /// Returns whether the holder of this part must give it back: the namespace holds more than its
     /// share, or more than an eighth of the whole while all together hold more than that.
-    pub(crate) fn is_to_end(&self) -> bool {
+    pub(crate) fn must_be_given_back(&self) -> bool {
         let (all, whole) = (self.shares.all(), self.shares.whole);
         self.is_beyond_share() || (all > whole && self.own() > whole / 8)
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_gets_seven_eighths_and_half_when_it_has_company() {
+    fn a_namespace_gets_seven_eighths_alone_and_half_beside_others() {
         let shares = shares(80);
         let one = fill(shares, "one");
         assert_eq!(one.len(), 70);
@@ -134,14 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn large_holders_end_while_all_hold_more_than_the_whole() {
+    fn large_holders_must_give_back_while_all_hold_more_than_the_whole() {
         let shares = shares(80);
         let namespaces = ["one", "two", "three"].map(Arc::from);
         let [one, two, small] = [(&namespaces[0], 40), (&namespaces[1], 36), (&namespaces[2], 5)]
             .map(|(namespace, amount)| shares.take_forced(namespace, amount));
-        assert!(one.is_to_end() && two.is_to_end() && !small.is_to_end());
+        assert!(
+            one.must_be_given_back() && two.must_be_given_back() && !small.must_be_given_back()
+        );
         drop(one);
-        assert!(!two.is_to_end());
+        assert!(!two.must_be_given_back());
     }
 
     #[test]

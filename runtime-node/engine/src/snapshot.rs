@@ -101,7 +101,7 @@ pub fn late<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Loca
 /// full: the guard has then requested termination, which may take effect at any step.
 ///
 /// # Arguments
-/// * `agent` - the isolate's agent, which tells its clients of the realm.
+/// * `agent` - the isolate's agent, which reports the realm to its clients.
 pub(crate) fn new_realm(
     scope: &mut v8::PinScope<'_, '_, ()>,
     agent: Option<&Agent>,

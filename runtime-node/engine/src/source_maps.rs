@@ -26,7 +26,7 @@ use super::heap::{BufferBudget, Charge};
 use super::slot::{given, slot};
 
 /// The most source map bytes that an isolate decodes: more than a revision may have in total when
-/// it is made. Decoding a megabyte takes some milliseconds, once.
+/// it is made. Decoding a megabyte takes a few milliseconds, once.
 const MOST: usize = 2 << 20;
 
 /// Returns whether any module of a revision has a source map.
@@ -125,7 +125,7 @@ impl Decoded {
 
     /// Returns all original lines and columns, counted from zero.
     #[cfg(fuzzing)]
-    pub fn written(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub fn original_positions(&self) -> impl Iterator<Item = (u32, u32)> {
         let known = self.tokens.iter().filter(|token| token.get_source_id().is_some());
         known.map(|token| (token.get_src_line(), token.get_src_col()))
     }
@@ -190,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_an_arbitrary_frame_loses_no_text(frame in "[a-z(): ,0-9.]{0,40}") {
+        fn the_parts_of_an_arbitrary_frame_contain_its_text(frame in "[a-z(): ,0-9.]{0,40}") {
             if let Some((before, module, line, column, after)) = parts(&frame) {
                 // The texts are equal except for leading zeros of the numbers.
                 let digits = |text: &str| text.replace('0', "");

@@ -2,7 +2,7 @@
 //! that takes most of a cold start.
 //!
 //! V8 can lower the limit of a heap, but not raise it. So a spare is made with the limit
-//! [`LARGEST`], and gets the limit of its Worker with it. A Worker with a larger one starts without
+//! [`LARGEST`], which is lowered to that of its Worker. A Worker with a larger limit starts without
 //! a spare.
 
 use std::sync::Arc;

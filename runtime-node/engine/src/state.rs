@@ -5,7 +5,7 @@
 //! keeps a borrow while JavaScript can run.
 //!
 //! - [`operate`]: operations of invocations; [`sending`]: responses that are being sent;
-//!   [`disconnect`]: clients that leave before their end; [`fail`]: invocations that fail, and the
+//!   [`disconnect`]: clients that disconnect early; [`fail`]: invocations that fail, and the
 //!   end of the whole isolate.
 
 mod disconnect;
@@ -63,7 +63,7 @@ pub struct State {
     /// The realm of each invocation, for Workers that reset.
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
     /// Functions to call when an invocation's client disconnects. They are ours and throw nothing.
-    callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
+    disconnect_callbacks: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
     pub(crate) rejections: RefCell<Rejections>,
     pub buffers: Arc<BufferBudget>,
     pub(crate) operations: Operations,
@@ -98,7 +98,7 @@ impl State {
             digest,
             invocations: RefCell::default(),
             realms: RefCell::default(),
-            callers: RefCell::default(),
+            disconnect_callbacks: RefCell::default(),
             rejections: RefCell::default(),
             buffers,
             operations: Operations::default(),
@@ -120,7 +120,7 @@ impl State {
     }
 
     /// Sets the isolate that this state belongs to.
-    pub(crate) fn belongs_to(&self, isolate: Weak<dyn Any>) {
+    pub(crate) fn set_isolate(&self, isolate: Weak<dyn Any>) {
         self.isolate.set(isolate).expect("a state belongs to one isolate");
     }
 
@@ -308,7 +308,7 @@ impl State {
         }
         let invocations = self.invocations.borrow();
         self.realms.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
-        self.callers.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
+        self.disconnect_callbacks.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
         if invocations.len() == 0 {
             drop(invocations);
             self.is_idle.notify_waiters();
@@ -322,7 +322,7 @@ impl State {
     pub fn clear(&self) {
         drop(self.operations.take());
         drop(self.realms.take());
-        drop(self.callers.take());
+        drop(self.disconnect_callbacks.take());
         drop(self.rejections.take());
     }
 }

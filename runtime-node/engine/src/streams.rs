@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn pull(incoming: &mut Incoming, most: usize) -> Option<Result<Vec<u8>, StreamError>> {
-        incoming.pull(most).now_or_never().expect("the pieces are there")
+        incoming.pull(most).now_or_never().expect("the pull is pending")
     }
 
     fn pieces(pieces: &[&'static str]) -> Incoming {

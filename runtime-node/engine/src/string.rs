@@ -63,14 +63,14 @@ pub fn from_headers<'s, 'h>(
     strings.collect()
 }
 
-/// Returns the octets of such a string.
+/// Returns the octets of a string with one character per octet.
 pub fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Bytes {
     let mut octets = Vec::new();
     append_octets(scope, string, &mut octets);
     octets.into()
 }
 
-/// Appends the octets of such a string to a buffer, and returns them.
+/// Appends the octets of a string with one character per octet to a buffer, and returns them.
 pub fn append_octets<'b>(
     scope: &v8::PinScope<'_, '_>,
     string: v8::Local<'_, v8::String>,

@@ -1,4 +1,4 @@
-//! Interfaces for this crate's own tests: the least JavaScript with which a Worker starts.
+//! Interfaces for this crate's own tests: the minimum of JavaScript with which a Worker can start.
 
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -45,7 +45,7 @@ const HOOKS: &str = "(function (internal) {
   internal.primordials = { __proto__: null };
 })";
 
-/// Interfaces without anything that a Worker could use, but `operate`, which does nothing.
+/// Interfaces that offer a Worker nothing but `operate`, which does nothing.
 pub(crate) struct NoInterfaces;
 
 impl Interfaces for NoInterfaces {
@@ -68,7 +68,7 @@ pub(crate) fn builtins() -> &'static Builtins {
     BUILTINS.get_or_init(|| {
         let sources = [Source::new("hooks.js", When::Eager, HOOKS)];
         let blob = code_range::while_making(|| snapshot(&sources, NAMES))
-            .expect("the hooks can be evaluated");
+            .expect("the hooks cannot be evaluated");
         Builtins {
             blob: Vec::leak(blob.to_vec()),
             sources: std::slice::from_ref(sources[0].text),

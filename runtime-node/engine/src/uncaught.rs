@@ -53,7 +53,7 @@ pub(crate) fn record(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseReje
 /// that it does not handle.
 pub(crate) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
     for round in 0..=ROUNDS {
-        if state.rejections.borrow().are_none() {
+        if state.rejections.borrow().is_empty() {
             return;
         }
         let Rejections { unhandled, handled } = state.rejections.take();

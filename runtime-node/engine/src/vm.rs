@@ -100,7 +100,7 @@ impl DerefMut for Exited {
     }
 }
 
-const ENDED: &str = "an isolate that has been disposed of was sealed before, and is not asked for";
+const ENDED: &str = "an isolate that has been disposed of is sealed and not used";
 
 impl Drop for Exited {
     fn drop(&mut self) {

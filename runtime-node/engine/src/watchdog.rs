@@ -8,7 +8,7 @@
 //!
 //! A shard arms its timer when a turn begins and disarms it when the turn ends. Both, and the
 //! watchdog's inspection, happen under the timer's lock, so a turn that has been disarmed cannot be
-//! terminated, and [`TurnGuard::end`] tells with certainty whether this one was. V8's own flag is
+//! terminated, and [`TurnGuard::end`] knows for certain whether its turn was. V8's own flag is
 //! not used: it clears while frames unwind, and some of V8's functions mistake a termination for an
 //! exception and continue. So a turn that is over is terminated again at each inspection.
 //!
@@ -27,9 +27,9 @@ use crate::page::Page;
 /// The shortest sleep, and so the time by which a turn can overrun its limit.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// The longest sleep while turns come. Most turns may use more CPU time than this, so few have to
-/// wake the watchdog, which costs them some microseconds; each inspection costs the machine a
-/// little more than that.
+/// The longest sleep while new turns keep beginning. Most turns may use more CPU time than this, so
+/// few have to wake the watchdog, which costs them a few microseconds; each inspection costs the
+/// machine a little more than that.
 const MAX_SLEEP: Duration = Duration::from_millis(5);
 
 /// The number of sleeps without a new turn after which the watchdog parks until one begins.
@@ -62,7 +62,7 @@ impl Watchdog {
         let weak = Arc::downgrade(&registry);
         let thread =
             std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || run(&weak));
-        let thread = thread.expect("a process that cannot start its first threads cannot run");
+        let thread = thread.expect("the operating system cannot start the watchdog's thread");
         registry.thread.get_or_init(|| thread.thread().clone());
         Self(registry)
     }
@@ -204,7 +204,7 @@ impl TurnTimer {
         let cpu = turn.clock.end(armed.begun);
         drop(turn);
         if armed.terminated_at.is_some() {
-            self.page.iter().for_each(|page| page.overruns(Duration::ZERO));
+            self.page.iter().for_each(|page| page.set_overrun(Duration::ZERO));
         }
         TurnCost { cpu, expired: armed.expired }
     }
@@ -226,7 +226,7 @@ impl TurnTimer {
         if armed.is_over() {
             armed.isolate.terminate_execution();
             let terminated_at = *armed.terminated_at.get_or_insert(now);
-            self.page.iter().for_each(|page| page.overruns(now.saturating_sub(terminated_at)));
+            self.page.iter().for_each(|page| page.set_overrun(now.saturating_sub(terminated_at)));
             return Some(Duration::ZERO);
         }
         Some(left)

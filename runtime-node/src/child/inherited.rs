@@ -63,7 +63,7 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
 /// Sets how the kernel treats this process: it ends with its supervisor, and before it when memory
 /// is short; a lane is scheduled last; its name tells its role. Call before other threads are
 /// started, which inherit this.
-pub fn settle(id: ShardId) {
+pub fn set_up_process(id: ShardId) {
     let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
     let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
     let scored = std::fs::read_to_string("/proc/self/oom_score_adj").and_then(|score| {

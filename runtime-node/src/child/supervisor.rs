@@ -148,7 +148,8 @@ impl Supervisor {
         }));
     }
 
-    /// Reports that the start of a revision which was to be prestarted has ended, well or not.
+    /// Reports that the start of a revision which was to be prestarted has ended, successfully or
+    /// not.
     pub(crate) fn report_warm(&self, digest: &RevisionDigest) {
         self.notify(NoticeKind::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }

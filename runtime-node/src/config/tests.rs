@@ -133,7 +133,7 @@ fn threads_are_pinned_only_when_each_cpu_gets_one() {
 
 #[test]
 fn flags_default_to_the_configurations_own_defaults() {
-    let of_flags = config(&["--name", "node-a"]).unwrap();
+    let from_flags = config(&["--name", "node-a"]).unwrap();
     let own = Config::new("node-a".to_owned(), Endpoint::from_static("http://operator:7070"));
-    assert_eq!(format!("{of_flags:?}"), format!("{own:?}"));
+    assert_eq!(format!("{from_flags:?}"), format!("{own:?}"));
 }

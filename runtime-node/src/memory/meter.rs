@@ -15,7 +15,7 @@ use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 use tenon_engine::{HEAPS_LIMIT, code_room};
 
-/// Reads memory use.
+/// A meter of the memory use, and of its budget.
 #[derive(Debug)]
 pub struct Meter {
     budget: u64,
@@ -45,7 +45,7 @@ const V1: Version = Version {
     droppable: "total_inactive_file",
 };
 
-/// A kernel file is missing or not in its documented format.
+/// A kernel file that is missing or not in its documented format.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}; set --memory-budget", file.display())]
 pub struct MeterError {
@@ -54,7 +54,7 @@ pub struct MeterError {
 }
 
 impl Meter {
-    /// Finds out what limits the process.
+    /// Determines what limits the process.
     ///
     /// # Arguments
     /// * `budget` - the configured budget in bytes, if there is one.
@@ -106,7 +106,8 @@ impl Meter {
 
 /// Returns how many more bytes of private writable memory this process may map, or `None` if there
 /// is no limit. The heaps and the machine code of all isolates of a process have limits of their
-/// own. V8 does not tell how much its heaps take, so all of the memory is held against their limit.
+/// own. V8 does not report how much its heaps take, so all of the memory counts towards their
+/// limit.
 ///
 /// # Errors
 /// Fails if the kernel's files cannot be read.

@@ -22,7 +22,7 @@ pub struct EngineFamilies {
 pub struct EngineMetrics {
     turns: IntCounter,
     turn_cpu: Counter,
-    /// Isolates made ahead that belong to no Worker yet.
+    /// Isolates made ahead of demand, which belong to no Worker yet.
     pub spares: IntGauge,
     /// Metrics of its buffer pool.
     pub buffers: BufferMetrics,
@@ -82,7 +82,7 @@ impl EngineFamilies {
 
 impl EngineMetrics {
     /// Sets the totals of turns and of their CPU time.
-    pub fn turned(&self, turns: u64, cpu: Duration) {
+    pub fn set_turns(&self, turns: u64, cpu: Duration) {
         self.turns.inc_by(turns.saturating_sub(self.turns.get()));
         self.turn_cpu.inc_by((cpu.as_secs_f64() - self.turn_cpu.get()).max(0.0));
     }

@@ -51,8 +51,8 @@ impl InvocationFamilies {
     }
 }
 
-/// Measures one invocation; observed on drop. If it is dropped before it ends, the invocation was
-/// cancelled by the caller.
+/// A measurement of one invocation, recorded on drop. If it is dropped before it ends, the
+/// invocation was cancelled by the caller.
 pub struct Observation<'a> {
     invocations: &'a InvocationMetrics,
     workers: &'a WorkerMetrics,
@@ -62,7 +62,7 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Begins an invocation of that revision.
+    /// Begins to observe an invocation of that revision.
     pub(super) fn begin(
         invocations: &'a InvocationMetrics,
         workers: &'a WorkerMetrics,
@@ -82,7 +82,7 @@ impl Drop for Observation<'_> {
         let took = self.began.elapsed();
         self.invocations.ended.inc(self.end);
         self.invocations.duration.observe(took.as_secs_f64());
-        self.workers.ended(&self.digest, self.end, took);
+        self.workers.record_end(&self.digest, self.end, took);
     }
 }
 

@@ -87,12 +87,12 @@ impl StartFamilies {
 
 impl StartMetrics {
     /// Counts a start that found a spare isolate, or had to make its own.
-    pub fn spare(&self, found: bool) {
+    pub fn count_spare_lookup(&self, found: bool) {
         if found { &self.spare_hits } else { &self.spare_misses }.inc();
     }
 
     /// Counts a start by whether it found bytecode.
-    pub fn bytecode(&self, lookup: BytecodeLookup) {
+    pub fn count_bytecode_lookup(&self, lookup: BytecodeLookup) {
         let counter = match lookup {
             BytecodeLookup::Hit => &self.bytecode_hits,
             BytecodeLookup::Miss => &self.bytecode_misses,
@@ -101,14 +101,14 @@ impl StartMetrics {
         counter.inc();
     }
 
-    /// Counts a start that began then and has ended now.
-    pub fn ended(&self, began: Instant, succeeded: bool) {
+    /// Counts a start that began at `began` and has just ended.
+    pub fn record_end(&self, began: Instant, succeeded: bool) {
         if succeeded { &self.succeeded } else { &self.failed }.inc();
         self.duration.observe(began.elapsed().as_secs_f64());
     }
 
     /// Observes the phases of a successful start.
-    pub fn phases(&self, phases: &Phases) {
+    pub fn observe_phases(&self, phases: &Phases) {
         for ((_, histogram), took) in self.phases.iter().zip(phases) {
             histogram.observe(took.as_secs_f64());
         }

@@ -6,10 +6,10 @@
 //!  admin thread: a scrape ─► WorkerFamilies reads
 //! ```
 //!
-//! A node serves thousands of Workers in a day, and keeping some twenty series for each forever is
-//! not feasible. A revision therefore has counts while it has an isolate, and for some minutes
-//! after: otherwise the counts of a revision whose isolates are stopped at every request would be
-//! gone before they are ever scraped. The number of a shard's revisions with counts is bounded;
+//! A node serves thousands of Workers in a day, and keeping about twenty series for each forever is
+//! not feasible. A revision therefore has counts while it has an isolate, and for a few minutes
+//! afterwards: otherwise the counts of a revision whose isolates are stopped at every request would
+//! be gone before they are ever scraped. The number of a shard's revisions with counts is bounded;
 //! others count in the shard's metrics only.
 //!
 //! Counting is a store to memory that no other thread writes. The lock guards the list, which
@@ -33,8 +33,8 @@ use counts::Counts;
 pub use counts::{End, Phases, StartPhase};
 
 /// Revisions of a shard that have counts: more than it has isolates, unless it is configured with
-/// very many. Each takes a KiB here and some twenty-five series in Prometheus.
-const MOST: usize = 500;
+/// very many. Each takes a KiB here and about twenty-five series in Prometheus.
+const MAX_REVISIONS: usize = 500;
 
 /// Time for which a revision's counts outlive its last isolate: several scrapes.
 const LINGER: Duration = Duration::from_secs(300);
@@ -115,7 +115,7 @@ impl Collector for WorkerFamilies {
     }
 }
 
-/// The counts of one shard. Belongs to its thread.
+/// The counts of one shard, which belong to its thread.
 pub struct WorkerMetrics {
     shard: ShardId,
     entries: RefCell<FxHashMap<RevisionDigest, Entry>>,
@@ -124,7 +124,7 @@ pub struct WorkerMetrics {
 
 struct Entry {
     counts: Arc<Counts>,
-    /// Time since which it has had no isolate.
+    /// Time at which it was first found to have no isolate.
     gone: Option<Instant>,
 }
 
@@ -137,7 +137,7 @@ impl WorkerMetrics {
             entry.gone = None;
             return;
         }
-        if entries.len() >= MOST {
+        if entries.len() >= MAX_REVISIONS {
             let gone = entries.iter().filter_map(|(digest, entry)| Some((entry.gone?, *digest)));
             let Some((_, longest)) = gone.min_by_key(|(since, _)| *since) else { return };
             entries.remove(&longest).into_iter().for_each(|entry| self.close(&entry));
@@ -148,17 +148,17 @@ impl WorkerMetrics {
     }
 
     /// Records a successful start.
-    pub fn started(&self, digest: &RevisionDigest, phases: &Phases) {
+    pub fn record_start(&self, digest: &RevisionDigest, phases: &Phases) {
         self.with(digest, |counts| counts.record_start(phases));
     }
 
     /// Records the end of an invocation.
-    pub fn ended(&self, digest: &RevisionDigest, end: End, took: Duration) {
+    pub fn record_end(&self, digest: &RevisionDigest, end: End, took: Duration) {
         self.with(digest, |counts| counts.record_end(end, took));
     }
 
     /// Adds CPU time that its isolate has used.
-    pub fn used(&self, digest: &RevisionDigest, cpu: Duration) {
+    pub fn add_cpu(&self, digest: &RevisionDigest, cpu: Duration) {
         self.with(digest, |counts| counts.add_cpu(cpu));
     }
 

@@ -40,7 +40,7 @@ use crate::services::{Calls, Router};
 use crate::shard::{Shard, ShardBounds};
 use crate::source::Source;
 
-/// Pause after a failed accept, such as for want of file descriptors.
+/// Pause after a failed accept, for example because no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time after the grace period for clients to complete the closing handshake of their WebSockets.
@@ -88,7 +88,7 @@ impl ShardThread {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .expect("the system has resources for a runtime");
+            .expect("cannot create the runtime of a shard");
         LocalSet::new().block_on(&runtime, self.serve());
     }
 
@@ -132,7 +132,7 @@ impl ShardThread {
             waiting: admission.max_waiting,
         };
         let shard = Shard::new(engine, source, supervisor, reports, bounds, metrics);
-        calls.belong_to(&shard);
+        calls.set_shard(&shard);
         let tasks = shard.clone();
         spawn_local(vital::task("tend", tasks.clone().tend(pressure_rx, pool.idle_timeout)));
         spawn_local(vital::task("keep_spares", tasks.clone().keep_spares(pool.spares)));
@@ -146,7 +146,7 @@ impl ShardThread {
             tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
         drop(ready);
-        supervised.into_iter().for_each(|supervised| supervised.serves(&shard));
+        supervised.into_iter().for_each(|supervised| supervised.begin_serving(&shard));
 
         let mut signaled = pin!(drain.signaled());
         loop {
@@ -185,8 +185,8 @@ impl ShardThread {
 }
 
 impl Supervised {
-    /// Reports to the supervisor that the shard serves, and starts on its commands.
-    fn serves(self, shard: &Rc<Shard>) {
+    /// Reports to the supervisor that the shard serves, and begins to run its commands.
+    fn begin_serving(self, shard: &Rc<Shard>) {
         let Self { page, supervisor, commands_rx } = self;
         spawn_local(async move {
             loop {

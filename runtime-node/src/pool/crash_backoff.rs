@@ -38,7 +38,7 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Upper bound on the total weight: from here on each pause is the longest, and a revision that
 /// stops failing recovers a minute later.
-const MOST: f64 = 20.0;
+const MAX_WEIGHT: f64 = 20.0;
 
 /// Below `RECOVERED` the revision has recovered; below `FORGOTTEN` nothing is left to remember.
 const RECOVERED: f64 = TOLERATED as f64 / 2.0;
@@ -133,7 +133,7 @@ impl CrashBackoff {
             was_reported: false,
         });
         streak.times = streak.times.saturating_add(1);
-        (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MOST), now);
+        (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MAX_WEIGHT), now);
         // Rounded, because a strike of a few milliseconds ago counts for a little less than one.
         let Some(over) = (streak.weight.round() as u32).checked_sub(TOLERATED + 1) else { return };
         let pause = (FIRST_PAUSE * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
@@ -185,15 +185,15 @@ mod tests {
         Failure::new(FailureCode::WorkerStartFailed, Phase::Start, "")
     }
 
-    /// Condemns an isolate of the revision every `gap` of the time in which it may run, this many
-    /// times. Returns the pause after each.
-    fn rests(
+    /// Condemns `times` isolates of the revision, each after it was allowed to run for `gap`.
+    /// Returns the pause after each.
+    fn condemn_repeatedly(
         backoff: &mut CrashBackoff,
         gap: Duration,
         times: usize,
         now: &mut Instant,
     ) -> Vec<Duration> {
-        let breaks = (0..times).map(|_| {
+        let strikes = (0..times).map(|_| {
             *now += gap;
             backoff.condemned(
                 WorkerId::new("shop", "cart"),
@@ -207,28 +207,31 @@ mod tests {
             }
             *now - began
         });
-        breaks.collect()
+        strikes.collect()
     }
 
     #[test]
-    fn the_more_often_a_revision_breaks_the_longer_it_backs_off() {
+    fn the_more_often_a_revision_is_condemned_the_longer_it_backs_off() {
         // The interval between condemned isolates, and the pause that it leads to.
         let table =
             [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
-        for (gap, rest) in table {
+        for (gap, pause) in table {
             let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-            let rests = rests(&mut backoff, Duration::from_millis(gap), 60, &mut now);
-            assert_eq!(rests[..10], [Duration::ZERO; 10], "every {gap} ms");
-            assert!(rests.is_sorted(), "every {gap} ms: {rests:?}");
-            assert_eq!(rests[59], Duration::from_millis(rest), "every {gap} ms");
+            let pauses = condemn_repeatedly(&mut backoff, Duration::from_millis(gap), 60, &mut now);
+            assert_eq!(pauses[..10], [Duration::ZERO; 10], "every {gap} ms");
+            assert!(pauses.is_sorted(), "every {gap} ms: {pauses:?}");
+            assert_eq!(pauses[59], Duration::from_millis(pause), "every {gap} ms");
         }
     }
 
     #[test]
-    fn only_time_ends_the_trial_of_a_revision() {
+    fn only_time_clears_the_strikes_of_a_revision() {
         let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
         // A hundred requests in a second, the last of which condemns the isolate.
-        assert!(rests(&mut backoff, Duration::from_secs(1), 20, &mut now)[19] > Duration::ZERO);
+        assert!(
+            condemn_repeatedly(&mut backoff, Duration::from_secs(1), 20, &mut now)[19]
+                > Duration::ZERO
+        );
         assert!(backoff.is_reported(&DIGEST));
         backoff.take_notices();
         backoff.review(now + HALF_LIFE * 2);
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_long_ago_are_forgotten() {
+    fn old_failures_are_forgotten() {
         let (mut backoff, now) = (CrashBackoff::default(), Instant::now());
         for n in 1..100 {
             backoff.failed(RevisionDigest::new([n; 32]), failure(), Retry::BackOff, now);
@@ -250,17 +253,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn breaks_a_minute_apart_never_cause_a_back_off_and_breaks_a_second_apart_do(
+        fn strikes_a_minute_apart_never_cause_a_back_off_and_strikes_a_second_apart_do(
             slow in 60_000..600_000_u64, fast in 0..1_000_u64, times in 13..60_usize,
         ) {
             let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-            let rested = rests(&mut backoff, Duration::from_millis(slow), times, &mut now);
-            prop_assert!(rested.iter().all(Duration::is_zero));
+            let pauses = condemn_repeatedly(&mut backoff, Duration::from_millis(slow), times, &mut now);
+            prop_assert!(pauses.iter().all(Duration::is_zero));
             prop_assert!(backoff.take_notices().is_empty());
             let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-            let rested = rests(&mut backoff, Duration::from_millis(fast), times, &mut now);
-            prop_assert!(rested.last().is_some_and(|rest| !rest.is_zero()));
-            prop_assert!(rested.iter().all(|rest| *rest <= LONGEST_BACK_OFF));
+            let pauses = condemn_repeatedly(&mut backoff, Duration::from_millis(fast), times, &mut now);
+            prop_assert!(pauses.last().is_some_and(|pause| !pause.is_zero()));
+            prop_assert!(pauses.iter().all(|pause| *pause <= LONGEST_BACK_OFF));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Eviction: which isolate is evicted when another needs its slot, when memory is short or when it
-//! has been idle for long.
+//! has been idle for a long time.
 //!
 //! A spent isolate is evicted first, then an idle one of a tenant with more than half of the slots,
 //! then any other idle one; within these, the least recently used. A busy isolate is never evicted.
@@ -42,8 +42,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             return Err(Obstacle::Full);
         }
         if is_over {
-            let of_tenant = |warm: &Warm<O>, rank| rank != Rank::Spent && warm.is_of(tenant);
-            return self.select_victim(&by_tenant, of_tenant).map(Some).ok_or(Obstacle::OverShare);
+            let is_own = |warm: &Warm<O>, rank| rank != Rank::Spent && warm.belongs_to(tenant);
+            return self.select_victim(&by_tenant, is_own).map(Some).ok_or(Obstacle::OverShare);
         }
         Ok(victim.filter(|_| is_full))
     }
@@ -143,7 +143,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 }
 
 impl<O: Occupant> Warm<O> {
-    fn is_of(&self, tenant: &str) -> bool {
+    fn belongs_to(&self, tenant: &str) -> bool {
         self.occupant.worker().namespace() == tenant
     }
 }

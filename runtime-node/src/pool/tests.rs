@@ -23,7 +23,7 @@ impl Fake {
         Self(Rc::new(State { worker, condition: Cell::new(Condition::Idle) }))
     }
 
-    fn be(&self, condition: Condition) {
+    fn set_condition(&self, condition: Condition) {
         self.0.condition.set(condition);
     }
 }
@@ -60,7 +60,9 @@ impl Shard {
     }
 
     fn launch(&mut self, n: u8) -> Launch {
-        let Lookup::Start(vacancy) = self.look_up(n) else { panic!("{n} has no slot") };
+        let Lookup::Start(vacancy) = self.look_up(n) else {
+            panic!("revision {n} was refused a start")
+        };
         vacancy.starting(())
     }
 
@@ -90,7 +92,7 @@ impl Shard {
         matches!(self.pool.slots.get(&digest(n)), Some(Slot::Warm(_)))
     }
 
-    fn evicted(&mut self) -> Vec<Eviction> {
+    fn take_evictions(&mut self) -> Vec<Eviction> {
         self.pool.take_evicted().into_iter().map(|(why, _)| why).collect()
     }
 
@@ -133,16 +135,16 @@ fn the_least_recently_used_isolate_is_evicted() {
     assert!(matches!(shard.look_up(1), Lookup::Warm(_)));
     shard.start(3, "three");
     assert!(shard.is_warm(1) && !shard.is_warm(2) && shard.is_warm(3));
-    assert_eq!(shard.evicted(), [Eviction::Room]);
-    assert_eq!(shard.evicted(), []);
+    assert_eq!(shard.take_evictions(), [Eviction::Room]);
+    assert_eq!(shard.take_evictions(), []);
 }
 
 #[test]
 fn a_busy_isolate_is_never_evicted() {
     let mut shard = Shard::with(2);
-    shard.start(1, "one").be(Condition::Busy);
+    shard.start(1, "one").set_condition(Condition::Busy);
     shard.start(2, "two");
-    shard.start(3, "three").be(Condition::Busy);
+    shard.start(3, "three").set_condition(Condition::Busy);
     assert!(shard.is_warm(1) && !shard.is_warm(2));
     assert!(matches!(shard.look_up_for("news", Share::Half, 4), Lookup::Refused(Obstacle::Full)));
 }
@@ -157,19 +159,19 @@ fn a_starting_isolate_is_never_evicted() {
 #[test]
 fn a_condemned_isolate_is_replaced_by_the_next_request() {
     let mut shard = Shard::with(1);
-    shard.start(1, "cart").be(CONDEMNED);
+    shard.start(1, "cart").set_condition(CONDEMNED);
     assert!(matches!(shard.look_up(1), Lookup::Start(_)));
-    assert_eq!(shard.evicted(), [Eviction::Condemned]);
+    assert_eq!(shard.take_evictions(), [Eviction::Condemned]);
 }
 
 #[test]
 fn a_retired_isolate_is_replaced_without_a_strike() {
     let mut shard = Shard::with(1);
     for _ in 0..=TOLERATED * 2 {
-        shard.start(1, "cart").be(Condition::Spent(Spent::Retired));
+        shard.start(1, "cart").set_condition(Condition::Spent(Spent::Retired));
     }
     assert!(matches!(shard.look_up(1), Lookup::Start(_)));
-    assert_eq!(shard.evicted(), vec![Eviction::Retired; TOLERATED as usize * 2 + 1]);
+    assert_eq!(shard.take_evictions(), vec![Eviction::Retired; TOLERATED as usize * 2 + 1]);
     assert_eq!(shard.pool.take_notices(), []);
 }
 
@@ -178,7 +180,7 @@ fn a_condemned_isolate_is_evicted_first_and_counts_as_a_strike() {
     let mut shard = Shard::with(2);
     for n in 1..=TOLERATED as u8 + 1 {
         shard.start(100, "worker");
-        shard.start(0, "cart").be(CONDEMNED);
+        shard.start(0, "cart").set_condition(CONDEMNED);
         shard.start(n, "other");
         assert!(!shard.is_warm(0) && shard.is_warm(100));
         shard.pool.evict_one(Eviction::Memory, shard.now);
@@ -193,7 +195,7 @@ fn an_unused_vacancy_evicts_nothing() {
     shard.start(1, "cart");
     assert!(matches!(shard.look_up(2), Lookup::Start(_)));
     assert!(shard.is_warm(1));
-    assert_eq!(shard.evicted(), []);
+    assert_eq!(shard.take_evictions(), []);
 }
 
 #[test]
@@ -209,8 +211,8 @@ fn a_tenant_at_its_share_evicts_its_own_isolates() {
 #[test]
 fn a_tenant_that_keeps_its_share_busy_gets_no_more_and_others_do() {
     let mut shard = Shard::with(4);
-    shard.start_for("shop", 1).unwrap().be(Condition::Busy);
-    shard.start_for("shop", 2).unwrap().be(Condition::Busy);
+    shard.start_for("shop", 1).unwrap().set_condition(Condition::Busy);
+    shard.start_for("shop", 2).unwrap().set_condition(Condition::Busy);
     assert!(matches!(
         shard.look_up_for("shop", Share::Half, 3),
         Lookup::Refused(Obstacle::OverShare)
@@ -235,7 +237,7 @@ fn the_largest_idle_isolate_is_returned_once_between_uses() {
     for (n, worker) in [(1, "s"), (2, "larger"), (3, "the largest")] {
         shard.start(n, worker);
     }
-    shard.start(4, "busy and so not asked").be(Condition::Busy);
+    shard.start(4, "busy and so not asked").set_condition(Condition::Busy);
     let size = |fake: &Fake| fake.worker().name().len();
     let next = |shard: &mut Shard| {
         shard.pool.largest_idle(size).map(|fake| fake.worker().name().to_owned())
@@ -252,13 +254,13 @@ fn the_largest_idle_isolate_is_returned_once_between_uses() {
 fn evict_idle_evicts_idle_and_condemned_isolates() {
     let mut shard = Shard::with(4);
     shard.start(1, "unused");
-    shard.start(2, "busy").be(Condition::Busy);
+    shard.start(2, "busy").set_condition(Condition::Busy);
     shard.wait(Duration::from_secs(60));
-    shard.start(3, "spent").be(CONDEMNED);
+    shard.start(3, "spent").set_condition(CONDEMNED);
     shard.start(4, "new");
     shard.pool.evict_idle(Duration::from_secs(60), shard.now);
     assert!(!shard.is_warm(1) && shard.is_warm(2) && !shard.is_warm(3) && shard.is_warm(4));
-    let mut evicted = shard.evicted();
+    let mut evicted = shard.take_evictions();
     evicted.sort_by_key(|why| why.as_str());
     assert_eq!(evicted, [Eviction::Condemned, Eviction::Idle]);
 }
@@ -288,7 +290,7 @@ fn a_successful_start_resets_the_back_off() {
     let mut shard = Shard::with(1);
     shard.fail(1, Retry::BackOff);
     shard.wait(FIRST_BACK_OFF);
-    shard.start(1, "cart").be(Condition::Spent(Spent::Retired));
+    shard.start(1, "cart").set_condition(Condition::Spent(Spent::Retired));
     shard.fail(1, Retry::BackOff);
     shard.wait(FIRST_BACK_OFF);
     assert!(matches!(shard.look_up(1), Lookup::Start(_)));
@@ -313,7 +315,7 @@ fn an_unused_older_revision_is_evicted_for_the_newer_one() {
     shard.wait(SUPERSEDED_AFTER);
     shard.start(3, "cart");
     assert!(!shard.is_warm(1) && shard.is_warm(2) && shard.is_warm(3));
-    assert_eq!(shard.evicted(), [Eviction::Superseded]);
+    assert_eq!(shard.take_evictions(), [Eviction::Superseded]);
 }
 
 #[test]
@@ -329,34 +331,34 @@ fn revisions_that_share_the_traffic_stay() {
 #[test]
 fn a_busy_older_revision_stays() {
     let mut shard = Shard::with(9);
-    shard.start(1, "cart").be(Condition::Busy);
+    shard.start(1, "cart").set_condition(Condition::Busy);
     shard.wait(SUPERSEDED_AFTER);
     shard.start(2, "cart");
     assert!(shard.is_warm(1));
 }
 
 /// Starts revision 1 and has its isolate condemned after this many requests.
-fn live(shard: &mut Shard, requests: u32) {
+fn condemn_after(shard: &mut Shard, requests: u32) {
     let fake = shard.start(1, "cart");
     for _ in 0..requests {
         assert!(matches!(shard.look_up(1), Lookup::Warm(_)));
     }
-    fake.be(CONDEMNED);
+    fake.set_condition(CONDEMNED);
 }
 
 #[test]
 fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
     let mut shard = Shard::with(4);
     for _ in 0..=TOLERATED {
-        live(&mut shard, 1);
+        condemn_after(&mut shard, 1);
     }
     for rest in [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4] {
         let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else {
-            panic!("the revision is in back-off")
+            panic!("the revision is not in back-off")
         };
         assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
         shard.now += rest;
-        live(&mut shard, 1);
+        condemn_after(&mut shard, 1);
     }
     assert!(shard.pool.is_reported(&digest(1)));
     let notices = shard.pool.take_notices();
@@ -371,7 +373,7 @@ fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
 fn only_time_clears_the_strikes_of_a_revision() {
     let mut shard = Shard::with(4);
     for _ in 0..=TOLERATED {
-        live(&mut shard, 100);
+        condemn_after(&mut shard, 100);
     }
     assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))));
     assert!(shard.pool.is_reported(&digest(1)));
@@ -379,6 +381,6 @@ fn only_time_clears_the_strikes_of_a_revision() {
     shard.wait(Duration::from_secs(60));
     shard.pool.evict_idle(Duration::from_secs(600), shard.now);
     assert_eq!(shard.pool.take_notices(), [Notice::Recovered(digest(1))]);
-    live(&mut shard, 1);
+    condemn_after(&mut shard, 1);
     assert!(matches!(shard.look_up(1), Lookup::Start(_)));
 }

@@ -155,7 +155,8 @@ impl Ledger {
         let mut due: Vec<_> =
             self.entries.iter_mut().filter(|(_, entry)| entry.due <= now).collect();
         due.sort_by_key(|(digest, entry)| (entry.due, **digest));
-        self.quarantines.retain(|(since, report)| lasts(report, *since, now).is_some());
+        self.quarantines
+            .retain(|(since, report)| with_remaining_time(report, *since, now).is_some());
         let quarantines = self.quarantines.len().min(BATCH);
         due.truncate(BATCH - quarantines);
         let crash_loops = due.iter_mut().map(|(digest, entry)| {
@@ -163,7 +164,8 @@ impl Ledger {
             entry.report(digest, now)
         });
         let quarantined = self.quarantines.iter().take(quarantines);
-        let quarantined = quarantined.filter_map(|(since, report)| lasts(report, *since, now));
+        let quarantined =
+            quarantined.filter_map(|(since, report)| with_remaining_time(report, *since, now));
         let workers = quarantined.chain(crash_loops).collect();
         let revisions = due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect();
         Batch { workers, revisions, quarantines }
@@ -184,7 +186,11 @@ impl Ledger {
 }
 
 /// Returns the quarantine's report with the time that is left of it, or `None` if it is over.
-fn lasts(report: &WorkerReport, since: Instant, now: Instant) -> Option<WorkerReport> {
+fn with_remaining_time(
+    report: &WorkerReport,
+    since: Instant,
+    now: Instant,
+) -> Option<WorkerReport> {
     let mut report = report.clone();
     if let Some(State::Quarantined(quarantined)) = &mut report.state {
         let age =

@@ -1,5 +1,5 @@
 //! A shard's connection to the routers' internal listener: opened on first use, and again after it
-//! was lost.
+//! is lost.
 //!
 //! ```text
 //!  Call ─► InvokeRequest: head, body ─► router
@@ -68,12 +68,13 @@ impl FromStr for RouterUrl {
     fn from_str(url: &str) -> Result<Self, InvalidRouter> {
         let invalid = || InvalidRouter(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| invalid())?;
-        let is_one = matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some();
-        if is_one { Ok(Self(uri)) } else { Err(invalid()) }
+        let is_valid =
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some();
+        if is_valid { Ok(Self(uri)) } else { Err(invalid()) }
     }
 }
 
-/// A client of the routers. Belongs to one thread.
+/// A client of the routers, which belongs to one thread.
 pub struct Router {
     /// The URL of [`INVOKE_PATH`] there.
     uri: Uri,
@@ -109,21 +110,21 @@ impl Router {
         request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
         let sent = match self.sender().await?.try_send_request(request).await {
             Ok(response) => Ok(response),
-            // The connection was closed in the meantime, as by a router that drains.
+            // The connection was closed in the meantime, for example by a router that drains.
             Err(mut error) => match error.take_message() {
                 Some(request) => self.sender().await?.send_request(request).await,
                 None => Err(error.into_error()),
             },
         };
-        answered(sent.map_err(|error| lost(&error))?).await
+        read_response(sent.map_err(|error| connection_failure(&error))?).await
     }
 
     async fn sender(&self) -> Result<Sender, Failure> {
-        if let Some(sender) = self.opened() {
+        if let Some(sender) = self.open_sender() {
             return Ok(sender);
         }
         let _connecting = self.connecting.lock().await;
-        if let Some(sender) = self.opened() {
+        if let Some(sender) = self.open_sender() {
             return Ok(sender);
         }
         let unreachable = |why: String| {
@@ -136,11 +137,11 @@ impl Router {
                 Ok(sender)
             }
             Ok(Err(error)) => Err(unreachable(error.to_string())),
-            Err(_) => Err(unreachable("no answer in time".to_owned())),
+            Err(_) => Err(unreachable("the attempt timed out".to_owned())),
         }
     }
 
-    fn opened(&self) -> Option<Sender> {
+    fn open_sender(&self) -> Option<Sender> {
         self.open.borrow().clone().filter(|sender| !sender.is_closed())
     }
 
@@ -235,7 +236,7 @@ impl HttpBody for Upload {
     }
 }
 
-async fn answered(response: Response<Incoming>) -> Result<CallResponse, Failure> {
+async fn read_response(response: Response<Incoming>) -> Result<CallResponse, Failure> {
     if response.status() != StatusCode::OK {
         return Err(violation(&format!("HTTP status {}", response.status())));
     }
@@ -276,7 +277,7 @@ impl Download {
             Ok(Next::Trailers(trailers)) => failure(&trailers).map_or(Ok(None), Err),
             Ok(Next::End) => Err(violation("an end without trailers")),
             Err(ReadError::Frame(error)) => Err(violation(&error.to_string())),
-            Err(ReadError::Stream(error)) => Err(lost(&error)),
+            Err(ReadError::Stream(error)) => Err(connection_failure(&error)),
         })
     }
 }
@@ -302,9 +303,9 @@ fn failure(headers: &HeaderMap) -> Option<Failure> {
     (status.code() != Code::Ok).then(|| Failure::from(&status))
 }
 
-/// Explains why the connection or the stream broke: because of our own body, or because the router
-/// was lost.
-fn lost(error: &hyper::Error) -> Failure {
+/// Returns the failure for a broken connection or stream: that of our own body if it caused the
+/// break, or else that the router was lost.
+fn connection_failure(error: &hyper::Error) -> Failure {
     let own = std::iter::successors(error.source(), |error| (*error).source());
     let own = own.filter_map(|error| error.downcast_ref::<StreamError>()).next();
     match own {

@@ -14,7 +14,7 @@ use crate::tenants::{Tenant, TenantSlot};
 use tenon_engine::Isolate;
 use tenon_engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 
-/// A request's identity, as admission needs it.
+/// The parts of a request that admission needs.
 pub(super) struct AdmissionRequest {
     pub(super) tenant: Rc<Tenant>,
     /// Worker id, `namespace/name`.
@@ -57,11 +57,11 @@ pub struct InFlight {
     pub(super) _counted: GaugeGuard,
 }
 
-/// Counts one in a gauge until it is dropped.
+/// A guard that adds one to a gauge until it is dropped.
 pub struct GaugeGuard(prometheus::IntGauge);
 
 impl GaugeGuard {
-    pub(super) fn among(gauge: &prometheus::IntGauge) -> Self {
+    pub(super) fn new(gauge: &prometheus::IntGauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
@@ -83,8 +83,8 @@ impl Admitted {
     /// WebSocket.
     ///
     /// # Errors
-    /// Fails if the tenant or the shard has as many tunnels as it may. Nothing of the request has
-    /// run.
+    /// Fails if the tenant or the shard has as many tunnels as it may. No code has run for the
+    /// request.
     pub fn with_tunnel(self) -> Result<Self, Failure> {
         let place = self.shard.tenants.borrow().tunnel(&self.admission.tenant);
         let place = place.map_err(|refusal| self.shard.shed(refusal))?;
@@ -109,7 +109,7 @@ impl Admitted {
                 Permits::Tunnel {
                     _of_worker: self.resident.tunnels.try_acquire(),
                     _place: place,
-                    _counted: GaugeGuard::among(&self.shard.metrics.admission.tunnels),
+                    _counted: GaugeGuard::new(&self.shard.metrics.admission.tunnels),
                 }
             }
             _ => Permits::Request { _in_flight: self.permits },

@@ -57,7 +57,7 @@ impl Shard {
             let mut pause = pin!(tokio::time::sleep(upkeep::pause(pressure, idle)));
             loop {
                 self.pool.borrow_mut().evict_idle(idle, Instant::now());
-                self.settle();
+                self.apply_pool_changes();
                 tokio::select! {
                     // An isolate that a limit has stopped is evicted at once: it may hold much
                     // memory.
@@ -100,7 +100,7 @@ impl Shard {
                 }
                 Stock::Drop => self.engine.drop_spare(),
                 Stock::Keep => {
-                    self.settle();
+                    self.apply_pool_changes();
                     // Demand decays with time, so it is reviewed even if nothing happens.
                     let _ =
                         tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
@@ -132,7 +132,7 @@ impl Shard {
         let mut first = 0;
         loop {
             tokio::time::sleep(ACCOUNT).await;
-            self.metrics.engine.turned(self.engine.turns(), self.engine.turn_cpu());
+            self.metrics.engine.set_turns(self.engine.turns(), self.engine.turn_cpu());
             self.report_wear(Duration::ZERO);
             let living = self.living.borrow().clone();
             let count = living.len().min(ACCOUNTS);
@@ -166,7 +166,7 @@ impl Shard {
             (memory::on_this_process(), memory::mapped())
         };
         let types_are_used_up = self.engine.exhausted();
-        if (Signs { in_vain, pressure, mapped, types_are_used_up }).are_of_wear() {
+        if (Signs { in_vain, pressure, mapped, types_are_used_up }).show_wear() {
             self.worn.set(true);
             self.supervisor.iter().for_each(Supervisor::report_worn);
         }
@@ -231,11 +231,11 @@ impl Shard {
                 .filter(|isolate| isolate.digest() == digest);
             concerned.for_each(|isolate| isolate.forbid());
         }
-        self.settle();
+        self.apply_pool_changes();
     }
 
     fn account(&self, isolate: &Isolate) {
-        self.metrics.workers.used(&isolate.digest(), isolate.take_cpu());
+        self.metrics.workers.add_cpu(&isolate.digest(), isolate.take_cpu());
     }
 
     /// Waits until the thread is idle, or gives up after `QUIET_TRIES` tries.
@@ -267,7 +267,7 @@ impl Shard {
 
     /// Drops what the pool has evicted, sends its notices and updates the gauges. Call after each
     /// change of the pool.
-    pub(super) fn settle(&self) {
+    pub(super) fn apply_pool_changes(&self) {
         // Isolates end outside of the borrow: that takes time, and objects that they drop may
         // borrow the pool.
         let evicted = self.pool.borrow_mut().take_evicted();

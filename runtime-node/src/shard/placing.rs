@@ -11,7 +11,7 @@ use tenon_proto::id::RevisionDigest;
 use tokio::task::spawn_local;
 
 use super::admitted::AdmissionRequest;
-use super::{Shard, panicked};
+use super::{Shard, start_panicked};
 use crate::child::{Delivery, PlacementReply, Supervisor};
 use crate::upkeep;
 
@@ -46,10 +46,13 @@ impl Shard {
                 let place = supervisor.place(&worker, &digest, stay, send).await;
                 shard.placing.borrow_mut().remove(&key);
                 place
-                    .and_then(|place| shard.follow(digest, place))
+                    .and_then(|place| shard.accept_reply(digest, place))
                     .map(|delivery| Rc::new(Cell::new(delivery)))
             });
-            placing.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).boxed_local().shared()
+            placing
+                .map(|ended| ended.unwrap_or_else(|_| Err(start_panicked())))
+                .boxed_local()
+                .shared()
         };
         let placing = self.placing.borrow_mut().entry(key).or_insert_with(begin).clone();
         placing.await.map(|delivery| delivery.take())
@@ -67,12 +70,12 @@ impl Shard {
     ) -> Result<(), Failure> {
         self.ensure_not_refused(&request.digest)?;
         let place = supervisor.place(&request.worker, &request.digest, true, false).await?;
-        self.follow(request.digest, place).map(drop)
+        self.accept_reply(request.digest, place).map(drop)
     }
 
     fn ensure_not_refused(&self, digest: &RevisionDigest) -> Result<(), Failure> {
         if self.quarantines.borrow_mut().has(digest, Instant::now()) {
-            Err(quarantined())
+            Err(quarantine_failure())
         } else {
             Ok(())
         }
@@ -89,7 +92,7 @@ impl Shard {
 
     /// Converts the supervisor's reply to the code, if it was requested, or to the failure of a
     /// refusal.
-    fn follow(
+    fn accept_reply(
         &self,
         digest: RevisionDigest,
         place: PlacementReply,
@@ -103,13 +106,13 @@ impl Shard {
             PlacementReply::Quarantined(remaining) => {
                 let now = Instant::now();
                 self.quarantines.borrow_mut().add(digest, now + remaining, now);
-                Err(quarantined())
+                Err(quarantine_failure())
             }
         }
     }
 }
 
-fn quarantined() -> Failure {
+fn quarantine_failure() -> Failure {
     let why = "the Worker's code ended a process; the revision is in quarantine";
     Failure::new(FailureCode::WorkerQuarantined, Phase::Admission, why)
 }

@@ -10,7 +10,7 @@ use tenon_proto::id::RevisionDigest;
 
 /// Upper bound on remembered revisions. More are quarantined only in a severe incident; the
 /// supervisor is then asked again about some of them.
-const MOST: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 
 /// Refused revisions and the time at which each refusal ends.
 #[derive(Default)]
@@ -18,10 +18,10 @@ pub(super) struct QuarantineCache(FxHashMap<RevisionDigest, Instant>);
 
 impl QuarantineCache {
     pub(super) fn add(&mut self, digest: RevisionDigest, until: Instant, now: Instant) {
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_ENTRIES {
             self.0.retain(|_, until| *until > now);
         }
-        if self.0.len() >= MOST
+        if self.0.len() >= MAX_ENTRIES
             && let Some(first) =
                 self.0.iter().min_by_key(|(_, until)| **until).map(|(digest, _)| *digest)
         {
@@ -63,11 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_evicts_the_quarantine_that_ends_first() {
+    fn a_full_cache_evicts_the_quarantine_that_ends_first() {
         let (mut quarantines, now) = (QuarantineCache::default(), Instant::now());
-        (1..=2 * MOST)
+        (1..=2 * MAX_ENTRIES)
             .for_each(|i| quarantines.add(digest(i), now + Duration::from_millis(i as u64), now));
-        assert_eq!(quarantines.0.len(), MOST);
-        assert!(quarantines.has(&digest(2 * MOST), now) && !quarantines.has(&digest(1), now));
+        assert_eq!(quarantines.0.len(), MAX_ENTRIES);
+        assert!(
+            quarantines.has(&digest(2 * MAX_ENTRIES), now) && !quarantines.has(&digest(1), now)
+        );
     }
 }

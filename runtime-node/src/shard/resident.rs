@@ -46,7 +46,7 @@ impl Occupant for Resident {
 }
 
 impl Resident {
-    /// Returns why the isolate gets no more invocations, or `None` if it does.
+    /// Returns why the isolate gets no more invocations, or `None` if it still gets them.
     pub(super) fn spent(&self) -> Option<Spent> {
         let condemned = self.isolate.condemned().map(Spent::Condemned);
         condemned.or_else(|| self.isolate.is_retired().then_some(Spent::Retired))
@@ -54,7 +54,7 @@ impl Resident {
 
     /// Returns whether work that outlives its response fills the Worker's concurrency; otherwise
     /// `waitUntil` would circumvent the limit. Requests do not queue for such work, which may take
-    /// any time. Open WebSockets do not count.
+    /// arbitrarily long. Open WebSockets do not count.
     pub(super) fn is_full_of_background_work(&self) -> bool {
         let counted = self.semaphore.in_flight() + self.tunnels.in_flight();
         let lingering = self.isolate.in_flight().saturating_sub(counted as usize);
@@ -62,8 +62,8 @@ impl Resident {
     }
 }
 
-/// A start that requests wait for. They queue at the semaphore of the isolate to come, which admits
-/// none of them before the isolate is there.
+/// A start that requests wait for. They queue at the semaphore of the future isolate, which admits
+/// none of them until the isolate is warm.
 #[derive(Clone)]
 pub(super) struct Start {
     pub(super) semaphore: DeadlineSemaphore,
@@ -71,7 +71,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Creates a start whose semaphore is closed to all until it succeeds.
+    /// Creates a start whose semaphore has no permits until it succeeds.
     ///
     /// # Arguments
     /// * `room` - requests that may wait for it.

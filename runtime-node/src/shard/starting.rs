@@ -12,7 +12,7 @@ use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::RevisionDigest;
 
 use super::resident::{Resident, Start};
-use super::{Shard, panicked};
+use super::{Shard, start_panicked};
 use crate::admission::{DeadlineSemaphore, Refusal};
 use crate::child::Delivery;
 use crate::pool::{Launch, Retry};
@@ -61,17 +61,17 @@ impl Shard {
                     start.semaphore.clone(),
                     has_spares,
                 ));
-                load.catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
+                load.catch_unwind().await.unwrap_or_else(|_| Err(start_panicked()))
             }
             Err(failure) => Err(failure),
         };
-        self.metrics.starts.ended(began, loaded.is_ok());
+        self.metrics.starts.record_end(began, loaded.is_ok());
         let now = Instant::now();
         match loaded {
             Ok(resident) => {
                 let phases = [sourced_in - made_in, made_in, now - began - sourced_in];
-                self.metrics.starts.phases(&phases);
-                self.metrics.workers.started(&digest, &phases);
+                self.metrics.starts.observe_phases(&phases);
+                self.metrics.workers.record_start(&digest, &phases);
                 self.register(&resident.isolate);
                 self.pool.borrow_mut().started(launch, resident.clone(), now);
                 if !self.pool.borrow().is_reported(&digest) {
@@ -102,7 +102,7 @@ impl Shard {
                 start.fail(failure);
             }
         }
-        self.settle();
+        self.apply_pool_changes();
     }
 
     /// Evaluates the code in an isolate and returns it as a pool resident.
@@ -124,7 +124,7 @@ impl Shard {
                 .ok()
         });
         let (worker, limits) = (revision.worker.clone(), revision.limits);
-        self.metrics.starts.spare(had_spares && self.engine.has_spare(&limits));
+        self.metrics.starts.count_spare_lookup(had_spares && self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
         // The engine's copy of the revision belongs to this thread alone; module bytes are not
@@ -157,7 +157,7 @@ impl Shard {
     /// Records a started isolate.
     fn register(&self, isolate: &Rc<Isolate>) {
         let lookup = isolate.bytecode_lookup();
-        lookup.into_iter().for_each(|lookup| self.metrics.starts.bytecode(lookup));
+        lookup.into_iter().for_each(|lookup| self.metrics.starts.count_bytecode_lookup(lookup));
         if lookup.is_some_and(|lookup| lookup != BytecodeLookup::Hit) {
             self.uncompiled.borrow_mut().push(Rc::downgrade(isolate));
             self.bytecode_is_due.notify_one();

@@ -1,7 +1,7 @@
 //! Reports the cost of a shard's revisions to the supervisor; [`super::weight`] judges it.
 //!
 //! The supervisor decides where the revisions run; see its `placement`. A shard that is not a
-//! process of its own has no supervisor, and its revisions stay.
+//! process of its own has no supervisor, and its revisions stay where they are.
 
 use std::rc::Rc;
 use std::time::Instant;

@@ -59,7 +59,7 @@ impl Child {
         }
     }
 
-    pub(super) fn begins(&self, process: &Process, orders_tx: mpsc::UnboundedSender<Order>) {
+    pub(super) fn begin(&self, process: &Process, orders_tx: mpsc::UnboundedSender<Order>) {
         // A notice of the previous process does not apply to this one.
         let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
@@ -67,7 +67,7 @@ impl Child {
         (state.orders_tx, state.limit, state.room) = (Some(orders_tx), u64::MAX, u64::MAX);
     }
 
-    pub(super) fn ended(&self) {
+    pub(super) fn end(&self) {
         let mut state = lock(&self.state);
         (state.pid, state.page, state.orders_tx, state.serves) = (None, None, None, false);
     }

@@ -66,7 +66,7 @@ fn label(samples: &mut String, line: &str, shard: ShardId) {
     let (name, rest) = line.split_at(end);
     // Within a label's value, each quotation mark follows a backslash.
     let has_one = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     _ = match rest.strip_prefix('{') {
         _ if has_one => write!(samples, "{line}"),
         Some(labels) => write!(samples, "{name}{{shard=\"{shard}\",{labels}"),

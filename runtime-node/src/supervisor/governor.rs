@@ -68,7 +68,7 @@ struct ProcessLimit {
     after: u64,
 }
 
-/// Runs forever.
+/// Sets the limits of all processes at each interval, forever.
 pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: IntGauge) {
     let mut ticks = tokio::time::interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,7 +81,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
         let excess = cases.iter().filter(|case| case.after < case.before).map(lower).sum();
         let rise = |case: &ProcessLimit| case.after.saturating_sub(case.before);
         let rises: Vec<_> = cases.iter().map(rise).collect();
-        for (case, rise) in cases.iter_mut().zip(memory::spare(&rises, excess)) {
+        for (case, rise) in cases.iter_mut().zip(memory::reduce(&rises, excess)) {
             if rise > 0 {
                 case.after = case.before + rise;
                 Process::limit_data(case.pid, case.after);

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hung_turn_is_ended_after_a_second_or_later_with_little_cpu() {
+    fn a_hung_turn_is_detected_after_a_second_or_later_with_little_cpu() {
         assert_eq!(time_until_stuck(100), Some(OVERRUN));
         assert!(time_until_stuck(20) <= Some(LINGER + CHECK_INTERVAL));
         assert!(time_until_stuck(5) <= Some(2 * LINGER), "{:?}", time_until_stuck(5));

@@ -80,7 +80,7 @@ impl Keeper {
     ) -> bool {
         let (shared, name) = (&self.shared, process_name(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
-        shared.child(id).begins(&process, orders_tx.clone());
+        shared.child(id).begin(&process, orders_tx.clone());
         shared.has_begun.notify_one();
         let alive = Arc::new(AtomicBool::new(true));
         let service = tokio::spawn(service::serve(
@@ -124,9 +124,9 @@ impl Keeper {
         };
         alive.store(false, Ordering::Relaxed);
         service.abort();
-        shared.child(id).ended();
+        shared.child(id).end();
         shared.home_ended(id);
-        shared.metrics.processes.serves(id, false);
+        shared.metrics.processes.set_serving(id, false);
         shared.reporter.gone(id);
         let status = match status {
             Ok(status) => status,
@@ -140,7 +140,7 @@ impl Keeper {
         }
         let cause = Cause::of(status, hung.is_some());
         let running = hung.unwrap_or_else(|| process.page.read().running);
-        shared.metrics.processes.ended(id, cause);
+        shared.metrics.processes.count_end(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; restarting it");
         // A revision that was running before memory ran short may have used it up.

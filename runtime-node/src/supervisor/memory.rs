@@ -1,10 +1,10 @@
-//! Decides how much memory each process of a node may still take. Pure, except for reading how much
-//! they use.
+//! Decides how much memory each process of a node may still take. This module is pure, except that
+//! it reads how much they use.
 //!
 //! ```text
 //!  budget ── reserve ── used ──► free ─┬─ up to its guarantee ──► each process that is below it
-//!                                      ├─ but for a tenth of all, an equal part ──► each lane
-//!                                      └─ the rest, in equal parts ──► each shard
+//!                                      ├─ (the rest − budget / 10) / processes ──► each lane
+//!                                      └─ what then remains, in equal parts ──► each shard
 //! ```
 //!
 //! Memory that a process has mapped and not touched counts as used: the process may touch all of it
@@ -95,7 +95,7 @@ pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> 
 
 /// Returns by how many bytes each limit may rise, if `gone` bytes of the intended rises are no
 /// longer free.
-pub(super) fn spare(rises: &[u64], gone: u64) -> Vec<u64> {
+pub(super) fn reduce(rises: &[u64], gone: u64) -> Vec<u64> {
     let sum = rises.iter().fold(0, |sum: u64, rise| sum.saturating_add(*rise));
     rises.iter().map(|rise| scale(*rise, sum.saturating_sub(gone), sum)).collect()
 }
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn memory_taken_meanwhile_is_deducted_from_the_others() {
-        assert_eq!(spare(&[0, 100, 300], 0), [0, 100, 300]);
-        assert_eq!(spare(&[0, 100, 300], 200), [0, 50, 150]);
-        assert_eq!(spare(&[0, 100, 300], 500), [0, 0, 0]);
-        assert_eq!(spare(&[0, 0], 500), [0, 0]);
+        assert_eq!(reduce(&[0, 100, 300], 0), [0, 100, 300]);
+        assert_eq!(reduce(&[0, 100, 300], 200), [0, 50, 150]);
+        assert_eq!(reduce(&[0, 100, 300], 500), [0, 0, 0]);
+        assert_eq!(reduce(&[0, 0], 500), [0, 0]);
     }
 
     #[test]

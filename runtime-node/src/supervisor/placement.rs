@@ -33,13 +33,13 @@ const HOLD: Duration = Duration::from_secs(30);
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 
 /// Time without a demotion after which a namespace's demotions are forgotten.
-const FORGIVEN: Duration = Duration::from_secs(3600);
+const DEMOTION_TTL: Duration = Duration::from_secs(3600);
 
 /// Capacity of the cache of classes, in bytes; the cache counts a KiB for each.
 const CLASSES: usize = 64 << 20;
 
 /// Namespaces whose demotions are remembered.
-const MOST: usize = 4096;
+const MAX_NAMESPACES: usize = 4096;
 
 /// Metrics of the placement.
 #[derive(Clone)]
@@ -184,7 +184,7 @@ impl Placement {
 
     /// Counts light requests that a lane has answered. Returns the resulting promotion, if there is
     /// one.
-    pub(super) fn light(
+    pub(super) fn record_light(
         &mut self,
         digest: &RevisionDigest,
         requests: u32,
@@ -214,7 +214,7 @@ impl Placement {
 
     /// Ends a promotion, whose start on the shard succeeded or failed: lanes are to evict the
     /// revision.
-    pub(super) fn warm(&mut self, digest: &RevisionDigest) {
+    pub(super) fn end_promotion(&mut self, digest: &RevisionDigest) {
         if let Some(entry) = self.classes.get_mut(digest)
             && entry.class == Class::Promoting
         {
@@ -237,31 +237,30 @@ impl Placement {
     }
 
     /// Records a long turn or collection of the revision. Returns whether its shard is to evict it.
-    pub(super) fn heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+    pub(super) fn record_heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         if !self.has_lanes {
             return false;
         }
         let Some(entry) = self.classes.get_mut(digest) else { return false };
-        let fell = matches!(entry.class, Class::Promoting | Class::Known);
+        let was_demoted = matches!(entry.class, Class::Promoting | Class::Known);
         let namespace = entry.worker.namespace();
         let times = demotions(&mut self.demotions, namespace, now);
         entry.class =
             Class::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
-        if fell {
-            if self.demotions.len() >= MOST {
+        if was_demoted {
+            if self.demotions.len() >= MAX_NAMESPACES {
                 self.demotions.retain(|_, demotions| {
-                    now.saturating_duration_since(demotions.last) < FORGIVEN
+                    now.saturating_duration_since(demotions.last) < DEMOTION_TTL
                 });
             }
             self.demotions.insert(namespace.into(), Demotions { times: times + 1, last: now });
         }
-        fell
+        was_demoted
     }
 
     /// Judges a revision whose code was running when its process ended or was killed, as
-    /// [`Quarantines::ended_a_process`] does. Returns `None` for a revision that no shard has asked
-    /// for.
-    pub(super) fn ended_a_process(
+    /// [`Quarantines::judge`] does. Returns `None` for a revision that no shard has asked for.
+    pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,
         was_cramped: bool,
@@ -271,10 +270,7 @@ impl Placement {
         // Its class starts over.
         entry.class = Class::Unknown { light: 0 };
         let worker = entry.worker.clone();
-        Some(CrashReport {
-            worker,
-            decision: self.quarantines.ended_a_process(digest, was_cramped, now),
-        })
+        Some(CrashReport { worker, decision: self.quarantines.judge(digest, was_cramped, now) })
     }
 
     /// Returns how many of the remembered revisions run in lanes, and how many on their shards.
@@ -289,7 +285,7 @@ impl Placement {
 /// Returns how often the namespace's Workers were demoted recently.
 fn demotions(demotions: &mut FxHashMap<Box<str>, Demotions>, namespace: &str, now: Instant) -> u32 {
     match demotions.get(namespace) {
-        Some(Demotions { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => {
+        Some(Demotions { times, last }) if now.saturating_duration_since(*last) < DEMOTION_TTL => {
             *times
         }
         Some(_) => {

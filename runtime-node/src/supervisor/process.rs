@@ -40,7 +40,7 @@ impl Program {
     ///
     /// # Errors
     /// Fails if the system cannot tell where its file is.
-    pub fn of_this_process() -> io::Result<Self> {
+    pub fn current() -> io::Result<Self> {
         // The file that is running, not one that an upgrade has put in its place.
         let path = PathBuf::from("/proc/self/exe");
         path.metadata()?;
@@ -163,19 +163,19 @@ impl ProcessMetrics {
         })
     }
 
-    /// Creates the series of a process that starts from now on.
-    pub(super) fn keeps(&self, id: ShardId) {
+    /// Creates the series of a process that is about to start.
+    pub(super) fn create_series(&self, id: ShardId) {
         for cause in Cause::ALL {
             self.exits.with_label_values(&[&process_name(id), cause.as_str()]);
         }
-        self.serves(id, false);
+        self.set_serving(id, false);
     }
 
-    pub(super) fn serves(&self, id: ShardId, serves: bool) {
+    pub(super) fn set_serving(&self, id: ShardId, serves: bool) {
         self.up.with_label_values(&[&process_name(id)]).set(i64::from(serves));
     }
 
-    pub(super) fn ended(&self, id: ShardId, cause: Cause) {
+    pub(super) fn count_end(&self, id: ShardId, cause: Cause) {
         self.exits.with_label_values(&[&process_name(id), cause.as_str()]).inc();
     }
 }

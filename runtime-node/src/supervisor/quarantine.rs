@@ -31,8 +31,8 @@ const PROBATION: u32 = 4;
 /// Time for which a forgiven end is remembered.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Revisions that are remembered, of either kind.
-const MOST: usize = 4096;
+/// Upper bound on remembered revisions: quarantined ones, and likewise forgiven ones.
+const MAX_REVISIONS: usize = 4096;
 
 /// Metrics of quarantines.
 #[derive(Clone)]
@@ -104,14 +104,14 @@ impl Quarantines {
     /// # Arguments
     /// * `was_cramped` - whether the process crashed with hardly any room to grow when the turn
     ///   began.
-    pub(super) fn ended_a_process(
+    pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,
         was_cramped: bool,
         now: Instant,
     ) -> CrashDecision {
         self.forget(now);
-        if was_cramped && self.forgives(digest, now) {
+        if was_cramped && self.try_forgive(digest, now) {
             return CrashDecision::Forgiven;
         }
         let times = self.by_revision.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
@@ -121,20 +121,20 @@ impl Quarantines {
         CrashDecision::Quarantined(quarantine)
     }
 
-    /// Returns whether the revision is forgiven: neither a quarantine nor another forgiven end of
-    /// it is remembered, and not too many others are.
-    fn forgives(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+    /// Forgives the revision, unless a quarantine or another forgiven end of it is remembered, or
+    /// too many others are. Returns whether it is forgiven.
+    fn try_forgive(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
         let is_first =
             !self.by_revision.contains_key(digest) && !self.forgiven.contains_key(digest);
-        let forgives = is_first && self.forgiven.len() < MOST;
+        let forgives = is_first && self.forgiven.len() < MAX_REVISIONS;
         if forgives {
             self.forgiven.insert(*digest, now);
         }
         forgives
     }
 
-    /// Merges the quarantines that the operator knows of all nodes. Returns the revisions that are
+    /// Merges the operator's list of the quarantines of all nodes. Returns the revisions that are
     /// newly refused.
     pub(super) fn merge(
         &mut self,
@@ -173,7 +173,7 @@ impl Quarantines {
     fn forget(&mut self, now: Instant) {
         self.by_revision
             .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
-        if self.by_revision.len() >= MOST
+        if self.by_revision.len() >= MAX_REVISIONS
             && let Some(first) =
                 self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until)
         {
@@ -203,23 +203,25 @@ mod tests {
     #[test]
     fn a_revision_in_a_cramped_process_is_forgiven_once_a_minute() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        assert_eq!(quarantines.ended_a_process(&DIGEST, true, now), CrashDecision::Forgiven);
+        assert_eq!(quarantines.judge(&DIGEST, true, now), CrashDecision::Forgiven);
         assert_eq!(quarantines.remaining(&DIGEST, now), None);
         let later = now + MINUTE;
-        assert_eq!(quarantines.ended_a_process(&DIGEST, true, later), CrashDecision::Forgiven);
+        assert_eq!(quarantines.judge(&DIGEST, true, later), CrashDecision::Forgiven);
         let soon = later + MINUTE / 2;
-        assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, soon)), Some(1));
+        assert_eq!(times(quarantines.judge(&DIGEST, true, soon)), Some(1));
         let on_probation = soon + QUARANTINE * (PROBATION + 1) - Duration::from_millis(1);
-        assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, on_probation)), Some(2));
+        assert_eq!(times(quarantines.judge(&DIGEST, true, on_probation)), Some(2));
     }
 
     #[test]
     fn the_number_of_forgiven_revisions_is_bounded() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         let decisions: Vec<_> =
-            (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
-        assert!(decisions[..MOST].iter().all(|decision| *decision == CrashDecision::Forgiven));
-        assert_eq!(times(decisions[MOST]), Some(1));
+            (0..=MAX_REVISIONS).map(|i| quarantines.judge(&digest(i), true, now)).collect();
+        assert!(
+            decisions[..MAX_REVISIONS].iter().all(|decision| *decision == CrashDecision::Forgiven)
+        );
+        assert_eq!(times(decisions[MAX_REVISIONS]), Some(1));
     }
 
     #[test]
@@ -229,7 +231,7 @@ mod tests {
             let lasts = QUARANTINE * (1 << (times - 1));
             let refused =
                 CrashDecision::Quarantined(Quarantine { until: now + lasts, lasts, times });
-            assert_eq!(quarantines.ended_a_process(&DIGEST, false, now), refused);
+            assert_eq!(quarantines.judge(&DIGEST, false, now), refused);
             assert_eq!(
                 (quarantines.remaining(&DIGEST, now), quarantines.count(now)),
                 (Some(lasts), 1)
@@ -238,11 +240,7 @@ mod tests {
             assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (None, 0));
         }
         now += QUARANTINE * 4 * (PROBATION + 1);
-        assert_eq!(
-            times(quarantines.ended_a_process(&DIGEST, false, now)),
-            Some(1),
-            "the probation is over"
-        );
+        assert_eq!(times(quarantines.judge(&DIGEST, false, now)), Some(1), "the probation is over");
     }
 
     #[test]
@@ -259,16 +257,16 @@ mod tests {
         assert_eq!(quarantines.remaining(&DIGEST, now), Some(Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(quarantines.remaining(&DIGEST, later), None);
-        assert_eq!(times(quarantines.ended_a_process(&DIGEST, false, later)), Some(3));
+        assert_eq!(times(quarantines.judge(&DIGEST, false, later)), Some(3));
     }
 
     #[test]
     fn a_full_list_evicts_the_quarantine_that_ends_first() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        for i in 0..2 * MOST {
-            quarantines.ended_a_process(&digest(i), false, now + Duration::from_millis(i as u64));
+        for i in 0..2 * MAX_REVISIONS {
+            quarantines.judge(&digest(i), false, now + Duration::from_millis(i as u64));
         }
-        assert!(quarantines.by_revision.len() <= MOST);
-        assert!(quarantines.remaining(&digest(2 * MOST - 1), now).is_some());
+        assert!(quarantines.by_revision.len() <= MAX_REVISIONS);
+        assert!(quarantines.remaining(&digest(2 * MAX_REVISIONS - 1), now).is_some());
     }
 }

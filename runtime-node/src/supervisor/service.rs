@@ -34,7 +34,7 @@ use crate::source::{Source, Sourced};
 const PIECE: usize = 1 << 20;
 
 /// Largest bytecode of one revision, in bytes: a shard makes none for modules of more than 8 MiB.
-const MOST_BYTECODE: usize = 64 << 20;
+const MAX_BYTECODE: usize = 64 << 20;
 
 /// Serves one process until its connection ends.
 ///
@@ -69,13 +69,13 @@ struct Service {
     orders: Mutex<Option<Orders>>,
 }
 
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl supervisor_server::Supervisor for Service {
-    type ControlStream = Answers<Order>;
-    type PlaceStream = Answers<PlaceResponse>;
-    type GetRevisionStream = Answers<GetRevisionResponse>;
+    type ControlStream = Responses<Order>;
+    type PlaceStream = Responses<PlaceResponse>;
+    type GetRevisionStream = Responses<GetRevisionResponse>;
 
     async fn control(
         &self,
@@ -89,7 +89,7 @@ impl supervisor_server::Supervisor for Service {
         tokio::spawn(async move {
             // An error means that the process has ended; the keeper notices that too.
             while let Ok(Some(notice)) = notices.message().await {
-                // A late notice of an ended process must not be taken for its successor's.
+                // A late notice of an ended process must not be mistaken for its successor's.
                 if !alive.load(Ordering::Relaxed) {
                     return;
                 }
@@ -157,7 +157,7 @@ impl supervisor_server::Supervisor for Service {
                 digest = Some(read_digest(&piece.digest)?);
             }
             bytecode.extend_from_slice(&piece.bytecode);
-            if bytecode.len() > MOST_BYTECODE {
+            if bytecode.len() > MAX_BYTECODE {
                 return Err(Status::resource_exhausted("the bytecode is too large"));
             }
         }

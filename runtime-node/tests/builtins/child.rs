@@ -25,20 +25,20 @@ pub(crate) const CPU: Duration = Duration::from_millis(100);
 const CALLS: u32 = 32;
 
 /// Makes the calls from number `first` on, forever.
-pub(crate) fn play(seed: u32, first: u32) -> ! {
+pub(crate) fn run(seed: u32, first: u32) -> ! {
     tenon_engine::init();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0), Rc::new(Web::default())));
     LocalSet::new().block_on(&runtime, async {
         let mut next = first;
         loop {
-            next = play_some(&engine, seed, next).await;
+            next = run_in_new_isolate(&engine, seed, next).await;
         }
     })
 }
 
 /// Makes the calls of one isolate, and returns the number of the next call.
-async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
+async fn run_in_new_isolate(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
     let revision = revision();
     let isolate = match Isolate::start(engine, revision.digest(), Rc::new(revision), None).await {
         Ok(isolate) => isolate,
@@ -47,18 +47,18 @@ async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
             return first;
         }
     };
-    let count = ask(&isolate, "/count").await.unwrap_or_default();
+    let count = get(&isolate, "/count").await.unwrap_or_default();
     assert!(
         count.parse().is_ok_and(|count: usize| count >= FUNCTIONS),
-        "the walk has found {count} functions"
+        "the walk found only {count} functions"
     );
     for call in first..first + CALLS {
-        let Ok(text) = ask(&isolate, &format!("/plan?seed={seed}&call={call}")).await else {
+        let Ok(text) = get(&isolate, &format!("/plan?seed={seed}&call={call}")).await else {
             return call;
         };
         print_line(&format!("call {call} {}", text.replace('\n', " ")));
         let begun = Instant::now();
-        let outcome = ask(&isolate, &format!("/call?seed={seed}&call={call}")).await;
+        let outcome = get(&isolate, &format!("/call?seed={seed}&call={call}")).await;
         let outcome = outcome.unwrap_or_else(|failure| failure.code.as_str().to_owned());
         let is_over = isolate.condemned().is_some();
         if is_over {
@@ -72,7 +72,7 @@ async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
     first + CALLS
 }
 
-async fn ask(isolate: &Rc<Isolate>, path: &str) -> Result<String, Failure> {
+async fn get(isolate: &Rc<Isolate>, path: &str) -> Result<String, Failure> {
     let request = FetchRequest {
         request_id: path.to_owned(),
         method: "GET".to_owned(),
@@ -110,11 +110,11 @@ fn revision() -> Revision {
 }
 
 /// Stages a finding with one call, for the parent to detect.
-pub(crate) fn act(how: &str) -> ! {
-    print_line(&format!("call 7 {how}"));
+pub(crate) fn stage(finding: &str) -> ! {
+    print_line(&format!("call 7 {finding}"));
     let mut kept = Vec::new();
     loop {
-        match how {
+        match finding {
             "abort" => std::process::abort(),
             "hold" if cpu_time() > 3 * CPU + Duration::from_secs(1) => break,
             "grow" => kept.push(vec![1u8; 16 << 20]),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::watch::How;
+use crate::watch::Fault;
 
 #[derive(Default)]
 pub(crate) struct Findings(BTreeMap<String, Vec<Finding>>);
@@ -11,16 +11,16 @@ pub(crate) struct Findings(BTreeMap<String, Vec<Finding>>);
 struct Finding {
     call: u32,
     text: String,
-    how: How,
+    fault: Fault,
 }
 
 impl Findings {
-    pub(crate) fn add(&mut self, call: u32, text: String, how: How) {
+    pub(crate) fn add(&mut self, call: u32, text: String, fault: Fault) {
         let function = text
             .split([')', '('])
             .find(|part| !part.is_empty() && *part != "new ")
             .unwrap_or_default();
-        self.0.entry(function.to_owned()).or_default().push(Finding { call, text, how });
+        self.0.entry(function.to_owned()).or_default().push(Finding { call, text, fault });
     }
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for Findings {
         write!(f, "{all} findings in {} functions", self.0.len())?;
         for (function, found) in &self.0 {
             write!(f, "\n  {function}: {}", found.len())?;
-            for Finding { call, text, how } in found {
-                write!(f, "\n    call {call} {how}: {text}")?;
+            for Finding { call, text, fault } in found {
+                write!(f, "\n    call {call} {fault}: {text}")?;
             }
         }
         Ok(())

@@ -32,13 +32,13 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use findings::Findings;
-use watch::{Ended, How, Progress, Unattributed, watch};
+use watch::{Ended, Fault, Progress, Unattributed, watch};
 
 /// Argument that makes this program the child. The seed and the first call's number follow.
-const PLAY: &str = "--play";
+const CHILD: &str = "--child";
 
 /// Argument that makes this program a child that stages a finding. The kind of finding follows.
-const ACT: &str = "--act";
+const STAGE: &str = "--stage";
 
 /// Minimum number of functions that a complete walk finds.
 const FUNCTIONS: usize = 1_000;
@@ -46,42 +46,42 @@ const FUNCTIONS: usize = 1_000;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
     match &arguments[..] {
-        [_, play, seed, call] if play == PLAY => {
-            child::play(seed.parse().unwrap(), call.parse().unwrap())
+        [_, child, seed, call] if child == CHILD => {
+            child::run(seed.parse().unwrap(), call.parse().unwrap())
         }
-        [_, act, how] if act == ACT => child::act(how),
+        [_, stage, finding] if stage == STAGE => child::stage(finding),
         _ => {}
     }
     let trials = vec![
-        Trial::test("no_call_ends_a_process_without_being_named", fuzz),
+        Trial::test("every_call_that_ends_a_process_is_named", fuzz),
         Trial::test("a_call_that_aborts_is_named", || {
-            expect_found("abort", |how| matches!(how, How::Aborted(_)))
+            expect_found("abort", |fault| matches!(fault, Fault::Aborted(_)))
         }),
         Trial::test("a_call_that_holds_its_thread_is_named", || {
-            expect_found("hold", |how| matches!(how, How::Held(_)))
+            expect_found("hold", |fault| matches!(fault, Fault::Held(_)))
         }),
         Trial::test("a_call_that_never_ends_is_named", || {
-            expect_found("spin", |how| *how == How::NeverEnded)
+            expect_found("spin", |fault| *fault == Fault::NeverEnded)
         }),
-        Trial::test("a_call_that_takes_a_pods_memory_is_named", || {
-            expect_found("grow", |how| *how == How::TookMemory)
+        Trial::test("a_call_that_uses_more_memory_than_a_pod_has_is_named", || {
+            expect_found("grow", |fault| *fault == Fault::TookMemory)
         }),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Checks that a child that does this is detected and its call named.
-fn expect_found(act: &str, is_found: impl Fn(&How) -> bool) -> Result<(), Failed> {
-    let ended = watch(&[ACT, act], 0, |_| false)?;
-    assert_eq!((ended.call, &ended.text[..]), (7, act));
-    assert!(ended.how.as_ref().is_some_and(is_found), "{ended:?}");
+/// Checks that a finding that a child stages is detected and its call named.
+fn expect_found(staged: &str, is_expected: impl Fn(&Fault) -> bool) -> Result<(), Failed> {
+    let ended = watch(&[STAGE, staged], 0, |_| false)?;
+    assert_eq!((ended.call, &ended.text[..]), (7, staged));
+    assert!(ended.fault.as_ref().is_some_and(is_expected), "{ended:?}");
     Ok(())
 }
 
 fn fuzz() -> Result<(), Failed> {
     let seed = setting("SEED").unwrap_or_else(std::process::id);
     if let Some(call) = setting("CALL") {
-        let ended = play(seed, call, |progress| progress.calls == 1 && progress.is_done)?;
+        let ended = run_child(seed, call, |progress| progress.calls == 1 && progress.is_done)?;
         println!("{ended:#?}");
         return Ok(());
     }
@@ -91,12 +91,12 @@ fn fuzz() -> Result<(), Failed> {
     if calls == 0 { Err("no call was made".into()) } else { Ok(()) }
 }
 
-fn play(
+fn run_child(
     seed: u32,
     first: u32,
     is_enough: impl Fn(&Progress) -> bool,
 ) -> Result<Ended, Unattributed> {
-    watch(&[PLAY, &seed.to_string(), &first.to_string()], first, is_enough)
+    watch(&[CHILD, &seed.to_string(), &first.to_string()], first, is_enough)
 }
 
 fn setting<T: FromStr>(name: &str) -> Option<T> {
@@ -108,13 +108,13 @@ fn find(seed: u32, time: Duration) -> Result<(Findings, usize), Unattributed> {
     let (mut findings, mut next, mut calls) = (Findings::default(), 0, 0);
     let deadline = Instant::now() + time;
     while Instant::now() < deadline {
-        let Ended { call, text, how, calls: made } =
-            play(seed, next, |_| Instant::now() >= deadline)?;
+        let Ended { call, text, fault, calls: made } =
+            run_child(seed, next, |_| Instant::now() >= deadline)?;
         calls += made;
         next = call + 1;
-        if let Some(how) = how {
-            println!("call {call}: {text}: {how}");
-            findings.add(call, text, how);
+        if let Some(fault) = fault {
+            println!("call {call}: {text}: {fault}");
+            findings.add(call, text, fault);
         }
     }
     Ok((findings, calls))

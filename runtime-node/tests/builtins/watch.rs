@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::child::CPU;
 
 /// The interval at which the parent checks a silent child.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time that a call may run after it should have been terminated, in CPU time of the thread
 /// that makes it, so that load on the machine does not count against the call.
@@ -24,22 +24,22 @@ const FOREVER: Duration = Duration::from_secs(4);
 /// The memory limit of a Pod, from the chart, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-/// Consecutive starts that may fail, to tolerate a slow machine.
-const STARTS: usize = 10;
+/// Maximum number of consecutive starts that may fail, to tolerate a slow machine.
+const MAX_FAILED_STARTS: usize = 10;
 
 /// The way in which a call misbehaved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum How {
+pub(crate) enum Fault {
     Aborted(String),
     TookMemory,
     Held(Duration),
     NeverEnded,
 }
 
-impl fmt::Display for How {
+impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Aborted(last_words) => write!(f, "ended the process: {last_words}"),
+            Self::Aborted(reason) => write!(f, "ended the process: {reason}"),
             Self::TookMemory => write!(f, "took {} MiB of memory", MEMORY >> 20),
             Self::Held(time) => write!(f, "went on for {time:?} of CPU time"),
             Self::NeverEnded => write!(f, "had not ended after {FOREVER:?} of CPU time"),
@@ -52,17 +52,17 @@ impl fmt::Display for How {
 pub(crate) struct Ended {
     pub(crate) call: u32,
     pub(crate) text: String,
-    /// `None` if the parent ended the child because `is_enough` was reached.
-    pub(crate) how: Option<How>,
+    /// `None` if the parent ended the child because `is_enough` returned true.
+    pub(crate) fault: Option<Fault>,
     pub(crate) calls: usize,
 }
 
 /// A child that ended outside a call.
 #[derive(Debug, thiserror::Error)]
-#[error("a child ended without a call ({status}): {last_words}")]
+#[error("a child ended outside a call ({status}): {stderr}")]
 pub(crate) struct Unattributed {
     status: String,
-    last_words: String,
+    stderr: String,
 }
 
 /// The reports of a child so far.
@@ -97,41 +97,41 @@ pub(crate) fn watch(
         .spawn()
         .unwrap();
     let lines = lines(&mut child);
-    let last_words = last_words(&mut child);
+    let stderr = stderr(&mut child);
     let mut progress = Progress { is_done: true, call: first, ..Progress::default() };
-    let how = loop {
-        match lines.recv_timeout(LOOK) {
+    let fault = loop {
+        match lines.recv_timeout(POLL_INTERVAL) {
             Ok(line) => {
                 let cpu = cpu_time(child.id());
-                if let Some(how) = progress.take(&line, cpu) {
-                    break Some(how);
+                if let Some(fault) = progress.take(&line, cpu) {
+                    break Some(fault);
                 }
-                assert!(progress.failed_starts < STARTS, "no isolate starts: {line}");
+                assert!(progress.failed_starts < MAX_FAILED_STARTS, "no isolate starts: {line}");
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 let status = child.wait().unwrap();
-                let last_words = last_words.join().unwrap();
+                let stderr = stderr.join().unwrap();
                 if progress.is_done {
-                    return Err(Unattributed { status: status.to_string(), last_words });
+                    return Err(Unattributed { status: status.to_string(), stderr });
                 }
-                break Some(How::Aborted(describe(status, &last_words)));
+                break Some(Fault::Aborted(describe(status, &stderr)));
             }
         }
         if progress.is_done && is_enough(&progress) {
             break None;
         }
         if !progress.is_done && cpu_time(child.id()).saturating_sub(progress.cpu) > FOREVER {
-            break Some(How::NeverEnded);
+            break Some(Fault::NeverEnded);
         }
         if !progress.is_done && resident(child.id()) > MEMORY {
-            break Some(How::TookMemory);
+            break Some(Fault::TookMemory);
         }
     };
     // The child may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
-    Ok(Ended { call: progress.call, text: progress.text, how, calls: progress.calls })
+    Ok(Ended { call: progress.call, text: progress.text, fault, calls: progress.calls })
 }
 
 impl Progress {
@@ -139,7 +139,7 @@ impl Progress {
     ///
     /// # Arguments
     /// * `cpu` - the child's CPU time so far.
-    fn take(&mut self, line: &str, cpu: Duration) -> Option<How> {
+    fn take(&mut self, line: &str, cpu: Duration) -> Option<Fault> {
         let mut words = line.splitn(3, ' ');
         let (what, call, rest) = (words.next()?, words.next()?, words.next()?);
         match what {
@@ -151,7 +151,7 @@ impl Progress {
             "done" => {
                 self.is_done = true;
                 let taken = cpu.saturating_sub(self.cpu);
-                (taken > CPU + GRACE).then_some(How::Held(taken))
+                (taken > CPU + GRACE).then_some(Fault::Held(taken))
             }
             _ => {
                 self.failed_starts += 1;
@@ -171,7 +171,7 @@ fn lines(child: &mut Child) -> Receiver<String> {
 }
 
 /// Reads the child's standard error until it ends.
-fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
+fn stderr(child: &mut Child) -> thread::JoinHandle<String> {
     let mut errors = child.stderr.take().unwrap();
     thread::spawn(move || {
         let mut output = Vec::new();
@@ -181,10 +181,10 @@ fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
 }
 
 /// Returns the signal and the line that V8 wrote about it.
-fn describe(status: ExitStatus, last_words: &str) -> String {
-    let line = last_words.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
+fn describe(status: ExitStatus, stderr: &str) -> String {
+    let line = stderr.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
     let line =
-        line.or_else(|| last_words.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));
+        line.or_else(|| stderr.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));
     match status.signal() {
         Some(signal) => format!("signal {signal}, {}", line.unwrap_or_default().trim()),
         None => format!("{status}, {}", line.unwrap_or_default().trim()),

@@ -8,14 +8,14 @@ use tenon_proto::frame::INLINE_BODY;
 use crate::harness::{Shard, Text as _, trials};
 
 trials! {
-    a_handler_sees_the_request_and_answers_with_status_headers_and_body,
+    a_handler_sees_the_request_and_responds_with_status_headers_and_body,
     bytes_go_through_unchanged,
-    text_is_sent_as_utf_8_whatever_its_characters_and_length,
-    text_is_read_as_utf_8_whatever_its_bytes_and_length,
-    a_body_is_read_once,
+    text_of_any_characters_and_length_is_sent_as_utf_8,
+    bytes_of_any_content_and_length_are_read_as_utf_8,
+    a_body_can_be_read_only_once,
     global_state_lives_between_invocations,
     bindings_are_properties_of_env_which_is_frozen,
-    a_worker_of_service_worker_syntax_answers,
+    a_worker_in_service_worker_syntax_responds,
     modules_import_each_other_by_relative_and_whole_names,
     a_module_can_be_imported_while_a_request_is_served,
     the_clock_stands_still_during_a_turn,
@@ -26,7 +26,7 @@ trials! {
     isolates_can_be_dropped_in_any_order,
 }
 
-async fn a_handler_sees_the_request_and_answers_with_status_headers_and_body(shard: Rc<Shard>) {
+async fn a_handler_sees_the_request_and_responds_with_status_headers_and_body(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const seen = [request.method, request.url, request.headers.get('X-Greeting')].join(' ');
          return new Response(seen, { status: 201, headers: { 'x-one': 'größe', 'X-Two': '2' } });",
@@ -52,7 +52,7 @@ async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
     }
 }
 
-async fn text_is_sent_as_utf_8_whatever_its_characters_and_length(shard: Rc<Shard>) {
+async fn text_of_any_characters_and_length_is_sent_as_utf_8(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const [unit, times] = decodeURIComponent(new URL(request.url).pathname.slice(1)).split('*');
          return new Response(unit.repeat(Number(times)));",
@@ -69,7 +69,7 @@ async fn text_is_sent_as_utf_8_whatever_its_characters_and_length(shard: Rc<Shar
     assert_eq!(lone.get().await.unwrap().text(), "a\u{fffd}b");
 }
 
-async fn text_is_read_as_utf_8_whatever_its_bytes_and_length(shard: Rc<Shard>) {
+async fn bytes_of_any_content_and_length_are_read_as_utf_8(shard: Rc<Shard>) {
     let echo = shard.handler("return new Response(await request.text())").start().await.unwrap();
     let cases: [(&[u8], &str); 5] = [
         (b"plain", "plain"),
@@ -92,7 +92,7 @@ async fn text_is_read_as_utf_8_whatever_its_bytes_and_length(shard: Rc<Shard>) {
     }
 }
 
-async fn a_body_is_read_once(shard: Rc<Shard>) {
+async fn a_body_can_be_read_only_once(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const first = await request.json();
          const used = request.bodyUsed;
@@ -130,7 +130,7 @@ async fn bindings_are_properties_of_env_which_is_frozen(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), r#"{"GREETING":"grüß dich","KEY":"s3cret"}"#);
 }
 
-async fn a_worker_of_service_worker_syntax_answers(shard: Rc<Shard>) {
+async fn a_worker_in_service_worker_syntax_responds(shard: Rc<Shard>) {
     let worker = shard.worker(
         "addEventListener('fetch', (event) => {
            event.waitUntil(Promise.resolve());

@@ -73,7 +73,7 @@ async fn a_collection_that_a_shard_requests_is_measured(shard: Rc<Shard>) {
     worker.get("/").await.unwrap();
     let _ = (worker.0.longest_blocking_time(), worker.0.longest_collection());
     worker.0.idle().await;
-    worker.0.collect().expect("an idle and small isolate is collected");
+    worker.0.collect().expect("an idle, small isolate was not collected");
     let (collection, blocking) = (worker.0.longest_collection(), worker.0.longest_blocking_time());
     assert!(
         !collection.cpu.is_zero() && blocking >= collection.cpu,

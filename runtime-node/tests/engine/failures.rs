@@ -13,9 +13,9 @@ trials! {
     overridden_getters_of_a_response_are_not_called,
     a_promise_that_cannot_settle_is_detected_at_once,
     an_invocation_may_wait_for_another,
-    an_unhandled_rejection_is_logged_and_fails_nothing,
-    an_exception_in_a_timer_is_logged_and_fails_nothing,
-    an_exception_in_a_finalizer_is_logged_and_fails_nothing,
+    an_unhandled_rejection_is_logged_but_does_not_fail_the_request,
+    an_exception_in_a_timer_is_logged_but_does_not_fail_the_request,
+    an_exception_in_a_finalizer_is_logged_but_does_not_fail_the_request,
     infinite_recursion_is_an_exception,
     the_log_of_an_invocation_is_bounded,
     the_log_rate_of_a_worker_is_bounded,
@@ -118,7 +118,7 @@ async fn a_promise_that_cannot_settle_is_detected_at_once(shard: Rc<Shard>) {
     let failure = worker.get("/").await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::NoResponse, Phase::Handler));
     assert_eq!(worker.0.in_flight(), 0);
-    // The same after a timer that might have settled it has fired.
+    // A timer that might have settled the promise delays the detection.
     let worker = shard.handler("setTimeout(() => {}, 5); await new Promise(() => {})");
     assert_eq!(worker.failure().await.0, FailureCode::NoResponse);
     let worker = shard
@@ -137,7 +137,7 @@ async fn an_invocation_may_wait_for_another(shard: Rc<Shard>) {
     assert_eq!((first.unwrap().text(), second.unwrap().text()), ("loaded/1", "loaded/2"));
 }
 
-async fn an_unhandled_rejection_is_logged_and_fails_nothing(shard: Rc<Shard>) {
+async fn an_unhandled_rejection_is_logged_but_does_not_fail_the_request(shard: Rc<Shard>) {
     let worker = shard.handler(
         "Promise.reject(new Error('left alone'));
          const handled = Promise.reject(new Error('looked after')); await null; handled.catch(() => {});
@@ -151,7 +151,7 @@ async fn an_unhandled_rejection_is_logged_and_fails_nothing(shard: Rc<Shard>) {
     assert!(shard.log().len() < 100);
 }
 
-async fn an_exception_in_a_timer_is_logged_and_fails_nothing(shard: Rc<Shard>) {
+async fn an_exception_in_a_timer_is_logged_but_does_not_fail_the_request(shard: Rc<Shard>) {
     let worker = shard.handler(
         "setTimeout(() => { throw new Error('in a timer') }, 1);
          await new Promise((resolve) => setTimeout(resolve, 10));
@@ -161,7 +161,7 @@ async fn an_exception_in_a_timer_is_logged_and_fails_nothing(shard: Rc<Shard>) {
     assert!(shard.logged("Error: in a timer"), "{:?}", shard.log());
 }
 
-async fn an_exception_in_a_finalizer_is_logged_and_fails_nothing(shard: Rc<Shard>) {
+async fn an_exception_in_a_finalizer_is_logged_but_does_not_fail_the_request(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const registry = globalThis.registry ??= new FinalizationRegistry(() => { throw new Error('in a finalizer') });
          registry.register({}, 0);
@@ -227,9 +227,9 @@ async fn the_log_rate_of_a_worker_is_bounded(shard: Rc<Shard>) {
     }
     let lines = shard.log();
     assert!(lines.len() < 60, "{} lines were logged", lines.len());
-    let said =
+    let reports =
         lines.iter().filter(|line| line.ends_with("exceeds its log rate; dropping lines")).count();
-    assert!(said >= 1, "no line reports that lines were dropped");
+    assert!(reports >= 1, "no line reports that lines were dropped");
 }
 
 async fn the_message_to_the_caller_does_not_reveal_the_exception(shard: Rc<Shard>) {

@@ -53,7 +53,7 @@ pub(crate) fn engine(web: Web) -> Engine {
     Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(web))
 }
 
-/// Returns a test whose shard has an engine of its own making.
+/// Returns a test whose shard runs on a given engine.
 ///
 /// # Arguments
 /// * `make` - makes the engine.
@@ -134,11 +134,14 @@ impl Shard {
         self.log().iter().any(|line| line.contains(part))
     }
 
-    /// Checks that a Worker started now beside the others answers.
+    /// Checks that another Worker starts and responds.
     pub(crate) async fn expect_a_neighbour_to_answer(&self) {
-        let neighbour =
-            self.handler("return new Response('well')").start().await.expect("a neighbour starts");
-        assert_eq!(neighbour.get("/").await.expect("a neighbour answers").text(), "well");
+        let neighbour = self
+            .handler("return new Response('well')")
+            .start()
+            .await
+            .expect("the neighbour did not start");
+        assert_eq!(neighbour.get("/").await.expect("the neighbour did not respond").text(), "well");
     }
 }
 
@@ -221,7 +224,7 @@ impl Worker {
         self.start().await?.get("/").await
     }
 
-    /// Starts the Worker, sends it one request, and returns how that failed.
+    /// Starts the Worker, sends it one request, and returns its failure.
     pub(crate) async fn failure(self) -> (FailureCode, Phase) {
         let failure = self.get().await.expect_err("the Worker should have failed");
         (failure.code, failure.phase)
@@ -263,10 +266,8 @@ pub(crate) trait Text {
 impl Text for FetchResponse {
     fn text(&self) -> &str {
         match &self.body {
-            ResponseBody::Full(body) => {
-                std::str::from_utf8(body).expect("the tests' Workers answer with text")
-            }
-            ResponseBody::Stream(_) => panic!("a stream is to be collected"),
+            ResponseBody::Full(body) => std::str::from_utf8(body).expect("the body is not UTF-8"),
+            ResponseBody::Stream(_) => panic!("the body is a stream: collect it"),
         }
     }
 }
@@ -309,7 +310,7 @@ impl Log {
 /// Collects the lines of all Workers of the process.
 pub(crate) fn collect_logs() {
     let subscriber = tracing_subscriber::registry().with(Collector);
-    tracing::subscriber::set_global_default(subscriber).expect("it is the first of this process");
+    tracing::subscriber::set_global_default(subscriber).expect("a subscriber is already set");
 }
 
 struct Collector;

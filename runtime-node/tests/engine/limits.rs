@@ -11,7 +11,7 @@ use crate::harness::{Loaded, Shard, Text as _, trials};
 trials! {
     a_loop_ends_at_the_cpu_limit_wherever_it_is,
     a_loop_that_the_optimiser_has_unrolled_ends_too,
-    catching_and_finally_do_not_outlast_the_cpu_limit,
+    catch_and_finally_blocks_do_not_outlast_the_cpu_limit,
     the_cpu_limit_is_for_all_turns_of_an_invocation_together,
     waiting_costs_no_cpu_time,
     a_condemned_isolate_finishes_its_other_invocations,
@@ -72,7 +72,7 @@ async fn a_loop_that_the_optimiser_has_unrolled_ends_too(shard: Rc<Shard>) {
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));
 }
 
-async fn catching_and_finally_do_not_outlast_the_cpu_limit(shard: Rc<Shard>) {
+async fn catch_and_finally_blocks_do_not_outlast_the_cpu_limit(shard: Rc<Shard>) {
     let stubborn = [
         "for (;;) { try { for (;;); } catch { } }",
         "for (;;) { try { for (;;); } finally { continue } }",

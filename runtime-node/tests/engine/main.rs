@@ -27,7 +27,7 @@ mod wasm;
 fn main() {
     tenon_engine::init();
     harness::collect_logs();
-    let rooms = [
+    let suites = [
         answers::trials(),
         background::trials(),
         entrypoints::trials(),
@@ -47,7 +47,7 @@ fn main() {
     ];
     libtest_mimic::run(
         &libtest_mimic::Arguments::from_args(),
-        rooms.into_iter().flatten().collect(),
+        suites.into_iter().flatten().collect(),
     )
     .exit()
 }

@@ -16,7 +16,7 @@ trials! {
     a_spare_gets_the_limits_of_its_worker,
     unread_responses_are_counted_with_their_headers,
     an_idle_isolate_is_collected_within_a_budget,
-    a_string_beyond_the_longest_is_a_range_error,
+    a_string_beyond_the_maximum_length_is_a_range_error,
 }
 
 async fn a_full_heap_ends_only_its_isolate(shard: Rc<Shard>) {
@@ -77,7 +77,7 @@ async fn a_heap_over_its_limit_is_released_when_its_turn_ends(shard: Rc<Shard>) 
     });
     let worker = worker.start().await.unwrap();
     let other = async {
-        await_condition("a request to be there", || worker.0.in_flight() > 0).await;
+        await_condition("a request in flight", || worker.0.in_flight() > 0).await;
         let answer = worker.get("/").await;
         (answer, worker.0.condemned(), worker.0.memory_bytes())
     };
@@ -194,7 +194,7 @@ async fn an_idle_isolate_is_collected_within_a_budget(shard: Rc<Shard>) {
     let more = std::iter::from_fn(|| worker.0.collect()).take(10_000).count();
     assert!(more < 1_000, "{more}");
     let waits = async {
-        await_condition("a request to be there", || worker.0.in_flight() > 0).await;
+        await_condition("a request in flight", || worker.0.in_flight() > 0).await;
         worker.0.collect()
     };
     let (answer, collected) = tokio::join!(worker.get("/waits"), waits);
@@ -208,7 +208,7 @@ async fn an_idle_isolate_is_collected_within_a_budget(shard: Rc<Shard>) {
     assert_eq!(large.0.collect(), None);
 }
 
-async fn a_string_beyond_the_longest_is_a_range_error(shard: Rc<Shard>) {
+async fn a_string_beyond_the_maximum_length_is_a_range_error(shard: Rc<Shard>) {
     // A patch makes the longest string an eighth of V8's own, whose bytes outgrow a container.
     let longest = if V8_IS_PATCHED { (1 << 26) - 24 } else { (1 << 29) - 24 };
     let worker = shard.handler(&format!(

@@ -14,12 +14,12 @@ use crate::harness::{Shard, Text as _, await_condition, request, trials};
 
 trials! {
     timers_fire_in_the_order_of_their_delays,
-    a_timer_counts_from_when_it_is_set,
+    the_delay_of_a_timer_begins_when_it_is_set,
     an_interval_repeats_until_it_is_cleared,
     a_timer_can_be_cleared,
     a_microtask_can_clear_a_timer_that_is_due_with_its_own,
     the_number_of_timers_of_an_invocation_is_bounded,
-    timers_are_counted_against_the_memory,
+    timers_are_counted_against_the_memory_limit,
     timers_end_with_their_invocation,
     wait_until_keeps_an_invocation_after_its_response,
     a_kept_invocation_outlives_the_eviction_of_its_isolate,
@@ -32,8 +32,8 @@ trials! {
     bodies_are_counted_while_they_arrive,
     bodies_that_are_garbage_make_room_for_others,
     an_unread_body_is_not_collected,
-    a_body_that_breaks_off_fails_the_request_with_its_reason,
-    a_body_is_read_once,
+    a_body_that_is_interrupted_fails_the_request_with_its_reason,
+    a_body_and_its_clone_can_each_be_read_once,
     many_invocations_interleave_without_mixing,
 }
 
@@ -52,7 +52,7 @@ async fn timers_fire_in_the_order_of_their_delays(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), "0abcde");
 }
 
-async fn a_timer_counts_from_when_it_is_set(shard: Rc<Shard>) {
+async fn the_delay_of_a_timer_begins_when_it_is_set(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const fired = [];
          await new Promise((resolve) => {
@@ -113,7 +113,7 @@ async fn the_number_of_timers_of_an_invocation_is_bounded(shard: Rc<Shard>) {
     }
 }
 
-async fn timers_are_counted_against_the_memory(shard: Rc<Shard>) {
+async fn timers_are_counted_against_the_memory_limit(shard: Rc<Shard>) {
     let worker = shard.handler(
         "try { for (let n = 0; n < 9_000; n++) setTimeout(() => {}, 1e6) } catch (error) { console.log(error.name) }
          ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 1e6)));
@@ -130,7 +130,8 @@ async fn timers_are_counted_against_the_memory(shard: Rc<Shard>) {
     assert!(shard.logged("RangeError"));
     assert!(worker.0.memory_bytes() > 24 << 20);
     worker.0.idle().await;
-    await_condition("the end of what they held", || worker.0.memory_bytes() < 24 << 20).await;
+    await_condition("the release of the timers' memory", || worker.0.memory_bytes() < 24 << 20)
+        .await;
 }
 
 async fn timers_end_with_their_invocation(shard: Rc<Shard>) {
@@ -169,7 +170,7 @@ async fn a_kept_invocation_outlives_the_eviction_of_its_isolate(shard: Rc<Shard>
     worker.get("/").await.unwrap();
     let isolate = Rc::downgrade(&worker.0);
     drop(worker);
-    await_condition("the line", || shard.logged("kept")).await;
+    await_condition("the log line", || shard.logged("kept")).await;
     await_condition("the end of the isolate", || isolate.upgrade().is_none()).await;
 }
 
@@ -328,15 +329,15 @@ async fn an_unread_body_is_not_collected(shard: Rc<Shard>) {
     assert_eq!(taken.get(), 0);
 }
 
-async fn a_body_that_breaks_off_fails_the_request_with_its_reason(shard: Rc<Shard>) {
+async fn a_body_that_is_interrupted_fails_the_request_with_its_reason(shard: Rc<Shard>) {
     let worker = shard.handler("return new Response(await request.text())").start().await.unwrap();
     let broken =
-        Failure::new(FailureCode::BadRequest, Phase::Handler, "the request's body broke off");
+        Failure::new(FailureCode::BadRequest, Phase::Handler, "the request's body was interrupted");
     let parts = [Ok(Bytes::from_static(b"begun")), Err(broken.clone())];
     assert_eq!(worker.post(stream(parts)).await.unwrap_err(), broken);
 }
 
-async fn a_body_is_read_once(shard: Rc<Shard>) {
+async fn a_body_and_its_clone_can_each_be_read_once(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const copy = request.clone();
          const both = [await request.text(), await copy.text()].join();

@@ -31,20 +31,20 @@ impl Loaded {
         self.0.deliver_scheduled(self.0.queue().await, event).await
     }
 
-    async fn told(&self) -> String {
-        self.get("/").await.expect("an answer").text().to_owned()
+    async fn recorded(&self) -> String {
+        self.get("/").await.expect("the Worker did not respond").text().to_owned()
     }
 }
 
-const TELLS: &str = "async fetch() { return new Response(globalThis.told); }";
+const FETCH_HANDLER: &str = "async fetch() { return new Response(globalThis.recorded); }";
 
 async fn a_module_handles_its_schedules(shard: Rc<Shard>) {
     let source = format!(
-        "const worker = {{ {TELLS},
+        "const worker = {{ {FETCH_HANDLER},
             async scheduled(controller, env, ctx) {{
                 const {{ cron, scheduledTime, type }} = controller;
                 controller.noRetry();
-                globalThis.told = JSON.stringify([
+                globalThis.recorded = JSON.stringify([
                     cron, scheduledTime, type, env.NAME, typeof ctx.waitUntil, this === worker,
                     controller instanceof ScheduledController,
                 ]);
@@ -54,38 +54,38 @@ async fn a_module_handles_its_schedules(shard: Rc<Shard>) {
     let worker = shard.worker(&source).var("NAME", "value").start().await.unwrap();
     worker.schedule("*/5 * * * *").await.unwrap();
     let expected = r#"["*/5 * * * *",1763750400000,"scheduled","value","function",true,true]"#;
-    assert_eq!(worker.told().await, expected);
+    assert_eq!(worker.recorded().await, expected);
 }
 
 async fn a_listener_handles_scheduled_events(shard: Rc<Shard>) {
     let source = "
-        addEventListener('fetch', (event) => event.respondWith(new Response(globalThis.told)));
+        addEventListener('fetch', (event) => event.respondWith(new Response(globalThis.recorded)));
         addEventListener('scheduled', (event) => {
             event.waitUntil((async () => {
                 await new Promise((resolve) => setTimeout(resolve, 1));
-                globalThis.told = JSON.stringify([event.type, event.cron, event.scheduledTime, event instanceof ScheduledEvent]);
+                globalThis.recorded = JSON.stringify([event.type, event.cron, event.scheduledTime, event instanceof ScheduledEvent]);
             })());
         });";
     let worker = shard.worker(source).start().await.unwrap();
     worker.schedule("0 0 * * *").await.unwrap();
-    assert_eq!(worker.told().await, r#"["scheduled","0 0 * * *",1763750400000,true]"#);
+    assert_eq!(worker.recorded().await, r#"["scheduled","0 0 * * *",1763750400000,true]"#);
 }
 
 async fn a_scheduled_event_ends_after_all_its_wait_until_promises(shard: Rc<Shard>) {
     let source = format!(
         "const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-        export default {{ {TELLS},
+        export default {{ {FETCH_HANDLER},
             scheduled(controller, env, ctx) {{
-                globalThis.told = 'handler';
+                globalThis.recorded = 'handler';
                 ctx.waitUntil(sleep(5).then(() => {{
-                    globalThis.told += ' first';
-                    ctx.waitUntil(sleep(5).then(() => {{ globalThis.told += ' second'; }}));
+                    globalThis.recorded += ' first';
+                    ctx.waitUntil(sleep(5).then(() => {{ globalThis.recorded += ' second'; }}));
                 }}));
             }} }}"
     );
     let worker = shard.worker(&source).start().await.unwrap();
     worker.schedule("* * * * *").await.unwrap();
-    assert_eq!(worker.told().await, "handler first second");
+    assert_eq!(worker.recorded().await, "handler first second");
 }
 
 async fn a_scheduled_handler_that_throws_fails_its_event(shard: Rc<Shard>) {
@@ -121,7 +121,7 @@ async fn a_missing_scheduled_handler_is_logged(shard: Rc<Shard>) {
     assert!(shard.logged(
         "The entrypoint has no scheduled handler: export default { async scheduled(controller"
     ));
-    assert_eq!(worker.told().await, "well");
+    assert_eq!(worker.recorded().await, "well");
 }
 
 async fn a_worker_may_have_only_a_scheduled_handler(shard: Rc<Shard>) {
@@ -173,9 +173,9 @@ async fn tampered_built_ins_do_not_change_the_outcome_of_an_event(shard: Rc<Shar
         let times = 0;
         export default {
             __proto__: null,
-            fetch() { return new Response(globalThis.told); },
+            fetch() { return new Response(globalThis.recorded); },
             scheduled(controller, env, ctx) {
-                globalThis.told = `${++times} ${controller.scheduledTime}`;
+                globalThis.recorded = `${++times} ${controller.scheduledTime}`;
                 ctx.waitUntil(0);
                 ctx.waitUntil({ get then() { throw new Error('thenable'); } });
             } }";
@@ -184,5 +184,5 @@ async fn tampered_built_ins_do_not_change_the_outcome_of_an_event(shard: Rc<Shar
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert!(shard.logged("thenable") && !shard.logged("tampered"));
-    assert_eq!(worker.told().await, "2 1763750400000");
+    assert_eq!(worker.recorded().await, "2 1763750400000");
 }

@@ -33,11 +33,11 @@ trials! {
 /// Answers according to the URL's path, and records its calls.
 #[derive(Default)]
 struct Other {
-    calls: RefCell<Vec<Called>>,
+    calls: RefCell<Vec<RecordedCall>>,
     dropped: Rc<Cell<usize>>,
 }
 
-struct Called {
+struct RecordedCall {
     caller: WorkerId,
     callee: WorkerId,
     digest: Option<RevisionDigest>,
@@ -72,7 +72,7 @@ impl Services for Other {
             .and_then(|rest| rest.split_once('/'))
             .map_or("", |(_, path)| path);
         let path = path.split('?').next().unwrap_or_default().to_owned();
-        self.calls.borrow_mut().push(Called {
+        self.calls.borrow_mut().push(RecordedCall {
             caller,
             callee,
             digest,
@@ -167,7 +167,7 @@ async fn a_binding_calls_the_worker_that_it_names(shard: Rc<Shard>) {
         (id("two"), "PUT", "https://second.test:8443/"),
     ];
     assert_eq!(called, expected);
-    let header = |call: &Called, name: &str| {
+    let header = |call: &RecordedCall, name: &str| {
         call.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone())
     };
     assert_eq!(header(&calls[0], "host").as_deref(), Some("first.test"));
@@ -194,7 +194,7 @@ async fn a_request_is_passed_on_with_its_body_and_the_answer_passed_back(shard: 
     let calls = other.calls.borrow();
     assert_eq!((calls[0].method.as_str(), calls[0].url.as_str()), ("POST", "https://worker.test/"));
     assert!(calls[0].headers.contains(&("x-greeting".to_owned(), "hello".to_owned())));
-    assert_eq!(calls[0].request_id, "request/", "logs of both can be told to belong together");
+    assert_eq!(calls[0].request_id, "request/", "the request id was not passed on");
 }
 
 async fn a_body_that_the_worker_writes_is_streamed_to_the_call(shard: Rc<Shard>) {

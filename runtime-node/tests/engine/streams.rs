@@ -19,9 +19,9 @@ trials! {
     a_request_passes_to_the_response_in_native_code,
     an_inspected_body_still_passes_in_native_code,
     a_request_flows_through_a_transform,
-    a_response_that_fails_on_its_way_breaks_off,
-    a_response_that_will_never_end_breaks_off,
-    a_stalled_response_breaks_off,
+    a_response_that_fails_midway_is_interrupted,
+    a_response_that_will_never_end_is_interrupted,
+    a_stalled_response_is_interrupted,
     a_client_that_disconnects_cancels_the_response_stream,
     a_client_that_disconnects_aborts_the_request_signal,
     a_handler_without_an_abort_listener_ends_with_its_client,
@@ -32,7 +32,7 @@ trials! {
 fn sending(response: FetchResponse) -> Sending {
     match response.body {
         ResponseBody::Stream(sending) => sending,
-        ResponseBody::Full(piece) => panic!("all of it at once: {piece:?}"),
+        ResponseBody::Full(piece) => panic!("the body is not a stream: {piece:?}"),
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_request_is_read_piece_by_piece(shard: Rc<Shard>) {
 }
 
 async fn a_request_passes_to_the_response_in_native_code(shard: Rc<Shard>) {
-    passes(
+    expect_to_pass_through(
         shard.handler("return new Response(request.body, { status: 201 })").start().await.unwrap(),
     )
     .await;
@@ -103,19 +103,19 @@ async fn an_inspected_body_still_passes_in_native_code(shard: Rc<Shard>) {
     let worker = shard.handler(
         "if (request.body.locked) throw 0; return new Response(new Request(request).body)",
     );
-    passes(worker.start().await.unwrap()).await;
+    expect_to_pass_through(worker.start().await.unwrap()).await;
 }
 
 /// Sends 64 MiB through a Worker whose memory and CPU time would not suffice to handle them in
 /// JavaScript.
-async fn passes(worker: crate::harness::Loaded) {
+async fn expect_to_pass_through(worker: crate::harness::Loaded) {
     let taken = Rc::new(Cell::new(0));
     let mut body = sending(worker.post(pieces(1024, &taken)).await.unwrap());
     let before = worker.0.memory_bytes();
     let mut bytes = 0;
     while let Some(piece) = body.next().await {
         bytes += piece.unwrap().len();
-        assert!(taken.get() <= bytes / (64 * 1024) + 2, "read ahead");
+        assert!(taken.get() <= bytes / (64 * 1024) + 2, "the Worker reads ahead of its client");
         assert!(worker.0.memory_bytes() < before + (1 << 20));
     }
     assert_eq!(bytes, 64 << 20);
@@ -132,26 +132,26 @@ async fn a_request_flows_through_a_transform(shard: Rc<Shard>) {
     assert_eq!(response.body.collect().await.unwrap(), "ONE TWO THREE");
 }
 
-async fn a_response_that_fails_on_its_way_breaks_off(shard: Rc<Shard>) {
+async fn a_response_that_fails_midway_is_interrupted(shard: Rc<Shard>) {
     let worker = shard.handler(
         "return new Response(new ReadableStream({ start(controller) { controller.enqueue(new Uint8Array(3)) },
            pull() { throw new Error('no more of it') } }))",
     );
     let failure = worker.get().await.unwrap().body.collect().await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::WorkerException, Phase::Response));
-    await_condition("the log says why", || shard.logged("no more of it")).await;
+    await_condition("the reason in the log", || shard.logged("no more of it")).await;
     let worker = shard.handler("return new Response(ReadableStream.from(['a string']))");
     assert!(worker.get().await.unwrap().body.collect().await.is_err());
-    await_condition("the log says why", || shard.logged("Uint8Array")).await;
+    await_condition("the reason in the log", || shard.logged("Uint8Array")).await;
 }
 
-async fn a_response_that_will_never_end_breaks_off(shard: Rc<Shard>) {
+async fn a_response_that_will_never_end_is_interrupted(shard: Rc<Shard>) {
     let worker = shard.handler("return new Response(new ReadableStream())").start().await.unwrap();
     assert!(worker.get("/").await.unwrap().body.collect().await.is_err());
     worker.0.idle().await;
 }
 
-async fn a_stalled_response_breaks_off(shard: Rc<Shard>) {
+async fn a_stalled_response_is_interrupted(shard: Rc<Shard>) {
     let worker = shard.handler(
         "let pieces = 0;
          return new Response(new ReadableStream({ async pull(controller) {
@@ -188,8 +188,9 @@ async fn a_client_that_disconnects_cancels_the_response_stream(shard: Rc<Shard>)
     let mut body = sending(worker.get("/").await.unwrap());
     assert!(body.next().await.is_some());
     drop(body);
-    await_condition("the stream is cancelled", || shard.logged("cancelled: AbortError")).await;
-    await_condition("the signal is aborted", || shard.logged("aborted")).await;
+    await_condition("the cancellation of the stream", || shard.logged("cancelled: AbortError"))
+        .await;
+    await_condition("the abort of the signal", || shard.logged("aborted")).await;
     worker.0.idle().await;
 }
 
@@ -201,7 +202,7 @@ async fn a_client_that_disconnects_aborts_the_request_signal(shard: Rc<Shard>) {
     let worker = worker.start().await.unwrap();
     let response = tokio::time::timeout(Duration::from_millis(20), worker.get("/")).await;
     assert!(response.is_err());
-    await_condition("the signal is aborted", || shard.logged("left: AbortError")).await;
+    await_condition("the abort of the signal", || shard.logged("left: AbortError")).await;
     worker.0.idle().await;
 }
 
@@ -224,7 +225,7 @@ async fn wait_until_work_continues_after_the_client_disconnects(shard: Rc<Shard>
     );
     let worker = worker.start().await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(20), worker.get("/")).await.is_err());
-    await_condition("it is tidied up", || shard.logged("tidied up")).await;
+    await_condition("the work of waitUntil", || shard.logged("tidied up")).await;
     worker.0.idle().await;
 }
 

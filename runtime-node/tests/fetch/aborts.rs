@@ -11,7 +11,7 @@ use crate::origin::{self, Origin, streamed};
 use crate::text;
 
 fetching![
-    an_already_aborted_signal_sends_nothing,
+    a_fetch_with_an_already_aborted_signal_is_not_sent,
     an_abort_ends_the_wait_for_an_answer,
     an_abort_fails_every_read_of_the_body,
     an_abort_cancels_the_stream_of_the_request,
@@ -38,7 +38,7 @@ async fn fetch_text(shard: &Shard, origin: &Origin, body: &str) -> String {
     text(shard.handler(&body).get().await.unwrap()).await
 }
 
-async fn an_already_aborted_signal_sends_nothing(shard: Rc<Shard>) {
+async fn a_fetch_with_an_already_aborted_signal_is_not_sent(shard: Rc<Shard>) {
     let origin = silent().await;
     let body = "const reason = { mine: true };
         let left;
@@ -147,7 +147,7 @@ async fn a_long_lived_signal_retains_nothing_of_finished_fetches(shard: Rc<Shard
         for (let i = 0; i < 60; i++) await post(uses[i % 3]);
         let left;
         for (let i = 0; i < 40 && left !== 0; i++) {
-          // Some of it lives for long enough that all of the heap is looked through now and then.
+          // Some of it survives for long enough that the whole heap is collected from time to time.
           const garbage = [];
           for (let j = 0; j < 50; j++) {
             garbage[j] = Array.from({ length: 4000 }, () => [{}]);

@@ -15,8 +15,8 @@ fetching![
     a_request_and_its_response_can_be_passed_on,
     response_headers_are_immutable_and_include_cookies,
     redirects_are_followed_returned_or_refused,
-    the_url_after_a_redirect_is_serialized_like_every_other,
-    answers_without_a_body_have_null,
+    the_url_after_a_redirect_is_serialized_like_any_other,
+    the_body_of_a_response_without_one_is_null,
     fetches_run_concurrently,
     a_module_can_fetch_while_it_is_evaluated,
     a_cache_adds_all_fetched_responses_or_none,
@@ -134,7 +134,7 @@ async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
     assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }
 
-async fn the_url_after_a_redirect_is_serialized_like_every_other(shard: Rc<Shard>) {
+async fn the_url_after_a_redirect_is_serialized_like_any_other(shard: Rc<Shard>) {
     let origin = Origin::plain(|request| match request.uri().path() {
         "/" => redirect(302, "/a^b"),
         _ => origin::text("end"),
@@ -145,7 +145,7 @@ async fn the_url_after_a_redirect_is_serialized_like_every_other(shard: Rc<Shard
     assert_eq!(fetch_text(&shard, &origin, body).await, "[true,true]");
 }
 
-async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
+async fn the_body_of_a_response_without_one_is_null(shard: Rc<Shard>) {
     let origin = Origin::raw(b"HTTP/1.1 204 No Content\r\n\r\n").await;
     let body = "const none = await fetch(origin);
         return Response.json([none.body, await none.text()])";
@@ -154,11 +154,11 @@ async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
 
 async fn fetches_run_concurrently(shard: Rc<Shard>) {
     // No request is answered before all have arrived.
-    let all_are_there = Rc::new(Barrier::new(40));
+    let all_have_arrived = Rc::new(Barrier::new(40));
     let origin = Origin::serve(None, move |request| {
-        let all_are_there = Rc::clone(&all_are_there);
+        let all_have_arrived = Rc::clone(&all_have_arrived);
         Box::pin(async move {
-            all_are_there.wait().await;
+            all_have_arrived.wait().await;
             origin::text(request.uri().path())
         })
     })

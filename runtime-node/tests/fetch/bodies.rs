@@ -65,7 +65,7 @@ async fn a_large_body_passes_through_in_constant_memory(shard: Rc<Shard>) {
         .limits(|limits| limits.memory_mib = 16);
     let worker = worker.start().await.unwrap();
     let ResponseBody::Stream(mut body) = worker.get("/").await.unwrap().body else {
-        panic!("it is a stream")
+        panic!("the body is not a stream")
     };
     let mut read = 0;
     while let Some(piece) = body.next().await {
@@ -141,7 +141,7 @@ async fn a_stream_that_fails_fails_its_request(shard: Rc<Shard>) {
          return Response.json([caught.name, caught.message, caught.cause === mine, other.name, other.cause.name])",
         silent.url("/")
     );
-    let expected = r#"["TypeError","fetch failed: the request's body has broken off",true,"TypeError","TypeError"]"#;
+    let expected = r#"["TypeError","fetch failed: the request's body was interrupted",true,"TypeError","TypeError"]"#;
     assert_eq!(text(shard.handler(&body).get().await.unwrap()).await, expected);
 }
 

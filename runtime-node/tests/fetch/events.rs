@@ -12,7 +12,7 @@ use crate::origin::{self, Origin, OriginResponse, ReceivedRequest, streamed};
 use crate::text;
 
 fetching![
-    events_come_with_their_fields,
+    events_have_their_fields,
     events_are_parsed_with_any_line_ending_and_chunking,
     an_event_source_reconnects_with_the_last_event_id,
     an_event_source_fails_if_the_response_is_not_an_event_stream,
@@ -45,7 +45,7 @@ const COLLECT: &str =
     });
   });";
 
-async fn events_come_with_their_fields(shard: Rc<Shard>) {
+async fn events_have_their_fields(shard: Rc<Shard>) {
     let stream = "\u{feff}: a comment\n\ndata: one\ndata:two\nid: 7\n\nevent: own\ndata\n\nid\ndata:  x\nignored: y\n\nid: 8\n\ndata: last\n\ndata: unfinished";
     let origin = Origin::plain(move |_| events(vec![stream])).await;
     let body = format!(
@@ -144,7 +144,7 @@ async fn a_closed_event_source_stays_closed(shard: Rc<Shard>) {
     tokio::select! {
         biased;
         () = await_condition("the end of the connection", || (origin.connections.get(), origin.open.get()) == (1, 0)) => {}
-        _ = &mut answered => panic!("its connection outlives it"),
+        _ = &mut answered => panic!("the invocation ended before the connection"),
     }
     assert_eq!(answered.await, "[2,0]");
 }

@@ -118,7 +118,7 @@ async fn a_truncated_body_rejects_its_reader(shard: Rc<Shard>) {
         origin.url("/")
     );
     let answer = text(shard.handler(&body).get().await.unwrap()).await;
-    assert!(answer.starts_with(r#"["TypeError the response's body has broken off"#), "{answer}");
+    assert!(answer.starts_with(r#"["TypeError the response's body was interrupted"#), "{answer}");
     assert!(answer.ends_with(r#",4,"TypeError"]"#), "{answer}");
 }
 

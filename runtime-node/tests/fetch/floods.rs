@@ -13,17 +13,19 @@ use tokio::net::TcpStream;
 use crate::fetching;
 use crate::harness::{Loaded, Shard, Text as _, await_condition};
 use crate::origin::Origin;
-use crate::sockets::{ECHO, KEY, VERSION, agree, connect, opening, receive, send, serving};
+use crate::sockets::{
+    ECHO, KEY, VERSION, accept_handshake, connect, opening, receive, send, serving,
+};
 
 fetching![
     a_client_that_pings_and_never_reads_is_held_back,
     a_server_that_pings_and_never_reads_is_held_back,
-    a_client_that_asks_for_echoes_and_never_reads_is_held_back,
+    a_client_that_requests_echoes_and_never_reads_is_held_back,
     a_client_that_reads_again_is_served_again,
 ];
 
-/// The maximum that a socket which is not read may take of the other side's data, in bytes: pieces
-/// that have been read from the network, and messages of the Worker that are queued.
+/// The maximum number of bytes that a Worker's socket may take from a peer that never reads: pieces
+/// read from the network, and queued messages of the Worker.
 const HELD: usize = 2 << 20;
 
 /// The maximum that the kernel's buffers at both ends of a connection may hold in addition, in
@@ -77,7 +79,7 @@ async fn a_client_that_pings_and_never_reads_is_held_back(shard: Rc<Shard>) {
     drop(unread);
 }
 
-async fn a_client_that_asks_for_echoes_and_never_reads_is_held_back(shard: Rc<Shard>) {
+async fn a_client_that_requests_echoes_and_never_reads_is_held_back(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     let message = [&[0x82, 0xfe, 0x3e, 0x80, 0, 0, 0, 0][..], &[7; 16_000]].concat();
     let (messages, taken) = endless(message.repeat(4));
@@ -85,7 +87,7 @@ async fn a_client_that_asks_for_echoes_and_never_reads_is_held_back(shard: Rc<Sh
     let unread = worker.0.fetch(FetchRequest { body: Body::Stream(messages), ..request });
     let unread = unread.await.unwrap();
     serve_a_neighbour(&worker, &taken, HELD).await;
-    assert!(!shard.logged("error"), "the Worker has room for what it says");
+    assert!(!shard.logged("error"), "a message of the Worker was not queued");
     drop(unread);
 }
 
@@ -93,7 +95,9 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     let (request, sent) = opening(&[KEY, VERSION]);
     let response = worker.0.fetch(request).await.unwrap();
-    let ResponseBody::Stream(mut received) = response.body else { panic!("no tunnel") };
+    let ResponseBody::Stream(mut received) = response.body else {
+        panic!("the response is not a tunnel")
+    };
     // More than the leeway and the pipe to the client can hold.
     let message = masked(0x82, &[7; 125]);
     let count = 8_000;
@@ -104,24 +108,24 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     assert_eq!(receive(&mut neighbour).await, "meanwhile");
     let mut frames = Vec::new();
     while !frames.ends_with(b"\x8a\x04last") {
-        frames.extend_from_slice(&received.next().await.expect("the tunnel is open").unwrap());
+        frames.extend_from_slice(&received.next().await.expect("the tunnel has ended").unwrap());
     }
     assert_eq!(
         frames.len(),
         count * (2 + 125) + 6,
-        "every message has come back, and the answer to the ping"
+        "a message or the answer to the ping is missing"
     );
 }
 
-/// Starts an origin that accepts a WebSocket and then sends pings for as long as the network takes
-/// them. Also returns a count of the bytes sent.
+/// Starts an origin that accepts a WebSocket and then sends pings for as long as the connection
+/// accepts them. Also returns a count of the bytes sent.
 async fn flooding() -> (Origin, Rc<Cell<usize>>) {
     let taken = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&taken);
     let origin = Origin::serve_connections(move |mut stream: TcpStream| {
         let count = Rc::clone(&count);
         async move {
-            if !agree(&mut stream).await {
+            if !accept_handshake(&mut stream).await {
                 return;
             }
             let pings = [&[0x89, 125][..], &[7; 125]].concat().repeat(500);

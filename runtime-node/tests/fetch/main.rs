@@ -29,7 +29,7 @@ macro_rules! fetching {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
             vec![$($crate::harness::trial_on(
                 stringify!($name).to_owned(),
-                $crate::reaching,
+                $crate::engine_with_egress,
                 |shard| Box::pin($name(shard)),
             )),+]
         }
@@ -37,9 +37,9 @@ macro_rules! fetching {
 }
 pub(crate) use fetching;
 
-/// Returns an engine whose Workers reach this machine, also as `origin.test`, and for which a name
-/// resolves to an internal address.
-fn reaching() -> Engine {
+/// Returns an engine whose Workers can reach this machine, also as `origin.test`, and for which
+/// `inside.test` resolves to an internal address.
+fn engine_with_egress() -> Engine {
     let mut hosts = Hosts::default();
     hosts.read_hosts_conf(&b"127.0.0.1 origin.test\n10.96.0.1 inside.test"[..]).unwrap();
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
@@ -58,7 +58,7 @@ async fn text(response: FetchResponse) -> String {
 fn main() {
     tenon_engine::init();
     harness::collect_logs();
-    let rooms = [
+    let suites = [
         aborts::trials(),
         answers::trials(),
         bodies::trials(),
@@ -69,7 +69,7 @@ fn main() {
     ];
     libtest_mimic::run(
         &libtest_mimic::Arguments::from_args(),
-        rooms.into_iter().flatten().collect(),
+        suites.into_iter().flatten().collect(),
     )
     .exit()
 }

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::harness::{Loaded, request};
 
-pub(crate) use opened::agree;
+pub(crate) use opened::accept_handshake;
 
 pub(crate) fn trials() -> Vec<Trial> {
     [answered::trials(), limited::trials(), opened::trials()].into_iter().flatten().collect()
@@ -60,7 +60,9 @@ fn join(
     sent: mpsc::UnboundedSender<Result<Bytes, StreamError>>,
 ) -> Client {
     assert_eq!(response.status, 101);
-    let ResponseBody::Stream(mut received) = response.body else { panic!("a tunnel is a stream") };
+    let ResponseBody::Stream(mut received) = response.body else {
+        panic!("the body of a tunnel is not a stream")
+    };
     let (mine, theirs) = tokio::io::duplex(16 * 1024);
     let (mut reader, mut writer) = tokio::io::split(theirs);
     spawn_local(async move {
@@ -93,7 +95,7 @@ pub(crate) async fn send(client: &mut Client, text: &str) {
 pub(crate) async fn receive(client: &mut Client) -> String {
     match client.next().await {
         Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
-        other => panic!("a text was due, {other:?} came"),
+        other => panic!("expected a text, received {other:?}"),
     }
 }
 
@@ -105,7 +107,7 @@ async fn receive_close(client: &mut Client) -> Option<(u16, String)> {
                 return frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()));
             }
             Some(Ok(Message::Text(_) | Message::Binary(_))) => {}
-            other => panic!("a Close was due, {other:?} came"),
+            other => panic!("expected a Close, received {other:?}"),
         }
     }
 }

@@ -43,15 +43,15 @@ pub(crate) fn trial(name: String) -> Trial {
         let output = alone.output()?;
         let printed =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        judge(output.status, &printed).map_err(|why| Failed::from(format!("{why}\n{printed}")))
+        check(output.status, &printed).map_err(|why| Failed::from(format!("{why}\n{printed}")))
     })
 }
 
-fn judge(status: ExitStatus, printed: &str) -> Result<(), String> {
+fn check(status: ExitStatus, printed: &str) -> Result<(), String> {
     match status.signal() {
         None if status.success() => Ok(()),
         Some(signal) if SIGNALS.contains(&signal) && printed.contains("out of memory") => Ok(()),
-        _ => Err(format!("its process ended with {status}")),
+        _ => Err(format!("the process ended with {status}")),
     }
 }
 

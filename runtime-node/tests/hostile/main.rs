@@ -4,15 +4,14 @@
 //!            one shard
 //!   ┌───────────────────────────┐
 //!   │ hostile  ◄── its requests │   must end as the script's header says
-//!   │ neighbour ◄── requests    │   must answer all the while, and afterwards
+//!   │ neighbour ◄── requests    │   must answer throughout and afterwards
 //!   │ innocent  ◄── a request   │   an isolate started afterwards, which must answer
 //!   └───────────────────────────┘
 //! ```
 //!
 //! The scripts try to end the process that runs the suite, so a suite that finishes proves that
 //! none succeeded. After the last script, the memory that the scripts took must have been returned.
-//! Scripts that nothing can prevent from ending their process run in one of their own
-//! (`hostile/ends.rs`).
+//! Scripts that may end their process run in a process of their own (`hostile/ends.rs`).
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
@@ -39,8 +38,8 @@ fn main() -> ExitCode {
     let before = memory::resident();
     let conclusion = libtest_mimic::run(&arguments, trials);
     waits::print();
-    if !lists && let Err(kept) = memory::expect_back(before) {
-        eprintln!("\nwhat the scripts took has not come back: {kept}");
+    if !lists && let Err(growth) = memory::expect_returned(before) {
+        eprintln!("\nthe memory of the scripts was not returned: {growth}");
         return ExitCode::FAILURE;
     }
     conclusion.exit_code()

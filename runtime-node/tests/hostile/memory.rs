@@ -33,7 +33,7 @@ fn trim() {
 fn trim() {}
 
 /// Checks that resident memory returns to little more than `before` bytes.
-pub(crate) fn expect_back(before: usize) -> Result<(), String> {
+pub(crate) fn expect_returned(before: usize) -> Result<(), String> {
     let growth = if std::env::var_os("ASAN_OPTIONS").is_some() { SANITIZED_GROWTH } else { GROWTH };
     let deadline = Instant::now() + TIMEOUT;
     loop {

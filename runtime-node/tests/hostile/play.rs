@@ -1,4 +1,4 @@
-//! Plays a script: runs it beside a neighbour on one shard and watches both.
+//! Runs a script beside a neighbour on one shard, and watches both.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -27,9 +27,9 @@ const PIECE: &str = "
     new Float64Array(1 << 16).map((_, n) => (n * 2654435761) % 4294967296).sort();
     return new Response('done')";
 
-/// The number of tries for a script that exceeds a time limit or whose neighbour waits too long.
-/// Other load on the machine only adds to these times, so the shortest of several waits bounds the
-/// delay that the script itself can cause.
+/// The maximum number of tries for a script that exceeds a time limit or whose neighbour waits too
+/// long. Other load on the machine only adds to these times, so the shortest of several waits
+/// bounds the delay that the script itself can cause.
 const TRIES: usize = 30;
 
 /// Failures that the machine may have caused by being slow.
@@ -55,22 +55,22 @@ pub(crate) fn trial(script: Script) -> Trial {
         return ends::trial(script.name);
     }
     let make = || harness::engine(Web::default()).with_headroom(Headroom::within(ends::MEMORY));
-    harness::trial_on(script.name.clone(), make, move |shard| Box::pin(play(script, shard)))
+    harness::trial_on(script.name.clone(), make, move |shard| Box::pin(run(script, shard)))
 }
 
-async fn play(script: Script, shard: Rc<Shard>) {
+async fn run(script: Script, shard: Rc<Shard>) {
     for _ in 1..TRIES {
-        match play_once(&script, &shard).await {
+        match run_once(&script, &shard).await {
             Ok(()) => return,
-            Err(slow) => println!("{} is played again: {slow}", script.name),
+            Err(slow) => println!("{} runs again: {slow}", script.name),
         }
     }
-    if let Err(slow) = play_once(&script, &shard).await {
+    if let Err(slow) = run_once(&script, &shard).await {
         panic!("{slow}");
     }
 }
 
-async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
+async fn run_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     let logged_before = shard.log().len();
     let neighbour = Neighbour::start(shard).await;
     let baseline = baseline(&neighbour, shard).await;
@@ -80,23 +80,23 @@ async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
         progress.over.set(true);
         ends
     };
-    let (ends, waits) = tokio::join!(hostile, neighbour.ask_until(&progress));
+    let (ends, waits) = tokio::join!(hostile, neighbour.check_until(&progress));
     for end in ends {
         if script.ends.iter().any(|expected| expected.is(&end)) {
             continue;
         }
-        let other = format!("{:?} was due, {end:?} came", script.ends);
+        let other = format!("expected one of {:?}, got {end:?}", script.ends);
         // On a slow machine a script may hit a time limit before the limit that it expects.
         assert!(end.is_err_and(|failure| TIME.contains(&failure.code)), "{other}");
         return Err(Slow::Ended(other));
     }
     for _ in 0..5 {
-        neighbour.ask().await;
+        neighbour.check().await;
     }
     let innocent = shard.handler("return new Response('well')").start().await.unwrap();
     assert_eq!(innocent.get("/").await.unwrap().text(), "well");
     for expected in &script.logs {
-        assert!(shard.logged(expected), "no line of the log has {expected:?}: {:#?}", shard.log());
+        assert!(shard.logged(expected), "no log line contains {expected:?}: {:#?}", shard.log());
     }
     let lines = shard.log().len() - logged_before;
     assert!(script.lines.is_none_or(|most| lines <= most), "{lines} lines were logged");
@@ -112,7 +112,7 @@ async fn baseline(neighbour: &Neighbour, shard: &Shard) -> Baseline {
     let piece = shard.handler(PIECE).start().await.unwrap();
     for _ in 0..PIECES {
         let begun = cpu_time();
-        piece.get("/").await.expect("it is within every limit");
+        piece.get("/").await.expect("the reference work failed");
         grace = grace.max(cpu_time() - begun);
     }
     Baseline { alone, grace }
@@ -195,27 +195,27 @@ impl Neighbour {
         let isolate =
             shard.handler(NEIGHBOUR).secret("WHO", "the neighbour").start().await.unwrap();
         let neighbour = Self { isolate, requests: Cell::new(0) };
-        neighbour.ask().await;
+        neighbour.check().await;
         neighbour
     }
 
     /// Sends it a request and checks the response.
-    async fn ask(&self) {
+    async fn check(&self) {
         let number = self.requests.replace(self.requests.get() + 1);
         let response =
-            self.isolate.get(&format!("/{number}")).await.expect("the neighbour answers");
+            self.isolate.get(&format!("/{number}")).await.expect("the neighbour did not respond");
         assert_eq!(response.text(), format!("/{number} for the neighbour"));
     }
 
     /// Sends it a request, and returns the CPU time that this thread used until the response came.
     async fn wait(&self) -> Duration {
         let before = cpu_time();
-        self.ask().await;
+        self.check().await;
         cpu_time() - before
     }
 
     /// Sends it requests until the script is over.
-    async fn ask_until(&self, progress: &Progress) -> Waits {
+    async fn check_until(&self, progress: &Progress) -> Waits {
         let mut waits = Waits::default();
         while !progress.over.get() {
             let begun = progress.begun.get();
@@ -252,7 +252,8 @@ impl Progress {
 
 /// Returns the CPU time of this thread so far.
 fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    let stat =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat is unreadable");
     let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
-    Duration::from_nanos(nanoseconds.expect("its first number is time on the CPU, in nanoseconds"))
+    Duration::from_nanos(nanoseconds.expect("schedstat begins with the CPU time"))
 }

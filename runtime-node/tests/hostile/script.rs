@@ -138,7 +138,7 @@ impl Script {
 
     /// Returns the modules of the revision that is being read.
     fn modules(&mut self) -> &mut Vec<(String, String)> {
-        self.revisions.last_mut().expect("there is one from the first")
+        self.revisions.last_mut().expect("a script has at least one revision")
     }
 
     /// Applies a line of the header and returns whether it was one.

@@ -28,9 +28,9 @@ static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 /// The neighbour waited for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the neighbour waited {why} for {longest:?}, of {allowed:?} allowed")]
+#[error("the neighbour waited {longest:?} for {cause}; the limit is {allowed:?}")]
 pub(crate) struct TooLong {
-    why: &'static str,
+    cause: &'static str,
     longest: Duration,
     allowed: Duration,
 }
@@ -57,17 +57,20 @@ pub(crate) fn expect_short(
     let allowed = (Duration::from_millis(script.limits.cpu_ms.into()) + grace) * at_once + alone;
     let longest = waits.longest();
     let name = script.name.clone();
-    BEYOND.lock().expect("nothing panics with it").push((longest.saturating_sub(allowed), name));
+    BEYOND
+        .lock()
+        .expect("the lock is never poisoned")
+        .push((longest.saturating_sub(allowed), name));
     if is_instrumented() {
         return Ok(());
     }
     if longest > allowed + script.beyond {
-        return Err(TooLong { why: "for a request", longest, allowed });
+        return Err(TooLong { cause: "a request", longest, allowed });
     }
     let allowed = Duration::from_millis(script.limits.startup_ms.into()) + allowed + START;
     let longest = waits.during_starts.iter().max().copied().unwrap_or_default();
     if longest > allowed + script.beyond {
-        return Err(TooLong { why: "for a start", longest, allowed });
+        return Err(TooLong { cause: "a start", longest, allowed });
     }
     Ok(())
 }
@@ -79,13 +82,13 @@ fn is_instrumented() -> bool {
 
 /// Prints one line about all scripts.
 pub(crate) fn print() {
-    let mut beyond = BEYOND.lock().expect("nothing panics with it");
+    let mut beyond = BEYOND.lock().expect("the lock is never poisoned");
     beyond.sort();
     let Some((worst, name)) = beyond.last() else { return };
     let p99 = beyond[(beyond.len() - 1) * 99 / 100].0;
     let within = beyond.partition_point(|(beyond, _)| beyond.is_zero());
     println!(
-        "neighbours of {} scripts waited beyond what was allowed: {within} not at all, p99 {p99:?}, worst {worst:?} ({name})",
+        "neighbours' waits beyond the limit, of {} scripts: {within} none, p99 {p99:?}, worst {worst:?} ({name})",
         beyond.len(),
     );
 }

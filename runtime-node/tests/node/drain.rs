@@ -1,11 +1,11 @@
-//! The end of a node: invocations in flight finish, and new requests are told to go elsewhere.
+//! The drain of a node: invocations in flight finish, and new requests are refused.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
 
-use crate::harness::{Stand, await_condition, trials};
+use crate::harness::{TestNode, await_condition, trials};
 
 trials! {
     an_idle_node_drains_at_once,
@@ -24,25 +24,25 @@ const LINGERS: &str = "ctx.waitUntil((async () => {
     return new Response()";
 
 async fn an_idle_node_drains_at_once(name: &'static str) {
-    let mut stand =
-        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
-    let hello = stand.handler("hello", WAITS);
-    stand.client().get(&hello).await.unwrap();
-    stand.begin_drain();
-    stand.join().await;
+    let mut node =
+        TestNode::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
+    let hello = node.handler("hello", WAITS);
+    node.client().get(&hello).await.unwrap();
+    node.begin_drain();
+    node.join().await;
 }
 
 async fn a_drain_finishes_invocations_in_flight_and_refuses_new_ones(name: &'static str) {
-    let mut stand =
-        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
-    let waits = stand.handler("waits", WAITS);
-    let upload = stand.client().upload(&waits);
-    stand.await_metric("tenon_shard_inflight", &[], 1).await;
-    stand.begin_drain();
+    let mut node =
+        TestNode::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
+    let waits = node.handler("waits", WAITS);
+    let upload = node.client().upload(&waits);
+    node.await_metric("tenon_shard_inflight", &[], 1).await;
+    node.begin_drain();
 
     // On a connection that is new to the node, and on one that is not.
-    let newcomer = stand.client().another();
-    for client in [&newcomer, stand.client(), &newcomer] {
+    let newcomer = node.client().another();
+    for client in [&newcomer, node.client(), &newcomer] {
         // The node notices the drain a moment after it begins, and may end a connection under a
         // request.
         let failure = loop {
@@ -54,48 +54,52 @@ async fn a_drain_finishes_invocations_in_flight_and_refuses_new_ones(name: &'sta
         assert_eq!(failure.phase, Phase::Admission);
     }
     assert_eq!(upload.end().await.unwrap().text(), "done");
-    stand.join().await;
-    assert!(stand.metric("tenon_shed_total", &[("reason", "draining")]) >= 3);
+    node.join().await;
+    assert!(node.metric("tenon_shed_total", &[("reason", "draining")]) >= 3);
 }
 
 async fn a_drain_waits_for_wait_until_work(name: &'static str) {
-    let mut stand =
-        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
-    let lingers = stand.handler("lingers", LINGERS);
-    stand.client().get(&lingers).await.unwrap();
-    stand.begin_drain();
-    stand.join().await;
-    assert!(stand.logged("finished after its response"));
+    let mut node =
+        TestNode::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
+    let lingers = node.handler("lingers", LINGERS);
+    node.client().get(&lingers).await.unwrap();
+    node.begin_drain();
+    node.join().await;
+    assert!(node.logged("finished after its response"));
 }
 
 async fn a_drain_waits_for_evicted_isolates(name: &'static str) {
-    let mut stand =
-        Stand::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
+    let mut node =
+        TestNode::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let body = format!("if (request.method === 'POST') for (;;); {LINGERS}");
-    let lingers = stand.handler_with("lingers", &body, |limits| limits.cpu_ms = 100);
-    stand.client().get(&lingers).await.unwrap();
-    let failure = stand.client().post(&lingers, Bytes::new()).await.unwrap_err();
+    let lingers = node.handler_with("lingers", &body, |limits| limits.cpu_ms = 100);
+    node.client().get(&lingers).await.unwrap();
+    let failure = node.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
     // Its successor is also stopped while it still has pending work.
-    let other = stand.client().post(&lingers, Bytes::new()).await.unwrap_err();
+    let other = node.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(other.code, FailureCode::CpuLimitExceeded);
-    stand.await_metric("tenon_evictions_total", &[("reason", "condemned")], 2).await;
-    stand.begin_drain();
-    stand.join().await;
-    assert!(stand.logged("finished after its response"));
+    node.await_metric("tenon_evictions_total", &[("reason", "condemned")], 2).await;
+    node.begin_drain();
+    node.join().await;
+    assert!(node.logged("finished after its response"));
 }
 
 async fn a_drain_ends_when_its_grace_is_over(name: &'static str) {
-    let mut stand =
-        Stand::with(name, |config| config.drain.grace = Duration::from_millis(200)).await;
-    let waits = stand.handler("waits", WAITS);
-    let mut upload = stand.client().upload(&waits);
-    stand.await_metric("tenon_shard_inflight", &[], 1).await;
-    stand.begin_drain();
-    stand.join().await;
+    let mut node =
+        TestNode::with(name, |config| config.drain.grace = Duration::from_millis(200)).await;
+    let waits = node.handler("waits", WAITS);
+    let mut upload = node.client().upload(&waits);
+    node.await_metric("tenon_shard_inflight", &[], 1).await;
+    node.begin_drain();
+    node.join().await;
     let failure = upload.response().await.unwrap_err();
-    assert_eq!(failure.code, FailureCode::Internal, "the connection is gone: {failure}");
-    await_condition("the line of the grace", || {
+    assert_eq!(
+        failure.code,
+        FailureCode::Internal,
+        "the request did not end with its connection: {failure}"
+    );
+    await_condition("a log line about the grace period", || {
         crate::harness::log::lines().iter().any(|l| l.contains("grace"))
     })
     .await;

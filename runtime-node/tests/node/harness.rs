@@ -45,12 +45,12 @@ pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Tr
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let test = async { tokio::time::timeout(TIMEOUT, test(name)).await };
-        runtime.block_on(test).map_err(|_| "it never came to an end".into())
+        runtime.block_on(test).map_err(|_| "the test timed out".into())
     })
 }
 
 /// A running node and its catalog. Dropping it drains the node and waits for its threads.
-pub(crate) struct Stand {
+pub(crate) struct TestNode {
     pub(crate) catalog: Catalog,
     pub(crate) readiness: Readiness,
     /// The namespace of its Workers: the test's name, which tells their logs apart.
@@ -68,7 +68,7 @@ pub(crate) struct Deployed {
     pub(crate) digest: RevisionDigest,
 }
 
-impl Stand {
+impl TestNode {
     /// Starts a node of one shard and waits until it is ready.
     pub(crate) async fn start(name: &'static str) -> Self {
         Self::with(name, |_| {}).await
@@ -134,7 +134,7 @@ impl Stand {
         self.worker_of(self.name, name, source, limits)
     }
 
-    /// Deploys a Worker like [`Stand::handler`], with the test's Worker `other` as its binding
+    /// Deploys a Worker like [`TestNode::handler`], with the test's Worker `other` as its binding
     /// `OTHER`.
     pub(crate) fn caller(&self, name: &str, body: &str, other: &str) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
@@ -185,8 +185,10 @@ impl Stand {
     /// Returns the sum over all metrics of a family that have these labels.
     pub(crate) fn metric(&self, family: &str, labels: &[(&str, &str)]) -> u64 {
         let families = self.registry.gather();
-        let family =
-            families.iter().find(|found| found.name() == family).expect("a family of the node");
+        let family = families
+            .iter()
+            .find(|found| found.name() == family)
+            .expect("the node has no such metric");
         let has = |metric: &prometheus::proto::Metric, (name, value): &(&str, &str)| {
             metric.get_label().iter().any(|label| label.name() == *name && label.value() == *value)
         };
@@ -221,12 +223,12 @@ impl Stand {
 
     /// Waits until the node has ended.
     pub(crate) async fn join(&mut self) {
-        let node = self.node.take().expect("a node ends once");
+        let node = self.node.take().expect("the node has already been joined");
         tokio::task::spawn_blocking(|| node.join()).await.unwrap();
     }
 }
 
-impl Drop for Stand {
+impl Drop for TestNode {
     fn drop(&mut self) {
         self.begin_drain();
         if let Some(node) = self.node.take() {

@@ -25,7 +25,7 @@ mod worker_metrics;
 fn main() {
     tenon_engine::init();
     harness::log::collect();
-    let rooms = [
+    let suites = [
         answers::trials(),
         drain::trials(),
         limits::trials(),
@@ -43,7 +43,7 @@ fn main() {
     ];
     libtest_mimic::run(
         &libtest_mimic::Arguments::from_args(),
-        rooms.into_iter().flatten().collect(),
+        suites.into_iter().flatten().collect(),
     )
     .exit()
 }

@@ -8,11 +8,11 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::InvokeHead;
 
 use crate::harness::client::head;
-use crate::harness::kept::{Kept, code};
+use crate::harness::kept::{SupervisedNode, code};
 use crate::harness::{Deployed, trials};
 
 trials! {
-    many_starts_at_once_end_no_process,
+    many_simultaneous_starts_do_not_end_a_process,
     a_start_takes_the_place_of_an_idle_isolate,
     memory_that_workers_map_and_touch_later_stays_within_the_budget,
 }
@@ -36,12 +36,12 @@ const TAKES: &str = "
     }
     return new Response('done');";
 
-fn asks(worker: &Deployed, what: &str) -> InvokeHead {
+fn request_for(worker: &Deployed, what: &str) -> InvokeHead {
     InvokeHead { url: format!("https://worker.test/{what}"), ..head(worker) }
 }
 
-async fn many_starts_at_once_end_no_process(name: &'static str) {
-    let node = Kept::with(name, &["--memory-budget", "256"]).await;
+async fn many_simultaneous_starts_do_not_end_a_process(name: &'static str) {
+    let node = SupervisedNode::with(name, &["--memory-budget", "256"]).await;
     let worker = |i| node.handler(&format!("worker-{i}"), "return new Response('served')");
     let workers: Vec<_> = (0..150).map(worker).collect();
     let answers = join_all(workers.iter().map(|worker| node.lane.get(worker))).await;
@@ -57,7 +57,7 @@ async fn many_starts_at_once_end_no_process(name: &'static str) {
 }
 
 async fn a_start_takes_the_place_of_an_idle_isolate(name: &'static str) {
-    let node = Kept::with(name, &["--memory-budget", "256"]).await;
+    let node = SupervisedNode::with(name, &["--memory-budget", "256"]).await;
     // About four times as many as there is memory for, sixteen at a time, twice.
     let worker = |i| node.handler(&format!("worker-{i}"), "return new Response('served')");
     let workers: Vec<_> = (0..320).map(worker).collect();
@@ -71,9 +71,9 @@ async fn a_start_takes_the_place_of_an_idle_isolate(name: &'static str) {
 }
 
 async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &'static str) {
-    let node = Kept::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
+    let node = SupervisedNode::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
     let neighbour = node.known("neighbour", "return new Response('served')").await;
-    let mut bearable = 48;
+    let mut requests = 48;
     // The first round goes on until the process ends for lack of memory; the second stops short of
     // that.
     for round in 0..2 {
@@ -90,17 +90,18 @@ async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &
         let probe = node.handler(&format!("probe-{round}"), "return new Response('there')");
         while node.lane.get(&probe).await.is_err() {}
         let mut mapped = 0_usize;
-        for taker in takers.iter().cycle().take(bearable) {
-            if node.lane.call(asks(taker, "map"), stream::empty()).await.is_err() {
+        for taker in takers.iter().cycle().take(requests) {
+            if node.lane.call(request_for(taker, "map"), stream::empty()).await.is_err() {
                 break;
             }
             mapped += 1;
             tokio::time::sleep(PACE).await;
         }
-        bearable = mapped.saturating_sub(2);
+        requests = mapped.saturating_sub(2);
         let lane = &node.lane;
-        let touches =
-            join_all(takers.iter().map(|taker| lane.call(asks(taker, "touch"), stream::empty())));
+        let touches = join_all(
+            takers.iter().map(|taker| lane.call(request_for(taker, "touch"), stream::empty())),
+        );
         let mut touches = std::pin::pin!(touches);
         let resident =
             || ["0", "lane-0"].map(|id| node.memory(id, "VmRSS")).iter().sum::<u64>() >> 20;
@@ -114,6 +115,6 @@ async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &
         }
         most = most.max(resident());
         assert!(most <= BUDGET, "{most} MiB are in memory");
-        assert!(round == 0 || most > BUDGET / 4, "{most} MiB are no test");
+        assert!(round == 0 || most > BUDGET / 4, "only {most} MiB were used");
     }
 }

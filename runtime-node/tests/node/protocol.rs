@@ -14,7 +14,7 @@ use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, invoke_reques
 use tonic::Status;
 
 use crate::harness::client::{Client, head};
-use crate::harness::{Stand, trials};
+use crate::harness::{TestNode, trials};
 
 trials! {
     only_grpc_is_served,
@@ -60,23 +60,23 @@ fn message(head: InvokeHead) -> Bytes {
 }
 
 fn failure(headers: &HeaderMap) -> Failure {
-    Failure::from(&Status::from_header_map(headers).expect("a gRPC status"))
+    Failure::from(&Status::from_header_map(headers).expect("the headers have no gRPC status"))
 }
 
 async fn only_grpc_is_served(name: &'static str) {
-    let stand = Stand::start(name).await;
+    let node = TestNode::start(name).await;
     for content_type in
         ["text/plain", "application/json", "application/grpc-web", "application/grpc+json"]
     {
-        let answer = exchange(stand.client(), INVOKE_PATH, content_type, None, Bytes::new()).await;
+        let answer = exchange(node.client(), INVOKE_PATH, content_type, None, Bytes::new()).await;
         assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{content_type}");
     }
 }
 
 async fn an_unknown_method_is_unimplemented(name: &'static str) {
-    let stand = Stand::start(name).await;
+    let node = TestNode::start(name).await;
     let answer = exchange(
-        stand.client(),
+        node.client(),
         "/tenon.runtime.v1.Runtime/Other",
         "application/grpc",
         None,
@@ -89,24 +89,24 @@ async fn an_unknown_method_is_unimplemented(name: &'static str) {
 }
 
 async fn a_failure_is_a_trailers_only_response(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let throws = stand.handler("throws", "throw 1");
+    let node = TestNode::start(name).await;
+    let throws = node.handler("throws", "throw 1");
     let content_type = "application/grpc+proto";
     let answer =
-        exchange(stand.client(), INVOKE_PATH, content_type, None, message(head(&throws))).await;
+        exchange(node.client(), INVOKE_PATH, content_type, None, message(head(&throws))).await;
     assert_eq!((answer.status, answer.body.len(), answer.trailers), (StatusCode::OK, 0, None));
     assert_eq!(failure(&answer.headers).code, FailureCode::WorkerException);
 
-    let answers = stand.handler("answers", "return new Response('well')");
+    let answers = node.handler("answers", "return new Response('well')");
     let answer =
-        exchange(stand.client(), INVOKE_PATH, content_type, None, message(head(&answers))).await;
+        exchange(node.client(), INVOKE_PATH, content_type, None, message(head(&answers))).await;
     assert_eq!(answer.trailers.unwrap().get("grpc-status").unwrap(), "0");
     assert_eq!(answer.headers.get(CONTENT_TYPE).unwrap(), "application/grpc");
 }
 
 async fn a_malformed_invoke_request_is_refused(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let worker = stand.handler("worker", "return new Response()");
+    let node = TestNode::start(name).await;
+    let worker = node.handler("worker", "return new Response()");
     let body_first =
         frame::encode(&InvokeRequest { part: Some(invoke_request::Part::Body(Bytes::new())) });
     let short_digest =
@@ -120,7 +120,7 @@ async fn a_malformed_invoke_request_is_refused(name: &'static str) {
         ("half a message", truncated),
         ("garbage", garbage),
     ] {
-        let answer = exchange(stand.client(), INVOKE_PATH, "application/grpc", None, body).await;
+        let answer = exchange(node.client(), INVOKE_PATH, "application/grpc", None, body).await;
         let failure = failure(&answer.headers);
         assert_eq!(
             (failure.code, failure.phase),
@@ -131,10 +131,10 @@ async fn a_malformed_invoke_request_is_refused(name: &'static str) {
 }
 
 async fn a_callers_deadline_ends_the_invocation(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let waits = stand.handler("waits", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
+    let node = TestNode::start(name).await;
+    let waits = node.handler("waits", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
     let answer = exchange(
-        stand.client(),
+        node.client(),
         INVOKE_PATH,
         "application/grpc",
         Some("200m"),
@@ -142,7 +142,7 @@ async fn a_callers_deadline_ends_the_invocation(name: &'static str) {
     );
     let answer = tokio::time::timeout(Duration::from_secs(20), answer)
         .await
-        .expect("it ends before the wall limit");
+        .expect("the invocation outlived its caller's deadline");
     assert_eq!(failure(&answer.headers).code, FailureCode::WallLimitExceeded);
-    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    node.await_metric("tenon_shard_inflight", &[], 0).await;
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_proto::catalog::WorkerReport;
 use tenon_proto::catalog::worker_report::State;
 
-use crate::harness::{Deployed, Stand, await_condition, trials};
+use crate::harness::{Deployed, TestNode, await_condition, trials};
 
 trials! {
     a_crash_loop_and_its_recovery_are_reported,
@@ -18,7 +18,7 @@ trials! {
 /// back-offs together (3 s).
 const TWO_FAILURES: Duration = Duration::from_millis(2_900);
 
-impl Stand {
+impl TestNode {
     /// Deploys a Worker that cannot start until `time` has passed.
     fn broken_for(&self, time: Duration) -> Deployed {
         let until = (SystemTime::now() + time).duration_since(UNIX_EPOCH).unwrap().as_millis();
@@ -30,14 +30,14 @@ impl Stand {
     }
 
     /// Sends requests until one succeeds.
-    async fn ask_until_it_answers(&self, worker: &Deployed) {
+    async fn get_until_it_responds(&self, worker: &Deployed) {
         while self.client().get(worker).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     /// Sends requests until the failures count as a crash loop.
-    async fn ask_until_it_loops(&self, worker: &Deployed) {
+    async fn get_until_it_loops(&self, worker: &Deployed) {
         while self.metric("tenon_worker_crash_loops", &[]) == 0 {
             self.client().get(worker).await.unwrap_err();
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -51,58 +51,60 @@ impl Stand {
 }
 
 async fn a_crash_loop_and_its_recovery_are_reported(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let worker = stand.broken_for(TWO_FAILURES);
-    stand.ask_until_it_loops(&worker).await;
-    await_condition("a report", || !stand.reported().is_empty()).await;
-    let report = stand.reported().remove(0);
-    assert_eq!(stand.catalog.reports()[0].node, name);
+    let node = TestNode::start(name).await;
+    let worker = node.broken_for(TWO_FAILURES);
+    node.get_until_it_loops(&worker).await;
+    await_condition("a report", || !node.reported().is_empty()).await;
+    let report = node.reported().remove(0);
+    assert_eq!(node.catalog.reports()[0].node, name);
     assert_eq!(
         (report.worker, &report.digest[..]),
         (worker.worker.to_string(), &worker.digest.as_bytes()[..])
     );
-    let Some(State::CrashLoop(told)) = report.state else { panic!("{:?}", report.state) };
-    assert_eq!((told.code.as_str(), told.failures), ("worker_start_failed", 2));
+    let Some(State::CrashLoop(crash_loop)) = report.state else { panic!("{:?}", report.state) };
+    assert_eq!((crash_loop.code.as_str(), crash_loop.failures), ("worker_start_failed", 2));
 
-    stand.ask_until_it_answers(&worker).await;
+    node.get_until_it_responds(&worker).await;
     await_condition("a recovery", || {
-        matches!(stand.reported().last().unwrap().state, Some(State::Recovered(_)))
+        matches!(node.reported().last().unwrap().state, Some(State::Recovered(_)))
     })
     .await;
-    stand.await_metric("tenon_worker_crash_loops", &[], 0).await;
+    node.await_metric("tenon_worker_crash_loops", &[], 0).await;
 }
 
 async fn a_failure_that_does_not_repeat_is_not_reported(name: &'static str) {
-    let stand = Stand::start(name).await;
+    let node = TestNode::start(name).await;
     // Broken until shortly before the second start, which comes a second after the first has
     // failed.
-    let worker = stand.broken_for(Duration::from_millis(950));
-    stand.client().get(&worker).await.unwrap_err();
-    stand.ask_until_it_answers(&worker).await;
-    assert_eq!(stand.metric("tenon_worker_crash_loops", &[]), 0);
-    assert!(stand.reported().is_empty());
+    let worker = node.broken_for(Duration::from_millis(950));
+    node.client().get(&worker).await.unwrap_err();
+    node.get_until_it_responds(&worker).await;
+    assert_eq!(node.metric("tenon_worker_crash_loops", &[]), 0);
+    assert!(node.reported().is_empty());
 }
 
 async fn a_reconnected_operator_gets_the_latest_state(name: &'static str) {
-    let mut stand = Stand::start(name).await;
-    let (early, late) = (stand.broken_for(TWO_FAILURES), stand.worker("late", "throw 1", |_| {}));
-    stand.ask_until_it_loops(&early).await;
-    await_condition("a report", || !stand.reported().is_empty()).await;
+    let mut node = TestNode::start(name).await;
+    let (early, late) = (node.broken_for(TWO_FAILURES), node.worker("late", "throw 1", |_| {}));
+    node.get_until_it_loops(&early).await;
+    await_condition("a report", || !node.reported().is_empty()).await;
     // The node has fetched the code of both by now.
-    stand.client().get(&late).await.unwrap_err();
-    stand.catalog.stop();
-    stand.ask_until_it_answers(&early).await;
-    await_condition("its loop to be over", || stand.metric("tenon_worker_crash_loops", &[]) == 0)
-        .await;
-    stand.ask_until_it_loops(&late).await;
-    stand.catalog.restart();
+    node.client().get(&late).await.unwrap_err();
+    node.catalog.stop();
+    node.get_until_it_responds(&early).await;
+    await_condition("the end of the crash loop", || {
+        node.metric("tenon_worker_crash_loops", &[]) == 0
+    })
+    .await;
+    node.get_until_it_loops(&late).await;
+    node.catalog.restart();
     let looping = |report: &WorkerReport| {
         (report.worker.clone(), matches!(report.state, Some(State::CrashLoop(_))))
     };
     let latest =
         BTreeMap::from([(early.worker.to_string(), false), (late.worker.to_string(), true)]);
-    await_condition("both to be told", || {
-        stand.reported().iter().skip(1).map(looping).collect::<BTreeMap<_, _>>() == latest
+    await_condition("a report of both states", || {
+        node.reported().iter().skip(1).map(looping).collect::<BTreeMap<_, _>>() == latest
     })
     .await;
 }

@@ -10,7 +10,7 @@ use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, Scheduled, Service};
 
 use crate::harness::client::{WorkerResponse, head};
 use crate::harness::router::Router;
-use crate::harness::{Deployed, Stand, await_condition, trials};
+use crate::harness::{Deployed, TestNode, await_condition, trials};
 
 trials! {
     a_warm_worker_of_the_shard_is_called_without_a_router,
@@ -26,18 +26,18 @@ trials! {
     a_scheduled_invocation_survives_the_end_of_its_call,
 }
 
-/// Starts a stand whose service calls go through a router.
-async fn stand_and_router(name: &'static str) -> (Stand, Router) {
+/// Starts a node whose service calls go through a router.
+async fn node_and_router(name: &'static str) -> (TestNode, Router) {
     let router = Router::start().await;
-    let stand =
-        Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
-    router.set_shard(stand.client().address());
-    (stand, router)
+    let node =
+        TestNode::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
+    router.set_shard(node.client().address());
+    (node, router)
 }
 
 /// Sends a request to `caller` as a router does, with the current digests of `services`.
 async fn call(
-    stand: &Stand,
+    node: &TestNode,
     caller: &Deployed,
     services: &[&Deployed],
 ) -> Result<WorkerResponse, Failure> {
@@ -45,32 +45,32 @@ async fn call(
     let service =
         |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
     let head = InvokeHead { services: services.iter().map(service).collect(), ..head(caller) };
-    stand.client().call(head, stream::empty()).await
+    node.client().call(head, stream::empty()).await
 }
 
 const CALLS: &str = "return env.OTHER.fetch('http://other.test/')";
 
 async fn a_warm_worker_of_the_shard_is_called_without_a_router(name: &'static str) {
-    let stand = Stand::start(name).await;
+    let node = TestNode::start(name).await;
     let other =
-        stand.handler("other", "return new Response('other: ' + request.url, { status: 203 })");
-    let caller = stand.caller("caller", CALLS, "other");
-    stand.client().get(&other).await.unwrap();
-    let answer = call(&stand, &caller, &[&other]).await.unwrap();
+        node.handler("other", "return new Response('other: ' + request.url, { status: 203 })");
+    let caller = node.caller("caller", CALLS, "other");
+    node.client().get(&other).await.unwrap();
+    let answer = call(&node, &caller, &[&other]).await.unwrap();
     assert_eq!((answer.status, answer.text()), (203, "other: http://other.test/"));
-    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    node.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
 async fn a_worker_that_is_not_warm_is_called_by_name_through_a_router(name: &'static str) {
-    let (stand, router) = stand_and_router(name).await;
-    let other = stand.handler("other", "return new Response(await request.text())");
-    let caller = stand.caller(
+    let (node, router) = node_and_router(name).await;
+    let other = node.handler("other", "return new Response(await request.text())");
+    let caller = node.caller(
         "caller",
         "return env.OTHER.fetch('http://other.test/', { method: 'POST', body: 'text' })",
         "other",
     );
     router.add_worker(&other);
-    assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
+    assert_eq!(call(&node, &caller, &[&other]).await.unwrap().text(), "text");
     let calls = router.calls();
     let InvokeHead { worker, digest, caller: by, depth, request_id, body, .. } = &calls[0];
     assert_eq!((worker.as_str(), by.as_str()), (other.worker.as_str(), caller.worker.as_str()));
@@ -79,25 +79,25 @@ async fn a_worker_that_is_not_warm_is_called_by_name_through_a_router(name: &'st
         (0, 1, "a-request", &b"text"[..])
     );
 
-    assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
+    assert_eq!(call(&node, &caller, &[&other]).await.unwrap().text(), "text");
     assert_eq!(router.calls().len(), 1, "the callee is warm on the shard");
 }
 
 async fn a_warm_older_revision_is_not_called(name: &'static str) {
-    let (stand, router) = stand_and_router(name).await;
-    let old = stand.handler("other", "return new Response('old')");
-    let new = stand.handler("other", "return new Response('new')");
-    let caller = stand.caller("caller", CALLS, "other");
-    stand.client().get(&old).await.unwrap();
+    let (node, router) = node_and_router(name).await;
+    let old = node.handler("other", "return new Response('old')");
+    let new = node.handler("other", "return new Response('new')");
+    let caller = node.caller("caller", CALLS, "other");
+    node.client().get(&old).await.unwrap();
     router.add_worker(&new);
-    assert_eq!(call(&stand, &caller, &[&new]).await.unwrap().text(), "new");
+    assert_eq!(call(&node, &caller, &[&new]).await.unwrap().text(), "new");
     assert_eq!(router.calls().len(), 1);
 }
 
 async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
-    let (stand, router) = stand_and_router(name).await;
-    let other = stand.handler("other", "return new Response(request.body)");
-    let caller = stand.caller("caller", "return env.OTHER.fetch(request)", "other");
+    let (node, router) = node_and_router(name).await;
+    let other = node.handler("other", "return new Response(request.body)");
+    let caller = node.caller("caller", "return env.OTHER.fetch(request)", "other");
     router.add_worker(&other);
     let text: Bytes = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let digest = Bytes::copy_from_slice(other.digest.as_bytes());
@@ -107,15 +107,15 @@ async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
         let head =
             InvokeHead { method: "POST".to_owned(), more_body: true, services, ..head(&caller) };
         let pieces: Vec<_> = text.chunks(50_000).map(Bytes::copy_from_slice).collect();
-        let answer = stand.client().call(head, stream::iter(pieces)).await.unwrap();
+        let answer = node.client().call(head, stream::iter(pieces)).await.unwrap();
         assert!(answer.body == text, "{way}: {} bytes of {}", answer.body.len(), text.len());
     }
     assert_eq!(router.calls().len(), 1);
 }
 
 async fn a_called_worker_has_its_own_limits(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let spins = stand.handler_with(
+    let node = TestNode::start(name).await;
+    let spins = node.handler_with(
         "other",
         "if (request.method === 'POST') for (;;); return new Response('well')",
         |limits| {
@@ -124,59 +124,58 @@ async fn a_called_worker_has_its_own_limits(name: &'static str) {
         },
     );
     let says = "try { return await env.OTHER.fetch('http://other.test/', INIT) } catch (error) { return new Response(error.message) }";
-    let caller = stand.caller("caller", &says.replace("INIT", "{ method: 'POST' }"), "other");
-    let sends = stand.caller(
+    let caller = node.caller("caller", &says.replace("INIT", "{ method: 'POST' }"), "other");
+    let sends = node.caller(
         "sends",
         &says.replace("INIT", "{ method: 'POST', body: 'too much' }"),
         "other",
     );
-    stand.client().get(&spins).await.unwrap();
-    let answer = call(&stand, &caller, &[&spins]).await.unwrap();
+    node.client().get(&spins).await.unwrap();
+    let answer = call(&node, &caller, &[&spins]).await.unwrap();
     assert!(answer.text().contains("cpu_limit_exceeded: "), "{}", answer.text());
-    stand.client().get(&spins).await.unwrap();
-    let answer = call(&stand, &sends, &[&spins]).await.unwrap();
+    node.client().get(&spins).await.unwrap();
+    let answer = call(&node, &sends, &[&spins]).await.unwrap();
     assert!(answer.text().contains("request_too_large: "), "{}", answer.text());
 }
 
 async fn a_worker_without_a_free_permit_is_called_through_a_router(name: &'static str) {
     let router = Router::start().await;
-    let stand = Stand::with(name, |config| {
+    let node = TestNode::with(name, |config| {
         config.router = Some(router.url().parse().unwrap());
         config.admission.max_waiting = 0;
     })
     .await;
-    router.set_shard(stand.client().address());
-    let other = stand.handler_with(
-        "other",
-        "await request.text(); return new Response('done')",
-        |limits| limits.concurrency = 1,
-    );
-    let caller = stand.caller(
+    router.set_shard(node.client().address());
+    let other =
+        node.handler_with("other", "await request.text(); return new Response('done')", |limits| {
+            limits.concurrency = 1
+        });
+    let caller = node.caller(
         "caller",
         "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))",
         "other",
     );
     router.add_worker(&other);
-    stand.client().get(&other).await.unwrap();
-    let upload = stand.client().upload(&other);
-    stand.await_metric("tenon_shard_inflight", &[], 1).await;
-    let answer = call(&stand, &caller, &[&other]).await.unwrap();
+    node.client().get(&other).await.unwrap();
+    let upload = node.client().upload(&other);
+    node.await_metric("tenon_shard_inflight", &[], 1).await;
+    let answer = call(&node, &caller, &[&other]).await.unwrap();
     assert!(answer.text().contains("overloaded: "), "the router's answer: {}", answer.text());
     assert_eq!(router.calls().len(), 1);
     assert_eq!(upload.end().await.unwrap().text(), "done");
 }
 
 async fn busy_workers_that_call_one_another_all_get_their_turns(name: &'static str) {
-    let stand = Stand::start(name).await;
+    let node = TestNode::start(name).await;
     // Turns long enough that other isolates are let through first.
     const SPINS: &str = "for (let i = 0; i < 2_000_000; i++);";
-    let other = stand.handler("other", &format!("{SPINS} return new Response('done')"));
+    let other = node.handler("other", &format!("{SPINS} return new Response('done')"));
     let calls = "const answer = await env.OTHER.fetch('http://other.test/');";
-    let caller = stand.caller("caller", &format!("{SPINS} {calls} {SPINS} return answer"), "other");
-    stand.client().get(&other).await.unwrap();
+    let caller = node.caller("caller", &format!("{SPINS} {calls} {SPINS} return answer"), "other");
+    node.client().get(&other).await.unwrap();
     let services = [&other];
-    let calls = join_all((0..20).map(|_| call(&stand, &caller, &services)));
-    let requests = join_all((0..20).map(|_| stand.client().get(&other)));
+    let calls = join_all((0..20).map(|_| call(&node, &caller, &services)));
+    let requests = join_all((0..20).map(|_| node.client().get(&other)));
     let (called, answered) = tokio::join!(calls, requests);
     for answer in called.into_iter().chain(answered) {
         assert_eq!(answer.unwrap().text(), "done");
@@ -184,13 +183,13 @@ async fn busy_workers_that_call_one_another_all_get_their_turns(name: &'static s
 }
 
 async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str) {
-    let (stand, router) = stand_and_router(name).await;
+    let (node, router) = node_and_router(name).await;
     let calls = "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))";
-    let ping = stand.caller("ping", calls, "pong");
-    let pong = stand.caller("pong", calls, "ping");
+    let ping = node.caller("ping", calls, "pong");
+    let pong = node.caller("pong", calls, "ping");
     router.add_worker(&ping);
     router.add_worker(&pong);
-    let answer = call(&stand, &ping, &[&pong]).await.unwrap();
+    let answer = call(&node, &ping, &[&pong]).await.unwrap();
     let expected =
         format!("{} calls {} after {MAX_DEPTH} calls in a row", ping.worker, pong.worker);
     assert!(
@@ -204,12 +203,12 @@ async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str)
 async fn an_unreachable_router_is_reported_to_the_caller(name: &'static str) {
     let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let with = |router: Option<String>| async move {
-        let stand =
-            Stand::with(name, |config| config.router = router.map(|url| url.parse().unwrap()))
+        let node =
+            TestNode::with(name, |config| config.router = router.map(|url| url.parse().unwrap()))
                 .await;
         let says = "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))";
-        let caller = stand.caller("caller", says, "other");
-        call(&stand, &caller, &[]).await.unwrap().text().to_owned()
+        let caller = node.caller("caller", says, "other");
+        call(&node, &caller, &[]).await.unwrap().text().to_owned()
     };
     assert_eq!(
         with(Some(format!("http://{gone}"))).await,
@@ -237,28 +236,30 @@ const REMEMBERS: &str = "export default {
     } }";
 
 async fn a_schedule_is_handled_and_answered_without_a_body(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let worker = stand.worker("remembers", REMEMBERS, |_| {});
-    let answer = stand.client().call(tick(&worker), stream::empty()).await.unwrap();
+    let node = TestNode::start(name).await;
+    let worker = node.worker("remembers", REMEMBERS, |_| {});
+    let answer = node.client().call(tick(&worker), stream::empty()).await.unwrap();
     assert_eq!((answer.status, answer.headers.len(), answer.body.len()), (204, 0, 0));
-    assert_eq!(stand.client().get(&worker).await.unwrap().text(), "*/5 * * * * 1763750400000");
+    assert_eq!(node.client().get(&worker).await.unwrap().text(), "*/5 * * * * 1763750400000");
 
-    let without = stand.handler("without", "return new Response()");
-    let failure = stand.client().call(tick(&without), stream::empty()).await.unwrap_err();
+    let without = node.handler("without", "return new Response()");
+    let failure = node.client().call(tick(&without), stream::empty()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::WorkerException);
 }
 
 async fn a_scheduled_invocation_survives_the_end_of_its_call(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let worker = stand.worker("remembers", REMEMBERS, |_| {});
-    let (client, event) = (stand.client().another(), tick(&worker));
+    let node = TestNode::start(name).await;
+    let worker = node.worker("remembers", REMEMBERS, |_| {});
+    let (client, event) = (node.client().another(), tick(&worker));
     let call = tokio::spawn(async move { client.call(event, stream::empty()).await });
-    await_condition("the handler", || stand.logged("has begun")).await;
+    await_condition("the handler", || node.logged("has begun")).await;
     call.abort();
-    let told = async {
-        while stand.client().get(&worker).await.unwrap().text() == "nothing" {
+    let outcome = async {
+        while node.client().get(&worker).await.unwrap().text() == "nothing" {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), told).await.expect("it goes on");
+    tokio::time::timeout(Duration::from_secs(30), outcome)
+        .await
+        .expect("the invocation ended with its call");
 }

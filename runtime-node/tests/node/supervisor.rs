@@ -7,12 +7,12 @@ use tenon_proto::runtime::InvokeHead;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::harness::client::head;
-use crate::harness::kept::{Kept, code};
+use crate::harness::kept::{SupervisedNode, code};
 use crate::harness::{await_condition, trials};
 use crate::web_sockets::Socket;
 
 trials! {
-    a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly,
+    a_revision_moves_from_a_lane_to_its_shard_after_light_requests,
     a_request_that_must_stay_runs_in_the_lane,
     a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported,
     a_repeated_request_gets_the_decision_on_its_lost_shard,
@@ -24,10 +24,8 @@ trials! {
     metrics_cover_all_processes,
 }
 
-async fn a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly(
-    name: &'static str,
-) {
-    let node = Kept::start(name).await;
+async fn a_revision_moves_from_a_lane_to_its_shard_after_light_requests(name: &'static str) {
+    let node = SupervisedNode::start(name).await;
     let unknown = node.handler("unknown", "return new Response('light')");
     assert_eq!(code(node.shard.get(&unknown).await), Some(FailureCode::Moved));
     assert_eq!(node.lane.get(&unknown).await.unwrap().text(), "light");
@@ -38,7 +36,7 @@ async fn a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly(
 }
 
 async fn a_request_that_must_stay_runs_in_the_lane(name: &'static str) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let worker = node.handler("stays", "return new Response('here')");
     let head = InvokeHead { stay: true, ..head(&worker) };
     for _ in 0..32 {
@@ -49,7 +47,7 @@ async fn a_request_that_must_stay_runs_in_the_lane(name: &'static str) {
 async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported(
     name: &'static str,
 ) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let killer = node.handler("killer", "for (;;);");
     let other = node.handler("other", "return new Response('served')");
     let (lane, called) = (node.lane.clone(), killer.clone());
@@ -59,19 +57,22 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
     node.await_line("tenon_shard_inflight{shard=\"lane-0\"} 1").await;
     node.signal("lane-0", "-ABRT");
     assert!(lost.await.unwrap().is_err());
-    await_condition("the operator hears", || !node.quarantines().is_empty()).await;
-    let told = node.quarantines();
-    assert_eq!((told.len(), told[0].cause(), told[0].times), (1, quarantined::Cause::Crashed, 1));
+    await_condition("a report to the operator", || !node.quarantines().is_empty()).await;
+    let reported = node.quarantines();
+    assert_eq!(
+        (reported.len(), reported[0].cause(), reported[0].times),
+        (1, quarantined::Cause::Crashed, 1)
+    );
     for client in [&node.shard, &node.lane] {
         assert_eq!(code(client.get(&killer).await), Some(FailureCode::WorkerQuarantined));
     }
-    assert_eq!(node.ask(&other).await.unwrap().text(), "served");
+    assert_eq!(node.get(&other).await.unwrap().text(), "served");
     node.await_line("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1").await;
     node.await_line("tenon_node_quarantined_revisions 1").await;
 }
 
 async fn a_repeated_request_gets_the_decision_on_its_lost_shard(name: &'static str) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let known = node.known(
         "killer",
         "if (request.url.includes('kill')) for (;;); return new Response('light')",
@@ -83,18 +84,18 @@ async fn a_repeated_request_gets_the_decision_on_its_lost_shard(name: &'static s
     node.await_line("tenon_shard_inflight{shard=\"0\"} 1").await;
     node.signal("0", "-ABRT");
     assert!(lost.await.unwrap().is_err());
-    // Asked at once: a router that has lost the connection does not wait for the supervisor.
+    // Sent at once: a router that has lost the connection does not wait for the supervisor.
     let again = node.lane.call(InvokeHead { stay: true, ..kill }, stream::empty()).await;
     assert_eq!(code(again), Some(FailureCode::WorkerQuarantined));
-    await_condition("the operator hears", || !node.quarantines().is_empty()).await;
+    await_condition("a report to the operator", || !node.quarantines().is_empty()).await;
     assert_eq!(node.quarantines().len(), 1);
     node.await_line("tenon_node_process_up{process=\"lane-0\"} 1").await;
 }
 
 async fn a_process_that_ends_between_turns_is_restarted_without_quarantine(name: &'static str) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let worker = node.handler("innocent", "return new Response('served')");
-    assert_eq!(node.ask(&worker).await.unwrap().text(), "served");
+    assert_eq!(node.get(&worker).await.unwrap().text(), "served");
     for id in ["0", "lane-0"] {
         node.signal(id, "-KILL");
         let process = if id == "0" { "shard-0" } else { id };
@@ -114,7 +115,7 @@ async fn a_process_that_ends_between_turns_is_restarted_without_quarantine(name:
 }
 
 async fn a_heavy_revision_moves_back_to_the_lanes(name: &'static str) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let known = node.known(
         "turns",
         "if (request.url.includes('heavy')) { let sum = 0; for (let i = 0; i < 1e8; i++) sum += i % 7; return new Response(`${sum}`) }
@@ -132,7 +133,7 @@ const COMPUTE: &str = "const compute = () => { let sum = 0; for (let i = 0; i < 
 async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane(
     name: &'static str,
 ) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let echo = format!(
         "{COMPUTE}
          if (request.headers.get('upgrade') !== 'websocket') return new Response('light');
@@ -143,7 +144,7 @@ async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_i
     );
     let worker = node.known("echo", &echo).await;
     let mut socket = Socket::open(&node.shard, &worker).await.unwrap();
-    socket.echoes("light").await;
+    socket.expect_echo("light").await;
     let closed = loop {
         // The socket may have been closed since the last message.
         let _ = socket.stream.send(Message::from("heavy")).await;
@@ -154,11 +155,11 @@ async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_i
     };
     assert_eq!(u16::from(closed.code), 1012);
     assert_eq!(code(node.shard.get(&worker).await), Some(FailureCode::Moved));
-    Socket::open(&node.lane, &worker).await.unwrap().echoes("heavy").await;
+    Socket::open(&node.lane, &worker).await.unwrap().expect_echo("heavy").await;
 }
 
 async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let body = format!(
         "{COMPUTE}
          const lingers = async () => {{ for (;;) {{ compute(); await new Promise((done) => setTimeout(done, 50)) }} }};
@@ -174,7 +175,7 @@ async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
 }
 
 async fn a_draining_node_finishes_its_invocations(name: &'static str) {
-    let mut node = Kept::start(name).await;
+    let mut node = SupervisedNode::start(name).await;
     let worker = node.handler(
         "slow",
         "await new Promise((done) => setTimeout(done, 500)); return new Response('done')",
@@ -189,7 +190,7 @@ async fn a_draining_node_finishes_its_invocations(name: &'static str) {
 }
 
 async fn metrics_cover_all_processes(name: &'static str) {
-    let node = Kept::start(name).await;
+    let node = SupervisedNode::start(name).await;
     let page = node.metrics().await;
     for line in [
         "tenon_shard_inflight{shard=\"0\"} 0",
@@ -203,5 +204,5 @@ async fn metrics_cover_all_processes(name: &'static str) {
     let all = families.len();
     families.sort_unstable();
     families.dedup();
-    assert_eq!(families.len(), all, "each family is listed once");
+    assert_eq!(families.len(), all, "a family is listed twice");
 }

@@ -3,24 +3,24 @@
 use tenon_proto::failure::{FailureCode, Phase};
 
 use crate::harness::client::Upload;
-use crate::harness::{Deployed, Stand, trials};
+use crate::harness::{Deployed, TestNode, trials};
 
 trials! {
     one_tenant_with_many_workers_cannot_take_every_permit,
-    one_tenant_cannot_take_every_place_to_wait,
+    one_tenant_cannot_fill_the_queue,
     one_tenant_cannot_take_every_isolate,
     a_lone_tenant_may_have_more_than_half,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
 
-impl Stand {
+impl TestNode {
     /// Deploys Workers of a tenant that answer once their request has ended.
     fn waiters<const N: usize>(&self, namespace: &str) -> [Deployed; N] {
         std::array::from_fn(|n| self.handler_of(namespace, &format!("worker-{n}"), WAITS))
     }
 
-    /// Makes each of them busy.
+    /// Sends each Worker a request that stays in flight.
     async fn occupy(&self, workers: &[&Deployed]) -> Vec<Upload> {
         let before = self.metric("tenon_shard_inflight", &[]);
         let uploads = workers.iter().map(|worker| self.client().upload(worker)).collect();
@@ -29,7 +29,7 @@ impl Stand {
     }
 
     /// Sends a request and checks that it is shed for `reason`.
-    async fn is_refused(&self, worker: &Deployed, reason: &str) {
+    async fn expect_shed(&self, worker: &Deployed, reason: &str) {
         let before = self.metric("tenon_shed_total", &[("reason", reason)]);
         let failure = self.client().get(worker).await.unwrap_err();
         assert_eq!(
@@ -49,65 +49,65 @@ async fn end(uploads: Vec<Upload>) {
 }
 
 async fn one_tenant_with_many_workers_cannot_take_every_permit(name: &'static str) {
-    let stand = Stand::with(name, |config| {
+    let node = TestNode::with(name, |config| {
         (config.admission.max_inflight, config.admission.max_waiting) = (8, 3)
     })
     .await;
-    let [one, two, three] = stand.waiters("greedy");
-    let [modest] = stand.waiters("modest");
-    stand.client().get(&modest).await.unwrap();
-    stand.await_metric("tenon_shard_inflight", &[], 0).await;
-    let uploads = stand.occupy(&[&one, &one, &two, &two]).await;
+    let [one, two, three] = node.waiters("greedy");
+    let [modest] = node.waiters("modest");
+    node.client().get(&modest).await.unwrap();
+    node.await_metric("tenon_shard_inflight", &[], 0).await;
+    let uploads = node.occupy(&[&one, &one, &two, &two]).await;
     // The request queues, because the queue has room, and takes none of the shard's free permits.
-    let more = stand.client().upload(&three);
-    stand.await_metric("tenon_shard_waiting", &[], 1).await;
+    let more = node.client().upload(&three);
+    node.await_metric("tenon_shard_waiting", &[], 1).await;
     for _ in 0..3 {
-        assert_eq!(stand.client().get(&modest).await.unwrap().text(), "done");
+        assert_eq!(node.client().get(&modest).await.unwrap().text(), "done");
     }
-    assert_eq!(stand.metric("tenon_shard_waiting", &[]), 1);
+    assert_eq!(node.metric("tenon_shard_waiting", &[]), 1);
     end(uploads).await;
     end(vec![more]).await;
 }
 
-async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
-    let stand = Stand::with(name, |config| {
+async fn one_tenant_cannot_fill_the_queue(name: &'static str) {
+    let node = TestNode::with(name, |config| {
         (config.admission.max_inflight, config.admission.max_waiting) = (8, 3)
     })
     .await;
-    let [one, two, three] = stand.waiters("greedy");
-    let [modest] = stand.waiters("modest");
-    stand.client().get(&modest).await.unwrap();
+    let [one, two, three] = node.waiters("greedy");
+    let [modest] = node.waiters("modest");
+    node.client().get(&modest).await.unwrap();
     // Every later start waits.
-    stand.catalog.pause();
+    node.catalog.pause();
     let mut waits = Vec::new();
     for (n, worker) in [&one, &one, &two, &two].into_iter().enumerate() {
-        waits.push(stand.client().upload(worker));
-        stand.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
+        waits.push(node.client().upload(worker));
+        node.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
     }
-    stand.is_refused(&three, "tenant_full").await;
-    let [_, cold] = stand.waiters("modest");
-    let also = stand.client().upload(&cold);
-    stand.await_metric("tenon_shard_waiting", &[], 5).await;
-    stand.catalog.resume();
+    node.expect_shed(&three, "tenant_full").await;
+    let [_, cold] = node.waiters("modest");
+    let also = node.client().upload(&cold);
+    node.await_metric("tenon_shard_waiting", &[], 5).await;
+    node.catalog.resume();
     end(waits).await;
     end(vec![also]).await;
 }
 
 async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
-    let stand = Stand::with(name, |config| config.pool.isolates = 4).await;
-    let [one, two, three] = stand.waiters("greedy");
-    let [first, second] = stand.waiters("modest");
-    stand.client().get(&first).await.unwrap();
-    let mut uploads = stand.occupy(&[&one, &two]).await;
-    stand.is_refused(&three, "tenant_full").await;
-    uploads.extend(stand.occupy(&[&first, &second]).await);
+    let node = TestNode::with(name, |config| config.pool.isolates = 4).await;
+    let [one, two, three] = node.waiters("greedy");
+    let [first, second] = node.waiters("modest");
+    node.client().get(&first).await.unwrap();
+    let mut uploads = node.occupy(&[&one, &two]).await;
+    node.expect_shed(&three, "tenant_full").await;
+    uploads.extend(node.occupy(&[&first, &second]).await);
     // Now no isolate could be evicted for a third tenant either.
-    let [other] = stand.waiters("other");
-    stand.is_refused(&other, "no_idle_isolate").await;
+    let [other] = node.waiters("other");
+    node.expect_shed(&other, "no_idle_isolate").await;
     end(uploads).await;
-    stand.await_metric("tenon_shard_inflight", &[], 0).await;
-    assert_eq!(stand.client().get(&three).await.unwrap().text(), "done");
-    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "room")]), 1);
+    node.await_metric("tenon_shard_inflight", &[], 0).await;
+    assert_eq!(node.client().get(&three).await.unwrap().text(), "done");
+    assert_eq!(node.metric("tenon_evictions_total", &[("reason", "room")]), 1);
 }
 
 async fn a_lone_tenant_may_have_more_than_half(name: &'static str) {
@@ -115,13 +115,13 @@ async fn a_lone_tenant_may_have_more_than_half(name: &'static str) {
         (config.pool.isolates, config.admission.max_inflight, config.admission.max_waiting) =
             (8, 8, 0);
     };
-    let stand = Stand::with(name, small).await;
-    let workers: [_; 8] = stand.waiters("alone");
-    let uploads = stand.occupy(&workers.iter().take(7).collect::<Vec<_>>()).await;
+    let node = TestNode::with(name, small).await;
+    let workers: [_; 8] = node.waiters("alone");
+    let uploads = node.occupy(&workers.iter().take(7).collect::<Vec<_>>()).await;
     // The tenant has its share of isolates and of permits. The rest is kept for a new tenant.
-    stand.is_refused(&workers[7], "tenant_full").await;
-    stand.is_refused(&workers[0], "tenant_full").await;
-    let [newcomer] = stand.waiters("newcomer");
-    assert_eq!(stand.client().get(&newcomer).await.unwrap().text(), "done");
+    node.expect_shed(&workers[7], "tenant_full").await;
+    node.expect_shed(&workers[0], "tenant_full").await;
+    let [newcomer] = node.waiters("newcomer");
+    assert_eq!(node.client().get(&newcomer).await.unwrap().text(), "done");
     end(uploads).await;
 }

@@ -13,12 +13,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::harness::client::{Client, piece};
-use crate::harness::{Deployed, Stand, trials};
+use crate::harness::{Deployed, TestNode, trials};
 
 trials! {
     a_worker_that_accepts_answers_with_101_and_exchanges_messages,
     a_worker_that_declines_an_upgrade_sends_a_plain_response,
-    open_web_sockets_hold_no_permits_of_requests,
+    open_web_sockets_do_not_hold_request_permits,
     web_socket_messages_do_not_count_against_the_body_limit,
     a_client_that_disconnects_closes_its_web_socket,
     a_draining_node_closes_its_web_sockets,
@@ -38,7 +38,7 @@ pub(crate) struct Socket {
     pub(crate) stream: WebSocketStream<DuplexStream>,
     head: ResponseHead,
     /// The task that copies the call's messages to the client; its result is the call's.
-    carried: tokio::task::JoinHandle<Result<(), Failure>>,
+    relay: tokio::task::JoinHandle<Result<(), Failure>>,
 }
 
 impl Socket {
@@ -56,7 +56,7 @@ impl Socket {
             }
         });
         let first = head.body.clone();
-        let carried = tokio::spawn(async move {
+        let relay = tokio::spawn(async move {
             to_client.write_all(&first).await.unwrap();
             while let Some(piece) = piece(&mut messages).await? {
                 if to_client.write_all(&piece).await.is_err() {
@@ -69,18 +69,18 @@ impl Socket {
         Ok(Self {
             stream: WebSocketStream::from_raw_socket(near, Role::Client, None).await,
             head,
-            carried,
+            relay,
         })
     }
 
-    pub(crate) async fn echoes(&mut self, message: impl Into<Message>) {
+    pub(crate) async fn expect_echo(&mut self, message: impl Into<Message>) {
         let message = message.into();
         self.stream.send(message.clone()).await.unwrap();
         assert_eq!(self.receive().await, message);
     }
 
     pub(crate) async fn receive(&mut self) -> Message {
-        self.stream.next().await.expect("a message").unwrap()
+        self.stream.next().await.expect("the WebSocket has ended").unwrap()
     }
 }
 
@@ -89,9 +89,9 @@ fn header<'a>(head: &'a ResponseHead, name: &str) -> Option<&'a [u8]> {
 }
 
 async fn a_worker_that_accepts_answers_with_101_and_exchanges_messages(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let echo = stand.handler("echo", ECHO);
-    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
+    let node = TestNode::start(name).await;
+    let echo = node.handler("echo", ECHO);
+    let mut socket = Socket::open(node.client(), &echo).await.unwrap();
     assert!(socket.head.status == 101 && socket.head.more_body, "{:?}", socket.head);
     // The example of RFC 6455, section 1.3.
     assert_eq!(
@@ -99,90 +99,92 @@ async fn a_worker_that_accepts_answers_with_101_and_exchanges_messages(name: &'s
         Some(&b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..])
     );
     assert_eq!(header(&socket.head, "content-length"), None);
-    socket.echoes("a text").await;
-    socket.echoes(vec![7; 300_000]).await;
+    socket.expect_echo("a text").await;
+    socket.expect_echo(vec![7; 300_000]).await;
     socket.stream.close(None).await.unwrap();
     assert!(matches!(socket.receive().await, Message::Close(_)));
-    assert_eq!(socket.carried.await.unwrap(), Ok(()));
-    stand.await_metric("tenon_shard_tunnels", &[], 0).await;
+    assert_eq!(socket.relay.await.unwrap(), Ok(()));
+    node.await_metric("tenon_shard_tunnels", &[], 0).await;
 }
 
 async fn a_worker_that_declines_an_upgrade_sends_a_plain_response(name: &'static str) {
-    let stand = Stand::start(name).await;
+    let node = TestNode::start(name).await;
     let never =
-        stand.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
+        node.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
     let (body_tx, body_rx) = mpsc::channel(1);
     // The client's direction ends, as when a router sees that the response is not a 101.
     drop(body_tx);
-    let (head, _) = stand.client().tunnel(&never, body_rx).await.unwrap();
+    let (head, _) = node.client().tunnel(&never, body_rx).await.unwrap();
     assert_eq!((head.status, &head.body[..], head.more_body), (403, &b"no"[..], false));
-    stand.await_metric("tenon_shard_inflight", &[], 0).await;
-    assert_eq!(stand.metric("tenon_shard_tunnels", &[]), 0);
+    node.await_metric("tenon_shard_inflight", &[], 0).await;
+    assert_eq!(node.metric("tenon_shard_tunnels", &[]), 0);
 }
 
-async fn open_web_sockets_hold_no_permits_of_requests(name: &'static str) {
-    let stand = Stand::without_queues(name).await;
-    let echo = stand.handler_with("echo", ECHO, |limits| limits.concurrency = 1);
+async fn open_web_sockets_do_not_hold_request_permits(name: &'static str) {
+    let node = TestNode::without_queues(name).await;
+    let echo = node.handler_with("echo", ECHO, |limits| limits.concurrency = 1);
     let mut sockets = Vec::new();
     for _ in 0..3 {
-        sockets.push(Socket::open(stand.client(), &echo).await.unwrap());
+        sockets.push(Socket::open(node.client(), &echo).await.unwrap());
     }
-    assert_eq!(stand.client().get(&echo).await.unwrap().text(), "no web socket");
-    assert_eq!(stand.metric("tenon_shard_tunnels", &[]), 3);
-    assert_eq!(stand.metric("tenon_shard_inflight", &[]), 0);
+    assert_eq!(node.client().get(&echo).await.unwrap().text(), "no web socket");
+    assert_eq!(node.metric("tenon_shard_tunnels", &[]), 3);
+    assert_eq!(node.metric("tenon_shard_inflight", &[]), 0);
     for socket in &mut sockets {
-        socket.echoes("still here").await;
+        socket.expect_echo("still here").await;
     }
 }
 
 async fn web_socket_messages_do_not_count_against_the_body_limit(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let echo = stand.handler_with("echo", ECHO, |limits| limits.request_body_mib = 1);
-    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
+    let node = TestNode::start(name).await;
+    let echo = node.handler_with("echo", ECHO, |limits| limits.request_body_mib = 1);
+    let mut socket = Socket::open(node.client(), &echo).await.unwrap();
     for _ in 0..5 {
-        socket.echoes(vec![7; 500_000]).await;
+        socket.expect_echo(vec![7; 500_000]).await;
     }
 }
 
 async fn a_client_that_disconnects_closes_its_web_socket(name: &'static str) {
-    let stand = Stand::start(name).await;
-    let echo = stand.handler("echo", ECHO);
-    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
-    socket.echoes("here").await;
-    socket.carried.abort();
+    let node = TestNode::start(name).await;
+    let echo = node.handler("echo", ECHO);
+    let mut socket = Socket::open(node.client(), &echo).await.unwrap();
+    socket.expect_echo("here").await;
+    socket.relay.abort();
     drop(socket);
-    stand.await_metric("tenon_shard_tunnels", &[], 0).await;
-    crate::harness::await_condition("the Worker to hear of it", || {
-        stand.logged("closed: 1006, false")
+    node.await_metric("tenon_shard_tunnels", &[], 0).await;
+    crate::harness::await_condition("the Worker's close event", || {
+        node.logged("closed: 1006, false")
     })
     .await;
 }
 
 async fn a_draining_node_closes_its_web_sockets(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain.grace = Duration::from_secs(3)).await;
-    let echo = stand.handler("echo", ECHO);
-    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
-    stand.begin_drain();
-    socket.echoes("meanwhile").await;
-    let Message::Close(Some(closed)) = socket.receive().await else { panic!("it is not closed") };
+    let mut node = TestNode::with(name, |config| config.drain.grace = Duration::from_secs(3)).await;
+    let echo = node.handler("echo", ECHO);
+    let mut socket = Socket::open(node.client(), &echo).await.unwrap();
+    node.begin_drain();
+    socket.expect_echo("meanwhile").await;
+    let Message::Close(Some(closed)) = socket.receive().await else {
+        panic!("the WebSocket was not closed with a code")
+    };
     assert_eq!(u16::from(closed.code), 1001);
     assert!(socket.stream.next().await.is_none());
-    stand.join().await;
-    assert_eq!(socket.carried.await.unwrap(), Ok(()));
+    node.join().await;
+    assert_eq!(socket.relay.await.unwrap(), Ok(()));
 }
 
 async fn a_draining_node_does_not_wait_for_clients_that_do_not_close(name: &'static str) {
-    let mut stand =
-        Stand::with(name, |config| config.drain.grace = Duration::from_millis(100)).await;
-    let echo = stand.handler("echo", ECHO);
+    let mut node =
+        TestNode::with(name, |config| config.drain.grace = Duration::from_millis(100)).await;
+    let echo = node.handler("echo", ECHO);
     let (_body_tx, body_rx) = mpsc::channel(1);
-    let (head, mut messages) = stand.client().tunnel(&echo, body_rx).await.unwrap();
+    let (head, mut messages) = node.client().tunnel(&echo, body_rx).await.unwrap();
     assert_eq!(head.status, 101);
-    stand.begin_drain();
-    stand.join().await;
-    let mut told = head.body.to_vec();
+    node.begin_drain();
+    node.join().await;
+    let mut received = head.body.to_vec();
     while let Ok(Some(piece)) = piece(&mut messages).await {
-        told.extend_from_slice(&piece);
+        received.extend_from_slice(&piece);
     }
-    assert_eq!(told[..4], [0x88, told[1], 0x03, 0xe9], "a Close frame with 1001");
+    assert_eq!(received[..4], [0x88, received[1], 0x03, 0xe9], "not a Close frame with code 1001");
 }

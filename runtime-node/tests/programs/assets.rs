@@ -31,29 +31,29 @@ impl Assets {
     pub(crate) async fn start(shard: &Shard, directory: &Path) -> Self {
         let mut files = BTreeMap::new();
         read(directory, "", &mut files);
-        let list =
-            serde_json::to_string(&files.keys().collect::<Vec<_>>()).expect("they are names");
+        let list = serde_json::to_string(&files.keys().collect::<Vec<_>>())
+            .expect("names serialize to JSON");
         let worker = shard.modules(&[("worker.js", WORKER), ("files.json", &list)]);
         let worker = worker.limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000));
         let worker = files.into_iter().fold(worker, |worker, (name, content)| {
             worker.module(&format!("files/{name}"), content)
         });
-        let Loaded(isolate) = worker.start().await.expect("the Worker is well-behaved");
+        let Loaded(isolate) = worker.start().await.expect("the Worker of the assets did not start");
         Self(isolate)
     }
 }
 
 fn read(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) {
     for entry in std::fs::read_dir(directory).into_iter().flatten() {
-        let path = entry.expect("the build has ended").path();
+        let path = entry.expect("the directory is unreadable").path();
         let name = format!(
             "{prefix}{}",
-            path.file_name().expect("it is in a directory").to_string_lossy()
+            path.file_name().expect("a directory entry has a name").to_string_lossy()
         );
         if path.is_dir() {
             read(&path, &format!("{name}/"), files);
         } else {
-            files.insert(name, std::fs::read(path).expect("the build has ended").into());
+            files.insert(name, std::fs::read(path).expect("the file is unreadable").into());
         }
     }
 }

@@ -1,8 +1,8 @@
-// Bundles programs of this directory the way tools for Workers do: `node bundle.mjs DIRECTORY NAME…`.
+// Bundles programs of this directory as the tools for Workers do: `node bundle.mjs DIRECTORY NAME…`.
 //
-// One that is a file is the program's entrypoint. One that is a directory is a project of a framework: its own build comes
-// first, in a copy of it, and then what wrangler's configuration names as `main` is the entrypoint and what it names as
-// `assets` is for browsers.
+// If the program is a file, the file is its entrypoint. If it is a directory, it is a project of a framework: its own build
+// runs first, in a copy of the directory; `main` of the resulting wrangler configuration is the entrypoint, and `assets` are
+// the files for browsers.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, readdir, rm, symlink } from "node:fs/promises";
@@ -14,7 +14,7 @@ import { build } from "esbuild";
 const sources = import.meta.dirname;
 const [bundles, ...names] = process.argv.slice(2);
 
-/** Modules of node's are imported, also where a package asks for them by `require` or by their old names. */
+/** Imports Node.js modules, also where a package requires them or uses names without `node:`. */
 const builtins = {
   name: "builtins",
   setup({ onLoad, onResolve }) {
@@ -31,7 +31,7 @@ const builtins = {
   },
 };
 
-/** AWS's client has DOMParser read XML where it takes a runtime for a browser; as on Cloudflare, its other parser serves. */
+/** Replaces the XML parser of AWS's client for browsers, which needs DOMParser, by its other parser, as on Cloudflare. */
 const xml = {
   name: "xml",
   setup({ onResolve }) {
@@ -56,8 +56,8 @@ const bundle = (directory, options) =>
 
 const json = async (file) => JSON.parse(await readFile(file, "utf8"));
 
-/** Where wrangler looks for what to deploy: a build may have put it elsewhere. */
-async function deployed(directory) {
+/** Returns the path of the wrangler configuration to deploy, which a build may have redirected. */
+async function configurationOf(directory) {
   const elsewhere = join(directory, ".wrangler/deploy/config.json");
   return existsSync(elsewhere) ? join(dirname(elsewhere), (await json(elsewhere)).configPath) : join(directory, "wrangler.json");
 }
@@ -71,7 +71,7 @@ async function project(name) {
   await promisify(execFile)("npm", ["run", "build"], { cwd: directory, env: environment }).catch((error) => {
     throw new Error(`${name} cannot be built: ${error.stdout}\n${error.stderr}`);
   });
-  const configuration = await deployed(directory);
+  const configuration = await configurationOf(directory);
   const { main, assets } = await json(configuration);
   const built = dirname(configuration);
   await bundle(built, { entryPoints: [main], outfile: join(bundles, `${name}.js`) });

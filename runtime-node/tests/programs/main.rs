@@ -85,7 +85,7 @@ fn main() {
     }
     let trials = names
         .into_iter()
-        .map(|name| harness::trial(name.clone(), move |shard| Box::pin(play(name, shard))));
+        .map(|name| harness::trial(name.clone(), move |shard| Box::pin(run_cases(name, shard))));
     let trials: Vec<Trial> = trials.collect();
     libtest_mimic::run(&arguments, trials).exit()
 }
@@ -142,7 +142,7 @@ fn engine(assets: Assets) -> Engine {
     harness::engine(web)
 }
 
-async fn play(name: String, shard: Rc<Shard>) {
+async fn run_cases(name: String, shard: Rc<Shard>) {
     let cases = std::fs::read(Path::new(SOURCES).join(&name).with_extension("json")).unwrap();
     let cases: Vec<Case> = serde_json::from_slice(&cases).unwrap();
     let source = std::fs::read_to_string(bundles().join(&name).with_extension("js")).unwrap();
@@ -163,11 +163,11 @@ async fn play(name: String, shard: Rc<Shard>) {
     });
     let worker = worker.start().await.unwrap();
     for case in cases {
-        ask(&worker, case).await;
+        check(&worker, case).await;
     }
 }
 
-async fn ask(worker: &Loaded, case: Case) {
+async fn check(worker: &Loaded, case: Case) {
     let what = format!("{} {}", case.method, case.path);
     let header = |(name, value): (&String, &String)| Header {
         name: name.clone(),

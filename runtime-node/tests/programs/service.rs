@@ -21,12 +21,12 @@ fn respond(request: &ReceivedRequest) -> OriginResponse {
         "/v1/files" => {
             let name = body.split_once("filename=\"").and_then(|(_, rest)| rest.split_once('"'));
             let name = name.expect("the client sends a form with a file").0;
-            one(
+            json_response(
                 200,
                 &json!({ "id": "file-1", "filename": name, "bytes": 9, "purpose": "assistants" }),
             )
         }
-        "/v1/customers" if request.method() == "POST" => one(
+        "/v1/customers" if request.method() == "POST" => json_response(
             200,
             &json!({
                 "id": "cus_1", "object": "customer", "sent": body, "key": header(request, "idempotency-key"),
@@ -36,10 +36,10 @@ fn respond(request: &ReceivedRequest) -> OriginResponse {
         "/v1/customers" => customers(request),
         "/v1/charges" => {
             let error = json!({ "type": "card_error", "code": "card_declined", "message": "Your card was declined." });
-            one(402, &json!({ "error": error }))
+            json_response(402, &json!({ "error": error }))
         }
         path if path.starts_with("/bucket") => object(request, &body),
-        _ => one(404, &json!({ "error": { "message": "There is no such model" } })),
+        _ => json_response(404, &json!({ "error": { "message": "There is no such model" } })),
     }
 }
 
@@ -51,9 +51,12 @@ fn header<'a>(request: &'a ReceivedRequest, name: &str) -> &'a str {
 
 fn complete(request: &Value) -> OriginResponse {
     if request["stream"] != true {
-        let said = request["messages"][0]["content"].as_str().unwrap_or_default();
-        let message = json!({ "role": "assistant", "content": format!("Hello from {said}!") });
-        return one(200, &json!({ "id": "c", "choices": [{ "index": 0, "message": message }] }));
+        let prompt = request["messages"][0]["content"].as_str().unwrap_or_default();
+        let message = json!({ "role": "assistant", "content": format!("Hello from {prompt}!") });
+        return json_response(
+            200,
+            &json!({ "id": "c", "choices": [{ "index": 0, "message": message }] }),
+        );
     }
     let chunk = |text: &&str| {
         let choice = json!({ "index": 0, "delta": { "content": text } });
@@ -62,7 +65,7 @@ fn complete(request: &Value) -> OriginResponse {
     };
     let mut lines: Vec<_> = ["Hello ", "in ", "pieces"].iter().map(chunk).collect();
     lines.push("data: [DONE]\n\n".to_owned());
-    of("text/event-stream", 200, lines)
+    response("text/event-stream", 200, lines)
 }
 
 // ---- Stripe
@@ -77,7 +80,7 @@ fn customers(request: &ReceivedRequest) -> OriginResponse {
         .iter()
         .map(|(id, name)| json!({ "id": id, "object": "customer", "name": name }))
         .collect();
-    one(
+    json_response(
         200,
         &json!({ "object": "list", "url": "/v1/customers", "has_more": !is_second, "data": data }),
     )
@@ -102,13 +105,16 @@ fn object(request: &ReceivedRequest, body: &str) -> OriginResponse {
             let seen =
                 [body, header(request, "content-type"), header(request, "x-amz-meta-by")].join(",");
             let checksum = header(request, "x-amz-checksum-crc32");
-            with(of("text/plain", 200, Vec::new()), &[("etag", &format!("\"{seen},{checksum}\""))])
+            with_headers(
+                response("text/plain", 200, Vec::new()),
+                &[("etag", &format!("\"{seen},{checksum}\""))],
+            )
         }
         ("HEAD" | "GET", "/bucket/a%20name.txt") => {
             let pieces = ["some ", "text"].map(str::to_owned).to_vec();
             let modified = ("last-modified", "Thu, 01 Jan 1970 00:00:00 GMT");
-            with(
-                of("text/plain", 200, pieces),
+            with_headers(
+                response("text/plain", 200, pieces),
                 &[("x-amz-meta-by", "Ada"), ("content-length", "9"), modified],
             )
         }
@@ -142,7 +148,7 @@ fn object(request: &ReceivedRequest, body: &str) -> OriginResponse {
 }
 
 fn xml(status: u16, text: &str) -> OriginResponse {
-    of(
+    response(
         "application/xml",
         status,
         vec![format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{text}")],
@@ -151,23 +157,23 @@ fn xml(status: u16, text: &str) -> OriginResponse {
 
 // ---- Answers
 
-fn one(status: u16, body: &Value) -> OriginResponse {
-    of("application/json", status, vec![body.to_string()])
+fn json_response(status: u16, body: &Value) -> OriginResponse {
+    response("application/json", status, vec![body.to_string()])
 }
 
-fn of(kind: &str, status: u16, pieces: Vec<String>) -> OriginResponse {
+fn response(kind: &str, status: u16, pieces: Vec<String>) -> OriginResponse {
     let frames = pieces.into_iter().map(|piece| Ok(Frame::data(piece.into())));
     let body = StreamBody::new(Box::pin(futures::stream::iter(frames)) as _);
     http::Response::builder()
         .status(status)
         .header("content-type", kind)
         .body(body)
-        .expect("these are headers")
+        .expect("the headers are valid")
 }
 
-fn with(mut answer: OriginResponse, headers: &[(&'static str, &str)]) -> OriginResponse {
+fn with_headers(mut answer: OriginResponse, headers: &[(&'static str, &str)]) -> OriginResponse {
     for (name, value) in headers {
-        answer.headers_mut().insert(*name, value.parse().expect("these are headers"));
+        answer.headers_mut().insert(*name, value.parse().expect("the headers are valid"));
     }
     answer
 }

@@ -31,13 +31,13 @@ pub(crate) fn environment(scope: &mut v8::PinScope<'_, '_>) -> Vec<String> {
     pairs.flat_map(|(name, value)| [name.to_owned(), value.to_owned()]).collect()
 }
 
-/// Returns whether the predicate of this name in `util.types` holds.
+/// Returns whether the predicate of this name in `util.types` holds for the value.
 #[op]
 pub(crate) fn is_kind(value: v8::Local<'_, v8::Value>, kind: String) -> bool {
-    is(value, &kind)
+    is_of_kind(value, &kind)
 }
 
-fn is(value: v8::Local<'_, v8::Value>, kind: &str) -> bool {
+fn is_of_kind(value: v8::Local<'_, v8::Value>, kind: &str) -> bool {
     match kind {
         "AnyArrayBuffer" => value.is_array_buffer() || value.is_shared_array_buffer(),
         "ArgumentsObject" => value.is_arguments_object(),

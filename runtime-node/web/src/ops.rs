@@ -2,8 +2,8 @@
 //!
 //! An op is a function with the attribute [`op`](tenon_op::op). JavaScript calls it under its
 //! name in camel case. Its parameters implement [`Argument`], and its result [`Returned`]; their
-//! types are the only description of the call, from which `types/check.mjs` makes TypeScript's. The
-//! snapshot has a JavaScript function for each, which refers to the native one by its index among
+//! types are the only description of the call, from which `types/check.mjs` makes TypeScript types.
+//! The snapshot has a JavaScript function for each, which refers to the native one by its index among
 //! all of them.
 //!
 //! Only the built-in JavaScript calls ops, never a Worker, and tsc checks those calls: ops

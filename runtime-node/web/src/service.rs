@@ -37,8 +37,8 @@ use crate::websocket::sockets::link::Wire;
 const STAGE: &str = "service";
 
 /// Sends a request to the Worker that the revision's binding at index `service` names, or to the
-/// Worker's own static files if that is the index after the last. Returns a promise of its outcome, as `fetch_send` does. The response is returned as it is: redirects are
-/// left to the caller.
+/// Worker's own static files if that is the index after the last. Returns a promise of its outcome,
+/// as `fetch_send` does. The response is returned as it is: redirects are left to the caller.
 #[op]
 pub(crate) fn service_send<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -61,23 +61,23 @@ pub(crate) fn service_send<'s>(
     let url = request.url.to_string();
     let web_socket = RequestedWebSocket::from_request(&mut request);
     let outbound = Outbound::of(scope);
-    let abortee = (number != 0).then(|| outbound.aborts.enter(number));
+    let abort_entry = (number != 0).then(|| outbound.aborts.enter(number));
     let called = match call(&state, invocation, callee, request) {
         Ok(call) => outbound.services.call(call),
         Err(most) => return Ok(over_limit(scope, most)),
     };
-    let called = match abortee {
-        Some(abortee) => Ok((abortee.follow(called), abortee)),
+    let called = match abort_entry {
+        Some(abort_entry) => Ok((abort_entry.follow(called), abort_entry)),
         None => Err(called),
     };
     let work = async move {
-        let (called, abortee) = match called {
-            Ok((called, abortee)) => (called.await.ok(), Some(abortee)),
+        let (called, abort_entry) = match called {
+            Ok((called, abort_entry)) => (called.await.ok(), Some(abort_entry)),
             Err(called) => (Some(called.await), None),
         };
-        Ok((called, abortee))
+        Ok((called, abort_entry))
     };
-    let promise = promise(scope, work, move |scope, (called, abortee)| match called {
+    let promise = promise(scope, work, move |scope, (called, abort_entry)| match called {
         None => Ok(v8::null(scope).into()),
         Some(Err(failure)) => head::failure(scope, STAGE, &message_of(&failure)),
         Some(Ok(CallResponse { status: 101, headers, body })) => {
@@ -103,7 +103,7 @@ pub(crate) fn service_send<'s>(
             }
         }
         Some(Ok(CallResponse { status, headers, body })) => {
-            let body = body.map(|body| Body::Stream(breakable(body, abortee)));
+            let body = body.map(|body| Body::Stream(breakable(body, abort_entry)));
             let received = Received {
                 status,
                 reason: Bytes::new(),
@@ -199,12 +199,12 @@ fn call(
         CallContext { depth: caller.call_context.depth.saturating_add(1), services: Vec::new() };
     let request_id = caller.request_id.to_string();
     drop(invocations);
-    let request = delivered(request, request_id, call_context);
+    let request = fetch_request(request, request_id, call_context);
     Ok(Call { caller: worker.clone(), callee, digest, assets, request })
 }
 
 /// Builds the request as the other Worker receives it.
-fn delivered(request: Request, request_id: String, call_context: CallContext) -> FetchRequest {
+fn fetch_request(request: Request, request_id: String, call_context: CallContext) -> FetchRequest {
     let Request { method, url, headers, body, .. } = request;
     let (body, length) = match body {
         RequestBody::Empty => (Body::Full(Bytes::new()), None),

@@ -32,8 +32,8 @@ struct Timer {
 }
 
 /// Calls `callback` after this many milliseconds, once or repeatedly. Returns the timer's id, or 0
-/// if there is no current invocation, if it has too many operations in flight, or if the isolate has
-/// not enough memory.
+/// if there is no current invocation, if it has too many operations in flight, or if the isolate
+/// does not have enough memory.
 #[op]
 pub(crate) fn timer_start(
     scope: &mut v8::PinScope<'_, '_>,

@@ -5,7 +5,7 @@
 //! are valid until the next call.
 //!
 //! The parser is Ada. Outbound requests and URL patterns use the crate `url`, which parses what Ada
-//! has serialized: of an `http:` or `https:` URL, it changes nothing.
+//! has serialized, and leaves `http:` and `https:` URLs unchanged.
 
 mod ada;
 pub(crate) mod pattern;

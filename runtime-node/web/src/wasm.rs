@@ -24,7 +24,7 @@ use tenon_op::op;
 
 use crate::ops::{Maybe, Returned, View};
 
-fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mut Preparing> {
+fn find<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mut Preparing> {
     slot::<PreparingModules>(scope).get_mut(module)
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn wasm_open(
 /// is more to validate, or a text if the module is refused.
 #[op]
 pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option<OrRefusal<True>> {
-    let module = opened(scope, module)?;
+    let module = find(scope, module)?;
     match module.check.as_mut()?.step(module.text.as_ref()) {
         Ok(sizes) => {
             module.sizes = sizes?;
@@ -89,21 +89,21 @@ pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option
     }
 }
 
-/// Returns true if the valid module may be compiled, or a text if not.
+/// Returns true if the valid module may be compiled, or a text that says why not.
 ///
 /// # Errors
-/// Returns the exception for the lack of memory.
+/// Fails if there is not enough memory.
 #[op]
 pub(crate) fn wasm_admit(
     scope: &mut v8::PinScope<'_, '_>,
     module: u32,
 ) -> Result<Option<OrRefusal<True>>, Thrown> {
-    let valid = opened(scope, module).and_then(|valid| Some((valid.sizes, valid.check.take()?)));
+    let valid = find(scope, module).and_then(|valid| Some((valid.sizes, valid.check.take()?)));
     let Some((sizes, check)) = valid else { return Ok(None) };
     match admit(scope, check, &sizes) {
         Ok(code) => {
             let code = code.ok_or_else(out_of_memory)?;
-            opened(scope, module).expect("the module is open during its own admission").code =
+            find(scope, module).expect("the module is open during its own admission").code =
                 Some(code);
             Ok(Some(OrRefusal::Value(True)))
         }
@@ -124,7 +124,7 @@ fn compile<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: u32,
 ) -> Option<v8::Local<'s, v8::WasmModuleObject>> {
-    let module = opened(scope, module)?;
+    let module = find(scope, module)?;
     let (text, sizes) = (std::mem::take(&mut module.text), module.sizes);
     let object =
         code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()))?;
@@ -139,13 +139,13 @@ fn compile<'s>(
 /// Returns the bytes of a module.
 ///
 /// # Errors
-/// Returns the exception for the lack of memory.
+/// Fails if there is not enough memory.
 #[op]
 pub(crate) fn wasm_bytes<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: u32,
 ) -> Result<Maybe<v8::Local<'s, v8::Uint8Array>>, Thrown> {
-    let Some(module) = opened(scope, module) else { return Ok(Maybe(None)) };
+    let Some(module) = find(scope, module) else { return Ok(Maybe(None)) };
     let text = std::mem::take(&mut module.text);
     let counted = counted(scope, text).ok_or_else(out_of_memory)?;
     Ok(Maybe(array_of(scope, counted)))
@@ -164,7 +164,7 @@ pub(crate) fn wasm_keep<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: u32,
 ) -> Maybe<v8::Local<'s, v8::ArrayBuffer>> {
-    let code = opened(scope, module).and_then(|module| module.code.take());
+    let code = find(scope, module).and_then(|module| module.code.take());
     Maybe(code.map(|code| {
         let store = code.into_backing_store().make_shared();
         v8::ArrayBuffer::with_backing_store(scope, &store)

@@ -46,7 +46,7 @@ function compiler() {
     rmSync(cache, { recursive: true, force: true });
     mkdirSync(cache, { recursive: true });
     for (const file of ["package.json", "package-lock.json", ".npmrc"]) copyFileSync(join(HERE, file), join(cache, file));
-    if (run("npm", ["ci", "--loglevel", "error"], cache).status !== 0) throw new Error("npm has failed");
+    if (run("npm", ["ci", "--loglevel", "error"], cache).status !== 0) throw new Error("`npm ci` failed");
     writeFileSync(join(cache, "pinned"), pinned);
   }
   return join(cache, "node_modules/typescript/bin/tsc");
@@ -59,7 +59,7 @@ const made = { Internal: [], Modules: [], Use: [], Ops: [] };
 const records = [];
 
 // Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts`, or for one that is
-// made from a struct with `#[derive(Record)]`. `Local`s are looked up by what they are of.
+// made from a struct with `#[derive(Record)]`. A `Local<T>` is looked up as `T`.
 const TYPES = {
   "()": "void", bool: "boolean", String: "string", "&str": "string", "&'static str": "string",
   i32: "number", u32: "number", f64: "number", usize: "number", Ordering: "-1 | 0 | 1",
@@ -113,7 +113,7 @@ function typescript(rust) {
 
 const camel = (name) => name.replace(/^_/, "").replace(/_(\w)/g, (_, initial) => initial.toUpperCase());
 
-// Rust's types that stand for several arguments, with the types of these.
+// Rust types that stand for several arguments, and the types of those arguments.
 const SEVERAL = {
   Key: { name: "string", url: "string" },
   Sent: { body: "Body", owner: "number | undefined", stream: "number | undefined" },
@@ -132,7 +132,7 @@ function declareOps(path) {
   const text = read(join(ROOT, SOURCES, path));
   const functions = /^#\[op\]\n(?:#\[.*\]\n)*(?:pub(?:\(\w+\))? )?fn (\w+)(?:<.*>)?\(([^]*?)\)(?: -> ([^]*?))? \{$/gm;
   const found = Array.from(text.matchAll(functions));
-  if (found.length !== text.split("\n#[op]\n").length - 1) throw new Error(`${SOURCES}/${path}: an #[op] of an unknown form`);
+  if (found.length !== text.split("\n#[op]\n").length - 1) throw new Error(`${SOURCES}/${path}: cannot parse an #[op]`);
   for (const [, name, list, returned = "()"] of found) {
     const all = split(list).filter((one) => !/^_?scope: /.test(one)).flatMap(parameters);
     // Trailing arguments may be left out.

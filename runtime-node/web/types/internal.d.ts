@@ -112,7 +112,7 @@ declare global {
   type Handle = ArrayBuffer & { readonly isHandle: true };
   // A number that is exchanged once for a handle.
   type Ticket = number;
-  // A value that is at once there, or comes from another thread.
+  // A value that is available immediately, or a promise of one from another thread.
   type MaybePromise<T> = T | Promise<T>;
   // `undefined` stands for a stream, which further arguments name.
   type Body = string | View | null | undefined;

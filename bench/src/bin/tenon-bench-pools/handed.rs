@@ -47,14 +47,14 @@ pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     let ends: Mutex<Vec<Option<Ends>>> = Mutex::new(ends);
     load.run(async |thread| {
         let own = ends.lock().unwrap_or_else(PoisonError::into_inner)[thread].take();
-        let Ends { inbox, owners } = own.expect("each thread asks once");
-        tokio::task::spawn_local(own_isolates(inbox, Pinned::new(sandbox, workers.of(thread))));
+        let Ends { inbox, owners } = own.expect("each thread takes its ends once");
+        tokio::task::spawn_local(serve_jobs(inbox, Pinned::new(sandbox, workers.of(thread))));
         Handed { homes: Arc::clone(workers), workers: workers.all(), owners }
     })
 }
 
 /// Serves the requests that are handed to this thread.
-async fn own_isolates(mut inbox: mpsc::UnboundedReceiver<Job>, pinned: Pinned) {
+async fn serve_jobs(mut inbox: mpsc::UnboundedReceiver<Job>, pinned: Pinned) {
     let pinned = Rc::new(pinned);
     while let Some(Job { worker, request, answer }) = inbox.recv().await {
         let pinned = Rc::clone(&pinned);

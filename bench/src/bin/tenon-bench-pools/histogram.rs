@@ -25,8 +25,8 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub fn record(&mut self, taken: Duration) {
-        self.counts[bucket(taken.as_nanos() as u64)] += 1;
+    pub fn record(&mut self, latency: Duration) {
+        self.counts[bucket(latency.as_nanos() as u64)] += 1;
     }
 
     pub fn add(&mut self, other: &Self) {

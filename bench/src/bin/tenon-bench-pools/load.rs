@@ -58,7 +58,7 @@ impl Window {
             .map(|(name, value)| [name.to_owned(), value.to_string()])
             .concat()
             .try_into()
-            .expect("two pairs")
+            .expect("two pairs are four arguments")
     }
 }
 
@@ -71,7 +71,7 @@ pub trait Server {
 }
 
 /// The state that the threads share.
-struct Course {
+struct SharedState {
     phase: AtomicU8,
     built: Barrier,
     answered: Vec<Counter>,
@@ -93,7 +93,7 @@ pub struct Load {
 
 impl Load {
     /// Prepares a scenario. Must be called after V8 is initialised and before the first isolate is
-    /// made.
+    /// created.
     ///
     /// # Errors
     /// Fails if the memory of the process cannot be read.
@@ -105,7 +105,7 @@ impl Load {
         &self.shape
     }
 
-    /// Runs the load against an architecture. `build` makes the end of it that a thread has.
+    /// Runs the load against an architecture, whose end on each thread `build` creates.
     ///
     /// # Errors
     /// Fails if the CPU time or the memory of the process cannot be read.
@@ -114,24 +114,24 @@ impl Load {
         build: impl AsyncFn(usize) -> S + Sync,
     ) -> anyhow::Result<Measurement> {
         let Shape { threads, clients, .. } = self.shape;
-        let course = Arc::new(Course {
+        let state = Arc::new(SharedState {
             phase: AtomicU8::new(WARM_UP),
             built: Barrier::new(threads + 1),
             answered: (0..threads).map(|_| Counter::default()).collect(),
             latencies: Mutex::default(),
         });
-        let (common, build) = (&course, &build);
+        let (common, build) = (&state, &build);
         let measured = thread::scope(|scope| {
             for index in 0..threads {
                 scope.spawn(move || serve(common, index, clients, build));
             }
-            course.built.wait();
-            let measured = self.coordinate(&course);
-            course.phase.store(STOP, Ordering::Relaxed);
+            state.built.wait();
+            let measured = self.coordinate(&state);
+            state.phase.store(STOP, Ordering::Relaxed);
             measured
         })?;
         Ok(Measurement {
-            latencies: lock(&course.latencies).clone(),
+            latencies: lock(&state.latencies).clone(),
             throughput: measured.requests as f64 / measured.lasted.as_secs_f64(),
             cpu: measured.cpu.div_f64(measured.requests.max(1) as f64),
             memory: measured.memory.saturating_sub(self.before),
@@ -139,13 +139,13 @@ impl Load {
     }
 
     /// Opens the window, and closes it after enough time and requests.
-    fn coordinate(&self, course: &Course) -> anyhow::Result<Measured> {
+    fn coordinate(&self, state: &SharedState) -> anyhow::Result<Measured> {
         let answered = || {
-            course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>()
+            state.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>()
         };
         self.warm_up()?;
         let (began, count, cpu) = (Instant::now(), answered(), usage::cpu()?);
-        course.phase.store(MEASURED, Ordering::Relaxed);
+        state.phase.store(MEASURED, Ordering::Relaxed);
         let mut memory = 0;
         loop {
             thread::sleep(POLL_INTERVAL);
@@ -184,7 +184,7 @@ struct Measured {
 
 /// Runs one thread.
 fn serve<S: Server + 'static>(
-    course: &Arc<Course>,
+    state: &Arc<SharedState>,
     index: usize,
     clients: usize,
     build: &impl AsyncFn(usize) -> S,
@@ -192,29 +192,29 @@ fn serve<S: Server + 'static>(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime can be made");
+        .expect("cannot create a runtime");
     let local = LocalSet::new();
     let latencies = local.block_on(&runtime, async {
         let server = Rc::new(build(index).await);
-        course.built.wait();
-        let mut asking = JoinSet::new();
+        state.built.wait();
+        let mut running = JoinSet::new();
         for client in 0..clients {
-            asking.spawn_local(ask(Arc::clone(course), index, client, Rc::clone(&server)));
+            running.spawn_local(run_client(Arc::clone(state), index, client, Rc::clone(&server)));
         }
         let mut all = Histogram::default();
-        while let Some(histogram) = asking.join_next().await {
+        while let Some(histogram) = running.join_next().await {
             all.add(&histogram.expect("a panic ends the process"));
         }
         all
     });
     // Ends the server's background tasks, now that the server is dropped.
     runtime.block_on(local);
-    lock(&course.latencies).add(&latencies);
+    lock(&state.latencies).add(&latencies);
 }
 
 /// Runs one client.
-async fn ask<S: Server>(
-    course: Arc<Course>,
+async fn run_client<S: Server>(
+    state: Arc<SharedState>,
     index: usize,
     client: usize,
     server: Rc<S>,
@@ -225,7 +225,7 @@ async fn ask<S: Server>(
     let workers = server.workers();
     let mut since = Instant::now();
     loop {
-        let phase = course.phase.load(Ordering::Relaxed);
+        let phase = state.phase.load(Ordering::Relaxed);
         if phase == STOP {
             return latencies;
         }
@@ -233,8 +233,8 @@ async fn ask<S: Server>(
         let began = Instant::now();
         let response = server.serve(worker, Request::to(worker)).await;
         let answered = Instant::now();
-        assert_eq!(response.status, 200, "{worker} answers well");
-        course.answered[index].0.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(response.status, 200, "{worker} failed a request");
+        state.answered[index].0.fetch_add(1, Ordering::Relaxed);
         if phase == MEASURED {
             latencies.record(answered - began);
         }

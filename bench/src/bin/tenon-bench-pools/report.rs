@@ -15,7 +15,7 @@ use crate::verdict::{self, Figure, Figures};
 const HEAD: [&str; 9] =
     ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
 
-const LEGEND: &str = "req/s and memory (peak resident, above that before the first isolate) are from the round with \
+const LEGEND: &str = "req/s and memory (peak resident memory, less that before the first isolate) are from the round with \
      the highest throughput; CPU (all threads, per request) is from the round with the lowest: those least disturbed. \
      Requests and latencies cover all rounds; × shared is req/s relative to “shared, for a request”. A client sends \
      its next request when it has its response. Compare within a scenario.";
@@ -69,7 +69,7 @@ impl fmt::Display for Report {
             let shared = figures.get(&(scenario, Architecture::SharedHeld));
             table.row(row(architecture, rounds, shared.map(|shared| shared.throughput)));
         }
-        writeln!(f, "{table}\n{}", wrapped(LEGEND))?;
+        writeln!(f, "{table}\n{}", wrap(LEGEND))?;
         let others = self.others * 100.0;
         write!(f, "\nOther processes used {others:.0} % of the machine's CPU time")?;
         writeln!(
@@ -78,7 +78,7 @@ impl fmt::Display for Report {
             if self.others > QUIET { ", which distorts p99 and p999." } else { "." }
         )?;
         for paragraph in verdict::of(&figures) {
-            writeln!(f, "\n{}", wrapped(&paragraph))?;
+            writeln!(f, "\n{}", wrap(&paragraph))?;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ fn format_duration(duration: Duration) -> String {
 }
 
 /// Wraps a text at the width of the table.
-fn wrapped(text: &str) -> String {
+fn wrap(text: &str) -> String {
     const WIDTH: usize = 110;
     let mut lines = String::with_capacity(text.len());
     let mut width = 0;
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn lines_end_between_words() {
-        let text = wrapped(&"word ".repeat(100));
+        let text = wrap(&"word ".repeat(100));
         assert!(text.lines().all(|line| line.len() <= 110 && line.ends_with("word")));
         assert_eq!(text.split_whitespace().count(), 100);
     }

@@ -144,7 +144,7 @@ pub struct Shape {
 
 /// The Workers of each thread: those whose ids hash to it.
 pub struct Workers {
-    of_thread: Vec<Vec<WorkerId>>,
+    by_thread: Vec<Vec<WorkerId>>,
 }
 
 impl Workers {
@@ -153,34 +153,34 @@ impl Workers {
     /// threads, their threads are arbitrary.
     fn new(count: usize, threads: usize) -> Self {
         let most = count.div_ceil(threads);
-        let mut of_thread = vec![Vec::new(); threads];
+        let mut by_thread = vec![Vec::new(); threads];
         let ids = (0..).map(|n| WorkerId::from(format!("bench/worker-{n}")));
         let mut missing = count;
         for id in ids {
             if missing == 0 {
                 break;
             }
-            let home: &mut Vec<_> = &mut of_thread[hash(&id) % threads];
+            let home: &mut Vec<_> = &mut by_thread[hash(&id) % threads];
             if home.len() < most {
                 home.push(id);
                 missing -= 1;
             }
         }
-        Self { of_thread }
+        Self { by_thread }
     }
 
     /// Returns the Workers that this thread owns.
     pub fn of(&self, thread: usize) -> &[WorkerId] {
-        &self.of_thread[thread]
+        &self.by_thread[thread]
     }
 
     pub fn all(&self) -> Vec<WorkerId> {
-        self.of_thread.concat()
+        self.by_thread.concat()
     }
 
     /// Returns the thread that owns a Worker.
     pub fn home(&self, id: &WorkerId) -> usize {
-        hash(id) % self.of_thread.len()
+        hash(id) % self.by_thread.len()
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_thread_has_equally_many_workers() {
+    fn every_thread_has_the_same_number_of_workers() {
         let workers = Workers::new(12, 3);
         assert!((0..3).all(|thread| workers.of(thread).len() == 4));
         assert!(

@@ -3,8 +3,8 @@
 //!
 //! There are two variants, which differ while a request awaits an operation:
 //! - **for a request**: the isolate is taken out of the pool and returned with the response. The
-//!   published figures measure such a pool: an isolate runs the JavaScript
-//!   of one request at a time. Requests that do not find the isolate in the pool queue for it.
+//!   published figures measure such a pool: an isolate runs the JavaScript of one request at a
+//!   time. Requests that do not find the isolate in the pool queue for it.
 //! - **for a turn**: the isolate stays in the pool, and V8's lock is held during turns only.
 //!   Between its turns a request holds nothing. This is the best possible variant.
 

@@ -1,5 +1,5 @@
 //! Pinned, in the product's own engine, with every limit armed, every clock frozen and the whole
-//! Web API loaded. The difference to [`pinned`](crate::pinned) is what the harness omits.
+//! Web API loaded. The difference from [`pinned`](crate::pinned) is what the harness omits.
 
 use std::rc::Rc;
 
@@ -75,7 +75,7 @@ impl Server for Tenon {
             call_context: CallContext::default(),
         };
         let response = isolate.fetch(request).await.expect("the Workers of the benchmark answer");
-        let body = response.body.collect().await.expect("their answers come whole");
+        let body = response.body.collect().await.expect("their responses are complete");
         let body = String::from_utf8_lossy(&body).into_owned();
         Response { status: response.status, body }
     }

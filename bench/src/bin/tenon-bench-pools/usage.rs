@@ -22,14 +22,16 @@ pub fn cpu() -> anyhow::Result<Duration> {
 fn times() -> anyhow::Result<[Duration; 4]> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name is in parentheses and may contain any character.
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names the program")?;
+    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
     let times = ticks(fields.split_whitespace().skip(TIMES).take(4))?;
-    times.try_into().ok().context("/proc/self/stat has four times")
+    times.try_into().ok().context("/proc/self/stat has fewer than four times")
 }
 
 fn ticks<'a>(fields: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<Duration>> {
     let ticks = fields.map(|field| Ok(Duration::from_millis(TICK * field.parse::<u64>()?)));
-    ticks.collect::<Result<_, std::num::ParseIntError>>().context("CPU time is in ticks")
+    ticks
+        .collect::<Result<_, std::num::ParseIntError>>()
+        .context("a CPU time is not a number of ticks")
 }
 
 /// The CPU time that the machine has used so far.
@@ -43,7 +45,7 @@ pub struct Machine {
 impl Machine {
     pub fn now() -> anyhow::Result<Self> {
         let stat = fs::read_to_string("/proc/stat")?;
-        let line = stat.lines().next().context("/proc/stat has a line for all CPUs")?;
+        let line = stat.lines().next().context("/proc/stat has no line for all CPUs")?;
         // The fields are user nice system idle iowait irq softirq steal; the following ones are
         // part of the first two.
         let times = ticks(line.split_whitespace().skip(1).take(8))?;
@@ -65,8 +67,8 @@ pub fn resident() -> anyhow::Result<u64> {
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("/proc/self/status has VmRSS")?;
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is in kB")?;
+        .context("/proc/self/status has no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is not in kB")?;
     Ok(kib << 10)
 }
 

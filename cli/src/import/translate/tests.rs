@@ -42,7 +42,7 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
 }
 
 #[test]
-fn no_key_is_dropped_in_silence() {
+fn no_key_is_dropped_silently() {
     let keys = ["kv_namespaces", "compatibility_date", "site", "workers_dev", "frobnicate"];
     for key in keys {
         let (_, notes) = translated(json!({ "name": "shop", key: [] }));

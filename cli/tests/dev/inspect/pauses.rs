@@ -64,7 +64,7 @@ fn a_breakpoint_in_typescript_pauses_a_request_with_its_locals() {
 }
 
 #[test]
-fn a_pause_is_charged_to_no_limit_and_other_requests_wait_for_its_end() {
+fn a_pause_counts_towards_no_limit_and_other_requests_wait_for_its_end() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { const greeting = 'Hello'; debugger; return new Response(greeting) } }";
     let manifest = worker("hello", source).replace("spec:\n", "spec:\n  limits: {cpuMs: 20}\n");
@@ -76,7 +76,7 @@ fn a_pause_is_charged_to_no_limit_and_other_requests_wait_for_its_end() {
         let paused = debugger.event("Debugger.paused", |_| true);
         let second = scope.spawn(|| inspected.get());
         let frame = &paused["callFrames"][0]["callFrameId"];
-        // More CPU time than the Worker's limit.
+        // This takes more CPU time than the Worker's limit.
         let busy = "let i = 0; while (i < 2e8) i++; greeting.length";
         let evaluate = json!({ "callFrameId": frame, "expression": busy });
         assert_eq!(debugger.call("Debugger.evaluateOnCallFrame", evaluate)["result"]["value"], 5);
@@ -92,7 +92,7 @@ fn a_pause_is_charged_to_no_limit_and_other_requests_wait_for_its_end() {
 fn a_debugger_that_leaves_lets_paused_code_continue() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { debugger; return new Response('done') } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = debugging(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
@@ -107,7 +107,7 @@ fn a_debugger_that_leaves_lets_paused_code_continue() {
 fn an_endless_loop_can_be_paused_and_ends_by_its_limit_when_the_debugger_leaves() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { globalThis.goes = true; console.log('looping'); while (goes); return new Response('out') } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = debugging(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
@@ -175,7 +175,7 @@ fn realms_of_a_worker_that_resets_are_debugged_too() {
 fn steps_stay_in_the_code_of_the_worker() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch(request) { debugger; const { pathname } = new URL(request.url); return new Response(pathname) } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = debugging(&inspected);
     let script = debugger.event("Debugger.scriptParsed", |script| {
         script["url"] == "tenon://default/hello/worker.js"
@@ -201,7 +201,7 @@ fn steps_stay_in_the_code_of_the_worker() {
 fn ctrl_c_ends_a_process_whose_code_is_paused() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { debugger; return new Response('done') } }";
-    let Inspected { dev, addr } = Inspected::of_source(directory.path(), source);
+    let Inspected { dev, addr } = Inspected::with_source(directory.path(), source);
     let mut debugger = Debugger::attach(&format!("ws://{addr}/default/hello"));
     debugger.call("Debugger.enable", json!({}));
     let (host, port) = ("localhost", dev.port());
@@ -217,7 +217,7 @@ fn ctrl_c_ends_a_process_whose_code_is_paused() {
 fn code_stays_paused_for_a_debugger_when_another_one_leaves() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { const answer = 'done'; debugger; return new Response(answer) } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let (mut leaves, mut stays) = (debugging(&inspected), debugging(&inspected));
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
@@ -237,7 +237,7 @@ fn code_stays_paused_for_a_debugger_when_another_one_leaves() {
 fn a_debugger_may_leave_while_its_own_expression_is_paused() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { return new Response('done') } }";
-    let inspected = Inspected::of_source(directory.path(), source);
+    let inspected = Inspected::with_source(directory.path(), source);
     let mut debugger = debugging(&inspected);
     debugger.send("Runtime.evaluate", json!({ "expression": "debugger" }));
     debugger.event("Debugger.paused", |_| true);

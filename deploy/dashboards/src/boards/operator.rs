@@ -19,7 +19,7 @@ pub(super) fn dashboard() -> Dashboard {
     .row("Catalog", catalog())
     .row("Schedules and node reports", schedules())
     .row("Certificates of all processes", certificates())
-    .row("The API server", edges())
+    .row("The API server", api_server())
     .row("Process", process("operator"))
 }
 
@@ -204,7 +204,7 @@ fn certificates() -> [Panel; 4] {
     ]
 }
 
-fn edges() -> [Panel; 2] {
+fn api_server() -> [Panel; 2] {
     [
         Panel::lines(
             "Interrupted watches",

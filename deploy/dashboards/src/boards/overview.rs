@@ -23,7 +23,7 @@ pub(super) fn dashboard() -> Dashboard {
     .row("Workers", workers())
     .selecting("namespace=~\"$installation\",pool=~\"$pool\"")
     .row("Cold starts", cold_starts())
-    .row("Capacity", room())
+    .row("Capacity", capacity())
 }
 
 fn now() -> [Panel; 6] {
@@ -175,7 +175,7 @@ fn cold_starts() -> [Panel; 3] {
     ]
 }
 
-fn room() -> [Panel; 3] {
+fn capacity() -> [Panel; 3] {
     [
         Panel::lines(
             "Busy shards",

@@ -212,7 +212,7 @@ fn clients() -> [Panel; 4] {
         )
         .wide(12),
         Panel::lines(
-            "Certificates for clients expire in",
+            "HTTPS certificates expire in",
             Unit::Seconds,
             "Time until the certificates that clients see expire, by the name of the Secret's folder.",
             &[(

@@ -15,9 +15,9 @@ pub(super) fn dashboard() -> Dashboard {
     .selecting("namespace=\"$namespace\",worker=\"$worker\"")
     .row("Now", now())
     .row("Traffic", traffic())
-    .row("Resources", uses())
-    .row("Placement", place())
-    .row("Cold starts", starts())
+    .row("Resources", resources())
+    .row("Placement", placement())
+    .row("Cold starts", cold_starts())
 }
 
 fn now() -> [Panel; 6] {
@@ -97,7 +97,7 @@ fn traffic() -> [Panel; 3] {
     ]
 }
 
-fn uses() -> [Panel; 4] {
+fn resources() -> [Panel; 4] {
     [
         Panel::lines(
             "CPU",
@@ -139,7 +139,7 @@ fn uses() -> [Panel; 4] {
     ]
 }
 
-fn place() -> [Panel; 2] {
+fn placement() -> [Panel; 2] {
     [
         Panel::bars(
             "Pinned to",
@@ -164,7 +164,7 @@ fn place() -> [Panel; 2] {
     ]
 }
 
-fn starts() -> [Panel; 2] {
+fn cold_starts() -> [Panel; 2] {
     [
         Panel::lines(
             "Cold starts",

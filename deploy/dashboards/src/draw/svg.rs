@@ -8,7 +8,8 @@ pub(super) const INK: &str = "#24292e";
 pub(super) const FAINT: &str = "#6a737d";
 pub(super) const GRID: &str = "#e1e4e8";
 
-/// Colours that can be told apart, also with common colour blindnesses, after Okabe and Ito.
+/// Colours that are distinguishable even with common forms of colour blindness, after Okabe and
+/// Ito.
 pub(super) const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a800", "#555555"];
 
@@ -108,7 +109,7 @@ impl Svg {
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {
-        writeln!(self.0, "{element}").expect("a string has room");
+        writeln!(self.0, "{element}").expect("writing to a String cannot fail");
     }
 }
 

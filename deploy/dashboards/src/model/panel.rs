@@ -150,7 +150,7 @@ impl Panel {
             "tooltip": {"mode": "multi", "sort": "desc"},
         });
         let panel = Self::queries(PanelKind::TimeSeries, title, unit, description, queries);
-        Self { options: Some(options), ..panel }.drawn(0, "none")
+        Self { options: Some(options), ..panel }.with_style(0, "none")
     }
 
     /// Returns a panel with lines over time: quantiles of a histogram, over all its series
@@ -181,7 +181,7 @@ impl Panel {
 
     /// Returns a panel with stacked areas over time.
     pub fn areas(title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
-        Self::lines(title, unit, description, queries).drawn(30, "normal")
+        Self::lines(title, unit, description, queries).with_style(30, "normal")
     }
 
     /// Returns a panel with the latest value.
@@ -219,7 +219,7 @@ impl Panel {
         }
     }
 
-    fn drawn(mut self, fill: u8, stacking: &str) -> Self {
+    fn with_style(mut self, fill: u8, stacking: &str) -> Self {
         let custom = serde_json::json!({
             "drawStyle": "line",
             "lineInterpolation": "linear",

@@ -26,11 +26,11 @@ pub fn workers() -> Vec<Value> {
         "state": "Reset",
         "revisionHistoryLimit": 3,
     });
-    let of_config_map =
+    let from_config_map =
         json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
     let without_entrypoint =
         json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
-    let of_artifact = json!({
+    let from_artifact = json!({
         "source": {"oci": {
             "image": "registry.example.com:5000/acme/shop:v1.2", "pullSecretRef": {"name": "registry"},
         }},
@@ -42,13 +42,13 @@ pub fn workers() -> Vec<Value> {
             "runWorkerFirst": ["/api/*", "!/api/docs/*"],
         },
     });
-    let of_one_module = json!({"source": {"modules": {"worker.js": "export default {}"}}});
+    let one_module = json!({"source": {"modules": {"worker.js": "export default {}"}}});
     vec![
         object("Worker", "good", full),
-        object("Worker", "of-config-map", of_config_map),
-        object("Worker", "of-artifact", of_artifact),
+        object("Worker", "of-config-map", from_config_map),
+        object("Worker", "of-artifact", from_artifact),
         object("Worker", "without-entrypoint", without_entrypoint),
-        object("Worker", "of-one-module", of_one_module),
+        object("Worker", "of-one-module", one_module),
     ]
 }
 
@@ -88,7 +88,7 @@ pub fn largest_worker() -> Value {
 
 pub fn revisions() -> [Value; 2] {
     let digest = "0".repeat(64);
-    let of_artifact = json!({
+    let from_artifact = json!({
         "worker": "good",
         "digest": "1".repeat(64),
         "entrypoint": "worker.js",
@@ -117,7 +117,7 @@ pub fn revisions() -> [Value; 2] {
     });
     [
         object("WorkerRevision", "good-0000000000", spec),
-        object("WorkerRevision", "good-1111111111", of_artifact),
+        object("WorkerRevision", "good-1111111111", from_artifact),
     ]
 }
 

@@ -38,14 +38,14 @@ enum Edit {
     Remove(FieldPath),
     /// Renames the field.
     Rename(FieldPath, String),
-    /// Repeats the item in its list.
-    Again(FieldPath),
+    /// Appends a copy of the item to its list.
+    DuplicateItem(FieldPath),
     /// Writes the field twice.
-    Repeat(FieldPath),
+    DuplicateField(FieldPath),
 }
 
-/// Placeholder for the name of a repeated field until the object is serialized.
-const REPEATED: &str = "\u{1}repeated";
+/// Placeholder for the name of a duplicate field until the object is serialized.
+const DUPLICATE: &str = "\u{1}repeated";
 
 impl Mutant {
     /// Returns all mutants of a good object, and the object itself.
@@ -67,10 +67,10 @@ impl Mutant {
     pub fn body(&self) -> String {
         let mut object = (*self.good).clone();
         // The first of two edits may have removed the place of the second.
-        let repeated = self.edits.iter().filter_map(|edit| edit.apply(&mut object)).last();
+        let duplicate = self.edits.iter().filter_map(|edit| edit.apply(&mut object)).last();
         let text = object.to_string();
-        match repeated {
-            Some(field) => text.replace(&json!(REPEATED).to_string(), &json!(field).to_string()),
+        match duplicate {
+            Some(field) => text.replace(&json!(DUPLICATE).to_string(), &json!(field).to_string()),
             None => text,
         }
     }
@@ -87,7 +87,7 @@ impl Mutant {
     }
 
     /// Returns whether the edits concern only the spec.
-    pub fn spares_metadata(&self) -> bool {
+    pub fn edits_only_spec(&self) -> bool {
         self.places().all(|place| place.to_string().starts_with("spec"))
     }
 }
@@ -107,8 +107,8 @@ impl fmt::Display for Mutant {
                 Edit::Add(at, value) => write!(f, ", with {at} = {value}")?,
                 Edit::Remove(at) => write!(f, ", without {at}")?,
                 Edit::Rename(at, name) => write!(f, ", {at} as {name:.60?}")?,
-                Edit::Again(at) => write!(f, ", {at} again")?,
-                Edit::Repeat(at) => write!(f, ", {at} repeated")?,
+                Edit::DuplicateItem(at) => write!(f, ", duplicate item {at}")?,
+                Edit::DuplicateField(at) => write!(f, ", duplicate field {at}")?,
             }
         }
         Ok(())
@@ -134,13 +134,13 @@ impl Edit {
                 let value = fields.remove(at.name()?)?;
                 fields.insert(name.clone(), value);
             }
-            Self::Again(at) => {
+            Self::DuplicateItem(at) => {
                 let item = at.find(object)?.clone();
                 at.parent().find(object)?.as_array_mut()?.push(item);
             }
-            Self::Repeat(at) => {
+            Self::DuplicateField(at) => {
                 let value = at.find(object)?.clone();
-                at.parent().find(object)?.as_object_mut()?.insert(REPEATED.to_owned(), value);
+                at.parent().find(object)?.as_object_mut()?.insert(DUPLICATE.to_owned(), value);
                 return at.name().map(str::to_owned);
             }
         }
@@ -149,12 +149,12 @@ impl Edit {
 
     fn places(&self) -> Vec<FieldPath> {
         match self {
-            Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::Repeat(at) => {
+            Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::DuplicateField(at) => {
                 vec![at.clone()]
             }
             // A rule on a map's keys names the map.
             Self::Rename(at, name) => vec![at.clone(), at.parent().field(name), at.parent()],
-            Self::Again(at) => vec![at.parent()],
+            Self::DuplicateItem(at) => vec![at.parent()],
         }
     }
 }
@@ -174,10 +174,10 @@ fn edits(good: &Value, places: &[FieldPath], rng: &mut Rng) -> Vec<Edit> {
             edits.extend(added.map(|(name, sibling)| Edit::Add(at.field(name), sibling)));
         }
         let Some(name) = at.name() else {
-            edits.push(Edit::Again(at.clone()));
+            edits.push(Edit::DuplicateItem(at.clone()));
             continue;
         };
-        edits.extend([Edit::Remove(at.clone()), Edit::Repeat(at.clone())]);
+        edits.extend([Edit::Remove(at.clone()), Edit::DuplicateField(at.clone())]);
         let odd_names =
             ["", "9 lives", "../up.js", "a/b.js", "code.wasm", "GREETING", "nul\0", "Straße"]
                 .map(str::to_owned);
@@ -188,7 +188,7 @@ fn edits(good: &Value, places: &[FieldPath], rng: &mut Rng) -> Vec<Edit> {
         edits.extend(
             names.filter(|other| other != name).map(|other| Edit::Rename(at.clone(), other)),
         );
-        // `binding` is the name of one, too.
+        // `binding` holds the name of a binding, as `name` does elsewhere.
         let is_same = |other: &str| other == name || (name, other) == ("binding", "name");
         let namesakes =
             places.iter().filter(|other| other.name().is_some_and(is_same) && *other != at);

@@ -27,7 +27,7 @@ pub fn oddities(value: &Value) -> Vec<Value> {
         json!([null]),
         json!({}),
     ];
-    let like_it: Vec<Value> = match value {
+    let similar: Vec<Value> = match value {
         Value::String(_) => {
             let long = [64, 254, 1_025, 1_048_576].map(|length| "x".repeat(length));
             STRINGS.map(str::to_owned).into_iter().chain(long).map(Value::from).collect()
@@ -67,7 +67,7 @@ pub fn oddities(value: &Value) -> Vec<Value> {
             small.into_iter().chain(huge).collect()
         }
     };
-    wrong_types.into_iter().chain(like_it).collect()
+    wrong_types.into_iter().chain(similar).collect()
 }
 
 const STRINGS: [&str; 39] = [

@@ -7,8 +7,8 @@ use crate::tls::TlsArgs;
 use crate::tls::fixtures::{Authority, outcome, process};
 
 /// Switches a volume to new content, as the kubelet does.
-fn switch(volume: &Path, turn: &str, bundle: &Bundle) {
-    let directory = volume.join(format!("..{turn}"));
+fn switch(volume: &Path, version: &str, bundle: &Bundle) {
+    let directory = volume.join(format!("..{version}"));
     fs::create_dir(&directory).unwrap();
     for (file, content) in
         [(CERTIFICATE, &bundle.certificate), (KEY, &bundle.key), (AUTHORITIES, &bundle.authorities)]
@@ -19,7 +19,7 @@ fn switch(volume: &Path, turn: &str, bundle: &Bundle) {
             symlink(Path::new("..data").join(file), link).unwrap();
         }
     }
-    symlink(format!("..{turn}"), volume.join("..new")).unwrap();
+    symlink(format!("..{version}"), volume.join("..new")).unwrap();
     fs::rename(volume.join("..new"), volume.join("..data")).unwrap();
 }
 

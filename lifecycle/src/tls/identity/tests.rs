@@ -3,8 +3,9 @@
 use super::*;
 use crate::tls::fixtures::{Authority, BOTH};
 
-fn refused(bundle: &Bundle, role: Role) -> String {
-    let error = Identity::of(bundle, role, UnixTime::now()).expect_err("the bundle is invalid");
+fn refusal(bundle: &Bundle, role: Role) -> String {
+    let error =
+        Identity::of(bundle, role, UnixTime::now()).expect_err("an invalid bundle was accepted");
     error.to_string()
 }
 
@@ -13,7 +14,7 @@ fn an_error_names_the_file_and_the_remedy() {
     let role = Role::Router;
     let (one, another) = (Authority::new("one"), Authority::new("another"));
     let good = one.bundle(role);
-    let wrong = |bundle: Bundle| refused(&bundle, role);
+    let wrong = |bundle: Bundle| refusal(&bundle, role);
 
     assert!(
         wrong(Bundle { certificate: Vec::new(), ..good.clone() })
@@ -41,8 +42,8 @@ fn an_error_names_the_file_and_the_remedy() {
         untrusted.starts_with("tls.crt is not issued by an authority in ca.crt"),
         "{untrusted}"
     );
-    let of_node = refused(&one.bundle(Role::RuntimeNode), role);
-    assert!(of_node.contains("issue it for the DNS name router.tenon.internal"), "{of_node}");
+    let other_role = refusal(&one.bundle(Role::RuntimeNode), role);
+    assert!(other_role.contains("issue it for the DNS name router.tenon.internal"), "{other_role}");
     let expired = one.issue(role, |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
     assert!(wrong(expired).starts_with("tls.crt has expired"));
     let early = one.issue(role, |params| params.not_before = rcgen::date_time_ymd(4000, 1, 1));

@@ -48,7 +48,7 @@ fn equal_bundles_have_equal_bytes() {
 }
 
 #[test]
-fn a_bundle_without_modules_or_with_too_large_ones_is_not_packed() {
+fn a_bundle_that_exceeds_a_limit_is_not_packed() {
     let bounds = |bundle: &Bundle| match pack(bundle).unwrap_err() {
         PackError::Bounds(bounds) => bounds,
         other => panic!("{other}"),
@@ -98,7 +98,7 @@ fn archives_of_other_tools_are_unpacked() {
 }
 
 #[test]
-fn entries_that_are_no_modules_are_refused() {
+fn entries_that_are_not_modules_are_refused() {
     let regular = EntryType::Regular;
     for name in ["../a.js", "/etc/passwd", "a//b.js", "a\\b.js", "a b.js"] {
         let error = refusal(&[(name, regular, 0, b"")]);
@@ -122,7 +122,7 @@ fn an_announced_size_is_neither_allocated_nor_read_beyond_the_limits() {
 }
 
 #[test]
-fn a_layer_that_unpacks_to_far_more_than_it_says_is_cut_off() {
+fn a_decompression_bomb_is_refused() {
     let zeros = vec![0; 64 << 20];
     let bomb = zstd::encode_all(&zeros[..], 19).unwrap();
     assert!(bomb.len() < 64 << 10);
@@ -131,7 +131,7 @@ fn a_layer_that_unpacks_to_far_more_than_it_says_is_cut_off() {
 }
 
 #[test]
-fn bytes_that_are_no_artifact_are_refused() {
+fn bytes_that_are_not_an_artifact_are_refused() {
     assert!(matches!(unpack(b"", &layer(&[])), Err(UnpackError::Config(_))));
     assert!(matches!(unpack(b"{}", b"no archive"), Err(UnpackError::Layer(_))));
 }

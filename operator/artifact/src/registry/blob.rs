@@ -10,7 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::RegistryError;
 
-/// Pulls a blob, and no more of it than its descriptor says.
+/// Pulls a blob, at most up to the size in its descriptor.
 pub(super) async fn blob(
     client: &Client,
     image: &Reference,
@@ -22,7 +22,7 @@ pub(super) async fn blob(
     Ok(bytes)
 }
 
-/// Pulls a blob into a writer, and no more of it than its descriptor says.
+/// Pulls a blob into a writer, at most up to the size in its descriptor.
 pub(super) async fn blob_into(
     client: &Client,
     image: &Reference,
@@ -38,7 +38,7 @@ pub(super) async fn blob_into(
     bounded.output.flush().await.map_err(|error| failed(error.into()))
 }
 
-/// Passes a stream of bytes on up to a limit.
+/// A writer that passes bytes on up to a limit.
 struct Bounded<W> {
     output: W,
     room: usize,

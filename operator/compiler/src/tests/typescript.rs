@@ -28,7 +28,7 @@ fn types_are_removed_and_other_code_is_kept() {
 }
 
 #[test]
-fn enums_namespaces_and_parameter_properties_work() {
+fn enums_namespaces_and_parameter_properties_are_compiled() {
     let source = "enum A { X, Y = 'y' } const enum B { Z = 4 } console.log(B.Z);
                   namespace C { export const d = 1 } class E { constructor(private f: number, readonly g = 2) {} }";
     let found = javascript(source);

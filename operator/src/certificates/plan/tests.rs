@@ -117,16 +117,16 @@ impl Installation {
     }
 
     /// Advances the time to `until`, and checks mutual trust at every change in between.
-    fn pass(&mut self, until: Timestamp) {
+    fn advance_to(&mut self, until: Timestamp) {
         // Changes happen when replaced content expires and at `until`.
-        let forgotten: Vec<_> =
+        let replaced_at: Vec<_> =
             self.read.iter().flatten().filter_map(|(_, until)| *until).collect();
-        let mut turns: Vec<_> =
-            forgotten.iter().map(|until| *until + TERMS.propagation).chain([until]).collect();
-        turns.retain(|turn| *turn > self.now && *turn <= until);
-        turns.sort_unstable();
-        for turn in turns {
-            self.now = turn;
+        let mut changes: Vec<_> =
+            replaced_at.iter().map(|until| *until + TERMS.propagation).chain([until]).collect();
+        changes.retain(|change| *change > self.now && *change <= until);
+        changes.sort_unstable();
+        for change in changes {
+            self.now = change;
             self.assert_mutual_trust();
         }
     }
@@ -153,7 +153,7 @@ fn processes_trust_each_other_for_thirty_years() {
         let again = installation.reconcile(usize::MAX);
         installation.assert_mutual_trust();
         assert!(again > installation.now);
-        installation.pass(again);
+        installation.advance_to(again);
     }
     // An authority signs for two thirds of ten years, and a certificate is used for two thirds of
     // ninety days.
@@ -204,7 +204,7 @@ fn a_lost_secret_is_issued_again_at_once() {
 }
 
 #[test]
-fn a_lost_or_replaced_authority_is_followed_without_interruption() {
+fn an_authority_can_be_lost_or_replaced_without_interruption() {
     let theirs = crate::certificates::issue::authority(start(), TERMS.authority).unwrap();
     let theirs = serde_json::json!({
         "metadata": {"name": secrets::AUTHORITY},
@@ -223,7 +223,7 @@ fn a_lost_or_replaced_authority_is_followed_without_interruption() {
         installation.stored.authority = replaced;
         for _ in 0..4 {
             let again = installation.reconcile(usize::MAX);
-            installation.pass(again.min(installation.now + TERMS.propagation));
+            installation.advance_to(again.min(installation.now + TERMS.propagation));
         }
         let state = installation.stored.state(installation.now);
         assert_eq!(state.trusted.len(), 1);
@@ -270,7 +270,7 @@ proptest! {
             installation.assert_mutual_trust();
             // The successor of an operator that ended runs within a minute.
             let next = if ends_after == usize::MAX { again } else { again.min(installation.now + MINUTE) };
-            installation.pass(next + MINUTE * late);
+            installation.advance_to(next + MINUTE * late);
         }
     }
 }

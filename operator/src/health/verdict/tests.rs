@@ -98,7 +98,7 @@ fn a_crash_loop_names_the_place_in_the_authors_file() {
 }
 
 #[test]
-fn a_worker_without_reports_has_no_such_condition() {
+fn a_worker_without_crash_loops_has_no_such_condition() {
     assert!(verdict(&serving(), &PendingReports::default(), at(1_000)).is_none());
     assert!(verdict(&serving(), &pending([("node-a", recovered())]), at(1_000)).is_none());
 }
@@ -167,7 +167,7 @@ fn a_replica_whose_clock_is_ahead_cannot_make_a_crash_loop_last() {
 }
 
 #[test]
-fn a_recovery_makes_room_in_a_full_list_whatever_the_order_of_the_nodes() {
+fn a_recovery_makes_room_in_a_full_list_for_any_order_of_the_nodes() {
     let nodes: Vec<_> = ('b'..='q').map(|letter| format!("node-{letter}")).collect();
     let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
     let full = failing_on(&nodes, at(1_000));
@@ -187,17 +187,18 @@ fn a_recovery_makes_room_in_a_full_list_whatever_the_order_of_the_nodes() {
 }
 
 #[test]
-fn two_replicas_that_hear_different_nodes_of_a_large_pool_agree_on_those_that_are_listed() {
+fn two_replicas_with_reports_of_different_nodes_agree_on_the_list() {
     let nodes: Vec<_> = (0..40).map(|i| format!("node-{i:02}")).collect();
-    let heard_by = |replica: usize| {
+    let received_by = |replica: usize| {
         let nodes = nodes.iter().skip(replica).step_by(2);
         pending(nodes.map(|node| (node.as_str(), fails(LATEST, FailureCode::MemoryLimitExceeded))))
     };
-    let status = written(written(serving(), &heard_by(1), at(1_000)), &heard_by(0), at(1_001));
+    let status =
+        written(written(serving(), &received_by(1), at(1_000)), &received_by(0), at(1_001));
     assert_eq!(status.crash_loops.len(), CRASH_LOOPS);
     for replica in [0, 1] {
         assert!(
-            verdict(&status, &heard_by(replica), at(1_002)).is_none(),
+            verdict(&status, &received_by(replica), at(1_002)).is_none(),
             "replica {replica} writes again"
         );
     }
@@ -358,8 +359,8 @@ proptest! {
         for (pending, later) in all {
             now += later;
             status = written(status, &pending, at(now));
-            let ails = !status.crash_loops.is_empty() || status.quarantine.is_some();
-            prop_assert_eq!(healthy(&status) == Some(ConditionStatus::False), ails);
+            let is_unhealthy = !status.crash_loops.is_empty() || status.quarantine.is_some();
+            prop_assert_eq!(healthy(&status) == Some(ConditionStatus::False), is_unhealthy);
             prop_assert!(status.crash_loops.len() <= CRASH_LOOPS);
             prop_assert!(status.crash_loops.iter().all(|known| known.revision == LATEST));
         }
@@ -367,7 +368,7 @@ proptest! {
 
     /// The order of the writes does not matter.
     #[test]
-    fn replicas_that_hear_of_different_nodes_agree_on_when_a_quarantine_ends(
+    fn replicas_with_reports_of_different_nodes_agree_on_the_end_of_a_quarantine(
         reported in proptest::collection::vec(any_quarantine(), 1..6), now in 0..2_000_i64
     ) {
         let status = |order: &mut dyn Iterator<Item = &Quarantine>| {

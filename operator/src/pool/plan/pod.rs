@@ -22,10 +22,10 @@ const ADMIN_PORT: i32 = 9090;
 /// Name of the admin port.
 const ADMIN: &str = "admin";
 
-/// Time for which a Pod keeps serving after it was told to end, in seconds, until every router
-/// knows that it is draining.
+/// Time, in seconds, for which a Pod keeps serving after it was told to terminate, so that every
+/// router learns that it is draining.
 pub(super) const PRE_STOP_SECONDS: i64 = 5;
-/// Time in which a node ends after the pre-stop hook and its pool's drain grace, in seconds.
+/// Time, in seconds, for a node to exit after the pre-stop hook and its pool's drain grace.
 const END_SECONDS: i64 = 5;
 
 /// User and group of a node's processes, which the image defines.

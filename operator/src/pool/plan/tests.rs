@@ -104,11 +104,11 @@ fn a_service_port_targets_the_named_port_of_its_shard() {
         .unwrap()
         .into_iter()
         .map(|port| (port.target_port.unwrap(), port.name.unwrap()));
-    let of_pod: Vec<_> =
+    let pod_ports: Vec<_> =
         node(&pool()).ports.unwrap().into_iter().filter_map(|port| port.name).collect();
     for (target, name) in named {
         assert_eq!(target, IntOrString::String(name.clone()));
-        assert!(of_pod.contains(&name), "{of_pod:?}");
+        assert!(pod_ports.contains(&name), "{pod_ports:?}");
     }
 }
 
@@ -234,7 +234,7 @@ fn the_termination_grace_of_a_pod_covers_the_drain_grace() {
 }
 
 #[test]
-fn the_open_networks_are_arguments_of_nodes() {
+fn allowed_and_denied_networks_are_arguments_of_nodes() {
     let mut pool = pool();
     pool.spec.egress.allow_cidrs = vec!["10.1.0.0/16".to_owned(), "fd00:1::/32".to_owned()];
     pool.spec.egress.deny_cidrs = vec!["203.0.113.0/24".to_owned()];
@@ -251,7 +251,7 @@ fn the_open_networks_are_arguments_of_nodes() {
 }
 
 #[test]
-fn certificates_are_mounted_key_by_key_in_the_nodes_tls_directory() {
+fn certificates_of_authorities_are_mounted_key_by_key() {
     let mut pool = pool();
     pool.spec.egress = serde_json::from_value(json!({"caCertificates": [
         {"configMapKeyRef": {"name": "authorities", "key": "all.pem"}},
@@ -283,7 +283,7 @@ fn certificates_are_mounted_key_by_key_in_the_nodes_tls_directory() {
 }
 
 #[test]
-fn a_proxys_credentials_are_in_no_argument() {
+fn a_proxys_credentials_are_not_in_arguments() {
     let mut pool = pool();
     let proxy = json!({
         "url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"}, "resolver": "Proxy",

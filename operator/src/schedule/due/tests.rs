@@ -120,7 +120,7 @@ fn an_invalid_schedule_does_not_stop_the_others() {
 }
 
 #[test]
-fn a_clock_set_back_repeats_no_call() {
+fn a_clock_that_is_set_back_does_not_repeat_calls() {
     let worker = observed(&["* * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:10Z"));
     let worker = claimed(worker, &due);

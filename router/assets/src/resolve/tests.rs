@@ -86,7 +86,7 @@ fn a_page_and_a_folder_of_one_name_have_different_urls() {
 }
 
 #[test]
-fn a_missing_path_is_answered_as_the_worker_says() {
+fn a_missing_path_is_answered_as_the_worker_configures() {
     let site = pages();
     let with = |not_found, audience, path| {
         outcome(&site, &Settings { not_found, ..Settings::default() }, audience, path)

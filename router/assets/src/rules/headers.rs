@@ -41,11 +41,11 @@ impl Headers {
     /// Parses a file.
     ///
     /// # Errors
-    /// Returns the lines that are no rules.
+    /// Returns the lines that are not valid rules.
     pub fn parse(text: &str) -> Result<Self, Vec<InvalidRule>> {
         let (mut rules, mut faults) = (Vec::<(Pattern, Vec<Change>)>::new(), Vec::new());
         // The path of the current headers is invalid.
-        let mut is_lost = false;
+        let mut is_path_invalid = false;
         for (at, line) in text.lines().enumerate() {
             let content = line.trim();
             if content.is_empty() || content.starts_with('#') {
@@ -53,13 +53,13 @@ impl Headers {
             }
             let parsed = if line.starts_with([' ', '\t']) {
                 match rules.last_mut() {
-                    _ if is_lost => Ok(()),
+                    _ if is_path_invalid => Ok(()),
                     None => Err(RuleFault::NoPath),
                     Some((_, changes)) => change(content).map(|change| changes.push(change)),
                 }
             } else {
                 let parsed = Pattern::parse(content).map_err(RuleFault::from);
-                is_lost = parsed.is_err();
+                is_path_invalid = parsed.is_err();
                 parsed.map(|pattern| rules.push((pattern, Vec::new())))
             };
             if let Err(fault) = parsed {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_rule_is_named() {
+    fn an_invalid_line_is_reported_with_its_number() {
         let text = "  A: b\n/a\n  nothing\n  Content-Length: 1\nb\n  A: b\n";
         let faults = Headers::parse(text).unwrap_err();
         let lines: Vec<_> = faults.iter().map(|fault| fault.line).collect();

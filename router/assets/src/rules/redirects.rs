@@ -1,5 +1,5 @@
 //! `_redirects`: a line for each redirect, `/old/:id /new/:id 301`. The first line that matches
-//! applies, those without names and `*` before the others.
+//! applies; lines without names and `*` come before the others.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ const FOUND: u16 = 302;
 /// The redirects of a site.
 #[derive(Clone, Debug, Default)]
 pub struct Redirects {
-    of_path: HashMap<String, Redirect>,
-    of_pattern: Vec<(Pattern, Redirect)>,
+    by_path: HashMap<String, Redirect>,
+    by_pattern: Vec<(Pattern, Redirect)>,
 }
 
 /// The target of a redirect.
@@ -34,7 +34,7 @@ impl Redirects {
     /// Parses a file.
     ///
     /// # Errors
-    /// Returns the lines that are no rules.
+    /// Returns the lines that are not valid rules.
     pub fn parse(text: &str) -> Result<Self, Vec<InvalidRule>> {
         let (mut redirects, mut faults) = (Self::default(), Vec::new());
         for (at, line) in text.lines().enumerate() {
@@ -67,28 +67,28 @@ impl Redirects {
         let redirect = Redirect { status, target: target.to_owned() };
         let pattern = Pattern::parse(from)?;
         match pattern.as_text() {
-            Some(_) if self.of_path.len() == MAX_STATIC => {
+            Some(_) if self.by_path.len() == MAX_STATIC => {
                 return Err(RuleFault::Count(MAX_STATIC));
             }
-            Some(path) => _ = self.of_path.entry(path.to_owned()).or_insert(redirect),
-            None if self.of_pattern.len() == MAX_DYNAMIC => {
+            Some(path) => _ = self.by_path.entry(path.to_owned()).or_insert(redirect),
+            None if self.by_pattern.len() == MAX_DYNAMIC => {
                 return Err(RuleFault::Count(MAX_DYNAMIC));
             }
-            None => self.of_pattern.push((pattern, redirect)),
+            None => self.by_pattern.push((pattern, redirect)),
         }
         Ok(())
     }
 
     /// Returns the redirect of a path, with names in its target substituted.
     pub fn of(&self, path: &str) -> Option<Redirect> {
-        if let Some(redirect) = self.of_path.get(path) {
+        if let Some(redirect) = self.by_path.get(path) {
             return Some(redirect.clone());
         }
-        self.of_pattern.iter().find_map(|(pattern, Redirect { status, target })| {
+        self.by_pattern.iter().find_map(|(pattern, Redirect { status, target })| {
             let captures = pattern.captures(path)?;
             // The path is decoded, and the target is a URL.
             let encoded: Vec<_> =
-                captures.iter().map(|(name, value)| (*name, path::encoded(value))).collect();
+                captures.iter().map(|(name, value)| (*name, path::encode(value))).collect();
             let captures = encoded.iter().map(|(name, value)| (*name, value.as_str())).collect();
             Some(Redirect {
                 status: *status,
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_redirect_is_named() {
+    fn an_invalid_line_is_reported_with_its_number() {
         let text = "/a\n/a /b 404\na /b\n/a ftp://b\n/a https://b 200\n/a /b 301 x\n";
         let faults = Redirects::parse(text).unwrap_err();
         assert_eq!(faults.len(), 6);
         assert_eq!(
             faults[1].to_string(),
-            "_redirects:2: \"404\" is no status of a redirect; use 200, 301, 302, 303, 307 or 308"
+            "_redirects:2: \"404\" is not a redirect status; use 200, 301, 302, 303, 307 or 308"
         );
     }
 

@@ -14,7 +14,7 @@ use crate::thread::RouterThread;
 /// Answers a call for static files.
 ///
 /// # Errors
-/// Fails if the Worker has none, or they cannot be had now.
+/// Fails if the Worker has no static files, or they are unavailable.
 pub(super) async fn called(
     thread: &RouterThread,
     worker: &Worker,
@@ -28,12 +28,12 @@ pub(super) async fn called(
     let headers = header_map(head);
     let request =
         Request { method: &method, path: url.path(), query: url.query(), headers: &headers };
-    let answer = if assets::is_read(&method) {
+    let answer = if assets::is_get_or_head(&method) {
         assets::answer(&thread.sites, worker, assets, Audience::Worker, &request).await?
     } else {
         None
     };
-    Ok(answer.unwrap_or_else(|| assets::nothing(&method)))
+    Ok(answer.unwrap_or_else(|| assets::no_file(&method)))
 }
 
 /// Returns the headers that select a file's form. The Worker reads its content, so it is not

@@ -22,7 +22,7 @@ pub(crate) struct Messages(Reader<Incoming>);
 
 /// The reason why there is no next message.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unread {
+pub(crate) enum MessageError {
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error("the stream was reset")]
@@ -39,14 +39,14 @@ impl Messages {
     /// Reads the first message.
     ///
     /// # Errors
-    /// Fails if the message is not a head, or does not arrive in time.
+    /// Fails if the message is not a head, or does not arrive before the timeout.
     pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
         match tokio::time::timeout(STALLED, poll_fn(|cx| self.poll_next(cx))).await {
             Ok(Ok(Some(Part::Head(head)))) => Ok(head),
-            Ok(Ok(_)) => Err(refused(Unread::Misplaced.to_string())),
-            Ok(Err(unread)) => Err(refused(unread.to_string())),
-            Err(_) => Err(refused("the head did not arrive in time".to_owned())),
+            Ok(Ok(_)) => Err(refused(MessageError::Misplaced.to_string())),
+            Ok(Err(error)) => Err(refused(error.to_string())),
+            Err(_) => Err(refused("the head did not arrive before the timeout".to_owned())),
         }
     }
 
@@ -54,22 +54,22 @@ impl Messages {
     pub(crate) fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Unread>> {
+    ) -> Poll<Result<Option<Bytes>, MessageError>> {
         Poll::Ready(match ready!(self.poll_next(cx))? {
             Some(Part::Body(piece)) => Ok(Some(piece)),
-            Some(Part::Head(_)) => Err(Unread::Misplaced),
+            Some(Part::Head(_)) => Err(MessageError::Misplaced),
             None => Ok(None),
         })
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Unread>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, MessageError>> {
         loop {
             return Poll::Ready(match ready!(self.0.poll_next::<InvokeRequest>(cx)) {
-                Ok(Next::Message(message)) => message.part.map(Some).ok_or(Unread::Misplaced),
+                Ok(Next::Message(message)) => message.part.map(Some).ok_or(MessageError::Misplaced),
                 Ok(Next::Trailers(_)) => continue,
                 Ok(Next::End) => Ok(self.0.finish().map(|()| None)?),
                 Err(ReadError::Frame(error)) => Err(error.into()),
-                Err(ReadError::Stream(_)) => Err(Unread::Reset),
+                Err(ReadError::Stream(_)) => Err(MessageError::Reset),
             });
         }
     }

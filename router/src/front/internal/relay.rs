@@ -164,7 +164,7 @@ impl Body for Relay {
                 }
                 Ok(None) => None,
                 Ok(Some(Part::Head(_))) => {
-                    Some(AttemptError::Nonsense("a second head".into()).into_failure())
+                    Some(AttemptError::ProtocolViolation("a second head".into()).into_failure())
                 }
                 Err(error) => Some(error.into_failure()),
             };

@@ -9,7 +9,7 @@ fn routes(list: &[(&str, &str)]) -> Routes<usize> {
 }
 
 #[test]
-fn a_host_has_any_case_and_any_port() {
+fn a_host_matches_in_any_case_and_with_any_port() {
     let routes = routes(&[("Shop.Example", "/"), ("[::1]", "/")]);
     for host in ["shop.example", "SHOP.example:8080", "shop.example."] {
         assert_eq!(routes.find(host, "/"), Some(&0), "{host}");
@@ -73,7 +73,7 @@ fn a_route_is_removed_only_by_its_owner() {
 }
 
 #[test]
-fn names_that_no_resolver_takes_are_not_found() {
+fn invalid_dns_names_are_not_found() {
     let routes = routes(&[("*.a", "/")]);
     assert_eq!(routes.find(&format!("{}.a", "x".repeat(300)), "/"), None);
     assert_eq!(routes.find("", "/"), None);

@@ -29,14 +29,14 @@ impl Budget {
     }
 
     /// Counts a request.
-    pub(crate) fn request(&mut self, now: Instant) {
-        self.turn(now);
+    pub(crate) fn count_request(&mut self, now: Instant) {
+        self.advance(now);
         self.current.requests += 1;
     }
 
     /// Takes a retry, if there is one left.
     pub(super) fn take(&mut self, now: Instant) -> bool {
-        self.turn(now);
+        self.advance(now);
         let requests = (self.current.requests + self.last.requests) as f64;
         let retries = (self.current.retries + self.last.retries) as f64;
         let left = retries < BUDGET_FLOOR + BUDGET_SHARE * requests;
@@ -44,7 +44,7 @@ impl Budget {
         left
     }
 
-    fn turn(&mut self, now: Instant) {
+    fn advance(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.began);
         if age >= BUDGET_WINDOW {
             self.last = if age < 2 * BUDGET_WINDOW { self.current } else { Window::default() };
@@ -62,7 +62,7 @@ mod tests {
     fn the_budget_is_a_share_of_recent_requests_and_a_floor() {
         let now = Instant::now();
         let mut budget = Budget::new(now);
-        (0..1000).for_each(|_| budget.request(now));
+        (0..1000).for_each(|_| budget.count_request(now));
         let taken = |budget: &mut Budget, now| (0..10_000).take_while(|_| budget.take(now)).count();
         assert_eq!(taken(&mut budget, now), 256 + 200);
         assert_eq!(taken(&mut budget, now + BUDGET_WINDOW), 0, "the last window still counts");

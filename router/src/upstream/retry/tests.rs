@@ -73,7 +73,7 @@ fn the_third_attempt_that_reaches_a_node_is_the_last() {
 }
 
 #[test]
-fn a_request_that_has_lost_two_nodes_gets_no_third() {
+fn a_request_that_has_lost_two_processes_is_not_repeated() {
     let now = Instant::now();
     let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
@@ -86,16 +86,16 @@ fn a_request_may_leave_one_silent_shard_and_then_lose_one_process() {
     let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     let left = || AttemptError::Unresponsive { sent: true };
     assert!(attempts.may_go_on(&left(), true, &mut budget, now));
-    assert!(!attempts.may_be_made_again(&left()), "a request leaves only one silent shard");
+    assert!(!attempts.may_be_repeated(&left()), "a request leaves only one silent shard");
     assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
     for error in [left(), AttemptError::Lost] {
-        assert!(!attempts.may_be_made_again(&error));
+        assert!(!attempts.may_be_repeated(&error));
     }
     assert!(!Attempts::new(Idempotency::NonIdempotent).may_go_on(&left(), true, &mut budget, now));
 }
 
 #[test]
-fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
+fn a_request_that_loses_its_whole_node_is_repeated_once_more() {
     let now = Instant::now();
     let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     assert!(!attempts.depends_on_node(&AttemptError::Lost));

@@ -39,8 +39,8 @@ struct State {
     resumed: Vec<Option<Cursor>>,
     /// Packs of static files, by the digest of a revision.
     packs: HashMap<Vec<u8>, Bytes>,
-    /// Number of packs that were asked for.
-    asked: usize,
+    /// The number of packs that were requested.
+    requested: usize,
 }
 
 const EPOCH: &str = "test";
@@ -89,9 +89,9 @@ impl Catalog {
         self.content.0.lock().unwrap().packs.insert(digest.to_vec(), pack);
     }
 
-    /// Returns the number of packs that were asked for.
-    pub(crate) fn asked_for_packs(&self) -> usize {
-        self.content.0.lock().unwrap().asked
+    /// Returns the number of packs that were requested.
+    pub(crate) fn requested_packs(&self) -> usize {
+        self.content.0.lock().unwrap().requested
     }
 
     /// Returns the cursors from which watchers asked to resume, in order of arrival.
@@ -162,7 +162,7 @@ impl catalog_server::Catalog for Content {
         request: Request<GetAssetsRequest>,
     ) -> Result<Response<Self::GetAssetsStream>, Status> {
         let mut state = self.0.lock().unwrap();
-        state.asked += 1;
+        state.requested += 1;
         let pack = state.packs.get(&request.into_inner().digest);
         let pack = pack.cloned().ok_or_else(|| Status::not_found("no such pack"))?;
         let pieces: Vec<_> = pack.chunks(1000).map(|piece| pack.slice_ref(piece)).collect();

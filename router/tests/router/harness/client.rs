@@ -89,14 +89,14 @@ impl Client {
                 }
             }
         };
-        tokio::time::timeout(DEADLINE, response).await.expect("a response in time")
+        tokio::time::timeout(DEADLINE, response).await.expect("no response before the deadline")
     }
 
     pub(crate) async fn send(&mut self, request: Request<Body>) -> hyper::Result<FullResponse> {
         let (parts, body) = self.open(request).await?.into_parts();
         let body = tokio::time::timeout(DEADLINE, body.collect())
             .await
-            .expect("a body in time")?
+            .expect("the body did not end before the deadline")?
             .to_bytes();
         Ok(FullResponse { status: parts.status, headers: parts.headers, body })
     }
@@ -136,9 +136,9 @@ pub(crate) async fn raw(addr: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(addr).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
-    // A reset after the answer is as good an end as any.
+    // The connection may also end with a reset after the response.
     let _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer))
         .await
-        .expect("an end in time");
+        .expect("the connection did not close before the deadline");
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -36,11 +36,11 @@ pub(crate) fn head(worker: &str) -> InvokeHead {
 
 impl InternalCaller {
     pub(crate) fn of(addr: SocketAddr) -> Self {
-        Self::showing(None, addr)
+        Self::with_tls(None, addr)
     }
 
     /// Creates a caller that presents a certificate.
-    pub(crate) fn showing(tls: Option<Tls>, addr: SocketAddr) -> Self {
+    pub(crate) fn with_tls(tls: Option<Tls>, addr: SocketAddr) -> Self {
         let endpoint =
             Endpoint::from_shared(format!("{}://{addr}", scheme(tls.is_some()))).unwrap();
         Self(RuntimeClient::new(endpoint.connect_with_connector_lazy(Connector::new(
@@ -58,7 +58,7 @@ impl InternalCaller {
         router.await_worker(request).await.map(drop)
     }
 
-    /// Returns the answer's head, and the stream of messages after it.
+    /// Returns the response's head, and the stream of messages after it.
     pub(crate) async fn open(
         &self,
         head: InvokeHead,
@@ -76,7 +76,8 @@ impl InternalCaller {
             };
             Ok((head, messages))
         };
-        let opened = tokio::time::timeout(DEADLINE, opened).await.expect("a head in time");
+        let opened =
+            tokio::time::timeout(DEADLINE, opened).await.expect("no head before the deadline");
         let (head, messages) = opened.map_err(|status| Failure::from(&status))?;
         let pieces =
             messages.map(|message| match message.map_err(|status| Failure::from(&status))?.part {
@@ -86,7 +87,7 @@ impl InternalCaller {
         Ok((head, pieces.boxed()))
     }
 
-    /// Returns the answer's head with the whole body.
+    /// Returns the response's head with the whole body.
     pub(crate) async fn call(
         &self,
         head: InvokeHead,
@@ -114,7 +115,7 @@ impl InternalCaller {
         };
         tokio::time::timeout(DEADLINE, whole)
             .await
-            .expect("an answer in time")
+            .expect("no complete response before the deadline")
             .map_err(|status| Failure::from(&status))
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Behaviour {
     EchoStream,
     /// Refuses before any code has run.
     Refuse(FailureCode),
-    /// Answers that the Worker has moved, unless the Worker must stay: then like
+    /// Answers that the Worker has moved. If the Worker must stay, behaves like
     /// [`Behaviour::Echo`].
     SendOn,
     /// Answers with a failure of the Worker.

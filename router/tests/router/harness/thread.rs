@@ -35,14 +35,14 @@ pub(crate) enum Version {
     Other,
 }
 
-/// Ends when this is dropped, which resets every connection.
+/// A thread that serves a shard. It ends when this is dropped, which resets every connection.
 pub(super) struct Thread {
     commands_tx: UnboundedSender<Command>,
     thread: JoinHandle<()>,
 }
 
 enum Command {
-    /// Does nothing until the sender of `go_rx` is dropped.
+    /// Blocks the thread until the sender of `go_rx` is dropped.
     Stop { stopped_tx: mpsc::Sender<()>, go_rx: mpsc::Receiver<()> },
 }
 
@@ -55,7 +55,7 @@ impl Thread {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             LocalSet::new().block_on(&runtime, async {
                 spawn_local(accept(TcpListener::from_std(listener).unwrap(), shard, version));
-                obey(commands_rx).await;
+                run_commands(commands_rx).await;
             });
         });
         Self { commands_tx, thread }
@@ -77,9 +77,9 @@ impl Thread {
     }
 }
 
-/// Returns once there are no more commands. A thread that was stopped until then does nothing else
-/// before.
-async fn obey(mut commands_rx: UnboundedReceiver<Command>) {
+/// Returns once there are no more commands. If the thread is stopped at that time, it does nothing
+/// else before that.
+async fn run_commands(mut commands_rx: UnboundedReceiver<Command>) {
     while let Some(Command::Stop { stopped_tx, go_rx }) = commands_rx.recv().await {
         stopped_tx.send(()).unwrap();
         _ = go_rx.recv();

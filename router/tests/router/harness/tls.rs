@@ -48,15 +48,15 @@ impl Authority {
 
 /// A TLS proxy that forwards the connections of peers it trusts to an address. Dropping it closes
 /// the listener.
-pub(crate) struct Door {
+pub(crate) struct TlsProxy {
     pub(crate) addr: SocketAddr,
     cut_tx: watch::Sender<()>,
     opens_tx: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Door {
-    pub(crate) async fn before(behind: SocketAddr, tls: Tls) -> Self {
+impl TlsProxy {
+    pub(crate) async fn in_front_of(behind: SocketAddr, tls: Tls) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (cut_tx, cut_rx) = watch::channel(());
@@ -102,7 +102,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for TlsProxy {
     fn drop(&mut self) {
         self.task.abort();
     }

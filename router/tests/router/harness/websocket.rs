@@ -30,7 +30,9 @@ pub(crate) fn handshake(extra: &str) -> String {
 pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        let byte = tokio::time::timeout(DEADLINE, stream.read_u8()).await.expect("a head in time");
+        let byte = tokio::time::timeout(DEADLINE, stream.read_u8())
+            .await
+            .expect("no head before the deadline");
         head.push(byte.unwrap());
     }
     String::from_utf8(head).unwrap()
@@ -81,7 +83,7 @@ pub(crate) async fn read(socket: &mut (impl Socket + ?Sized), len: usize) -> Vec
     let mut bytes = vec![0; len];
     tokio::time::timeout(DEADLINE, socket.read_exact(&mut bytes))
         .await
-        .expect("bytes in time")
+        .expect("too few bytes before the deadline")
         .unwrap();
     bytes
 }
@@ -90,7 +92,7 @@ pub(crate) async fn read_to_end(socket: &mut (impl Socket + ?Sized)) -> Vec<u8> 
     let mut bytes = Vec::new();
     tokio::time::timeout(DEADLINE, socket.read_to_end(&mut bytes))
         .await
-        .expect("an end in time")
+        .expect("the connection did not close before the deadline")
         .unwrap();
     bytes
 }

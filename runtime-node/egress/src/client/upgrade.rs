@@ -18,7 +18,7 @@ use super::super::cause::root_cause;
 use super::super::concurrency::Open;
 use super::super::connection::{GaugeGuard, WINDOW};
 use super::super::message::{Request, RequestBody, Response, UploadBody, UploadFailure};
-use super::{Client, EgressContext, Held, Hop, complete};
+use super::{Client, EgressContext, Held, Hop, prepare_headers};
 use crate::handshake::{self, Key};
 
 /// An origin's response to a WebSocket handshake.
@@ -46,28 +46,28 @@ impl Client {
     /// something that was not offered.
     pub async fn upgrade(
         &self,
-        account: &EgressContext,
+        context: &EgressContext,
         request: Request,
     ) -> Result<UpgradeResponse, EgressError> {
-        let opened = self.open_tunnel(account, request).await;
+        let opened = self.open_tunnel(context, request).await;
         self.metrics.ended(opened.as_ref().err().map(EgressError::stage));
         opened
     }
 
     async fn open_tunnel(
         &self,
-        account: &EgressContext,
+        context: &EgressContext,
         request: Request,
     ) -> Result<UpgradeResponse, EgressError> {
         let Request { method, url, mut headers, .. } = request;
-        complete(&mut headers);
+        prepare_headers(&mut headers);
         let key = Key::new();
         key.set_headers(&mut headers);
         headers.insert(header::CONNECTION, http::HeaderValue::from_static("upgrade"));
-        account.budget.subrequest().map_err(EgressError::Subrequests)?;
-        let hop = Hop { account, method: &method, url: &url, headers: &headers };
+        context.budget.subrequest().map_err(EgressError::Subrequests)?;
+        let hop = Hop { context, method: &method, url: &url, headers: &headers };
         let origin = hop.origin()?;
-        let permit = self.limits.take(account.worker.as_str(), &origin.tenant).await;
+        let permit = self.limits.take(context.worker.as_str(), &origin.tenant).await;
         let stream = self.connector.connect(&origin).await?;
         let mut tls = (*self.tls(&origin.tenant)).clone();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -84,9 +84,9 @@ impl Client {
         let response = sender
             .send(request)
             .await
-            .map_err(|unsent| origin.exchange_failed(&unsent.into_error()))?;
+            .map_err(|unsent| origin.exchange_error(&unsent.into_error()))?;
         let open = permit.open()?;
-        let memory = account.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
+        let memory = context.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let held = Held { _lease: None, _open: open, _memory: memory };
             return Ok(UpgradeResponse {
@@ -117,7 +117,7 @@ impl Client {
             received: self.metrics.received.clone(),
             _open: open,
             _memory: memory,
-            _counted: GaugeGuard::among(&self.metrics.open),
+            _counted: GaugeGuard::new(&self.metrics.open),
         };
         Ok(UpgradeResponse { response: head, tunnel: Some(tunnel) })
     }

@@ -61,7 +61,7 @@ async fn read(mut body: BodyStream) -> Result<Vec<u8>, EgressError> {
     Ok(all)
 }
 
-fn of(header: &str) -> Vec<Coding> {
+fn codings_of(header: &str) -> Vec<Coding> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_str(header).unwrap());
     codings(&headers)
@@ -76,7 +76,7 @@ const CASES: [(&str, Coding); 5] = [
 ];
 
 #[tokio::test]
-async fn an_encoded_body_is_decoded_whatever_the_chunk_sizes() {
+async fn an_encoded_body_is_decoded_for_any_chunk_size() {
     let plain: Vec<u8> = (0..200_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
     for (name, coding) in CASES {
         let encoded = encode(name, &plain).await;
@@ -110,7 +110,7 @@ async fn empty_and_one_byte_bodies_are_decoded() {
 async fn content_codings_are_decoded_from_the_last_to_the_first() {
     let once = encode("gzip", b"twice").await;
     let twice = encode("br", &once).await;
-    let decoded = decode(&of("gzip, br"), body(twice, 3), &test_budget(64 << 20));
+    let decoded = decode(&codings_of("gzip, br"), body(twice, 3), &test_budget(64 << 20));
     assert_eq!(read(decoded).await.unwrap(), b"twice");
 }
 
@@ -133,12 +133,12 @@ async fn decoding_a_bomb_yields_to_other_tasks() {
     let bomb = encode("gzip", &vec![0; 8 << 20]).await;
     let mut reading =
         Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &test_budget(64 << 20))));
-    let mut turns = 0;
+    let mut yields = 0;
     while futures::poll!(&mut reading).is_pending() {
-        turns += 1;
+        yields += 1;
         tokio::task::yield_now().await;
     }
-    assert!(turns >= (8 << 20) / (PIECES_PER_YIELD as usize * PIECE) - 1, "{turns}");
+    assert!(yields >= (8 << 20) / (PIECES_PER_YIELD as usize * PIECE) - 1, "{yields}");
 }
 
 #[tokio::test]
@@ -183,15 +183,15 @@ async fn an_error_of_the_body_passes_through_the_decoder() {
 
 #[test]
 fn unsupported_content_codings_are_left_to_the_worker() {
-    assert_eq!(of("gzip"), [Coding::Gzip]);
-    assert_eq!(of("X-GZIP"), [Coding::Gzip]);
-    assert_eq!(of("identity"), []);
+    assert_eq!(codings_of("gzip"), [Coding::Gzip]);
+    assert_eq!(codings_of("X-GZIP"), [Coding::Gzip]);
+    assert_eq!(codings_of("identity"), []);
     assert_eq!(
-        of("deflate ,\tbr,,identity, zstd"),
+        codings_of("deflate ,\tbr,,identity, zstd"),
         [Coding::Deflate, Coding::Brotli, Coding::Zstd]
     );
-    assert_eq!(of("gzip, compress"), []);
-    assert_eq!(of("gzip, gzip, gzip, gzip"), []);
+    assert_eq!(codings_of("gzip, compress"), []);
+    assert_eq!(codings_of("gzip, gzip, gzip, gzip"), []);
 }
 
 #[tokio::test]

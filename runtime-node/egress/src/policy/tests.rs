@@ -66,7 +66,7 @@ fn internal_addresses_are_refused() {
 }
 
 #[test]
-fn metadata_services_are_refused_by_name_and_by_any_range() {
+fn metadata_services_are_refused_even_in_an_allowed_range() {
     let open = Policy::new(vec![net("0.0.0.0/0"), net("::/0"), net("169.254.0.0/16")], vec![]);
     for address in METADATA {
         assert_eq!(Policy::default().judge(address), Err(AddressRefused::Metadata), "{address}");
@@ -125,7 +125,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
     ]);
     let special = (inside, any::<u32>()).prop_map(|(inside, host)| {
         let IpNet::V4(net) = inside.parse().unwrap() else {
-            unreachable!("these networks are of IPv4")
+            unreachable!("these are IPv4 networks")
         };
         Ipv4Addr::from_bits(net.network().to_bits() | (host & net.hostmask().to_bits()))
     });
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn no_ipv6_form_of_an_ipv4_address_reaches_more_than_it_does(bits in any::<u32>()) {
+    fn no_ipv6_form_of_an_ipv4_address_reaches_more_than_the_address_itself(bits in any::<u32>()) {
         let v4 = Ipv4Addr::from_bits(bits);
         let [high, low] = [(bits >> 16) as u16, bits as u16];
         let plain = Policy::default().judge(IpAddr::V4(v4));

@@ -1,4 +1,4 @@
-//! Bodies in both directions: streamed on demand, and broken off.
+//! Bodies in both directions: streamed on demand, and interrupted.
 
 use async_compression::tokio::bufread::GzipEncoder;
 use bytes::Bytes;
@@ -140,7 +140,7 @@ async fn a_body_with_an_unknown_coding_is_passed_to_the_worker() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_an_error_at_its_place() {
+async fn an_interrupted_body_is_an_error_after_its_last_bytes() {
     on_a_shard(async {
         for answer in [
             b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf" as &[u8],
@@ -234,7 +234,7 @@ async fn a_failed_upload_stream_fails_the_request() {
 }
 
 #[tokio::test]
-async fn an_answer_may_come_before_the_request_has_been_sent() {
+async fn a_response_may_arrive_before_the_request_has_been_sent() {
     on_a_shard(async {
         let origin = Origin::serve_connections(|mut stream| async move {
             if read_head(&mut stream).await {
@@ -262,7 +262,7 @@ async fn a_request_without_memory_for_its_response_is_refused() {
         let origin = Origin::plain(|_| text("")).await;
         let budget = Rc::new(FixedBudget { subrequests: Cell::new(1), memory: 1000 });
         let error = client()
-            .fetch(&EgressContext { budget, ..account("shop") }, get(origin.url("/")))
+            .fetch(&EgressContext { budget, ..context("shop") }, get(origin.url("/")))
             .await
             .err()
             .unwrap();

@@ -39,7 +39,7 @@ async fn sequential_requests_share_a_connection() {
 }
 
 #[tokio::test]
-async fn tenants_share_no_connection() {
+async fn tenants_do_not_share_connections() {
     on_a_shard(async {
         let authority = Authority::new();
         let plain = Origin::plain(|_| text("hi")).await;
@@ -49,7 +49,7 @@ async fn tenants_share_no_connection() {
         let client = trusting(&authority);
         for (origin, url) in [(&plain, plain.url("/")), (&http2, secure("origin.test", &http2))] {
             for tenant in ["a", "b", "a", "b"] {
-                let response = client.fetch(&account(tenant), get(url.clone())).await.unwrap();
+                let response = client.fetch(&context(tenant), get(url.clone())).await.unwrap();
                 body(response).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -60,7 +60,7 @@ async fn tenants_share_no_connection() {
 }
 
 #[tokio::test]
-async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
+async fn http2_is_negotiated_and_serves_many_requests_on_one_connection() {
     on_a_shard(async {
         let authority = Authority::new();
         let origin = Origin::serve(Some(authority.server(&["h2", "http/1.1"])), |request| {
@@ -191,13 +191,13 @@ async fn the_number_of_unread_responses_is_bounded() {
         let client = client();
         let mut open = Vec::new();
         for _ in 0..256 {
-            let budget = account("shop");
-            open.push(client.fetch(&budget, get(origin.url("/"))).await.unwrap());
+            let context = context("shop");
+            open.push(client.fetch(&context, get(origin.url("/"))).await.unwrap());
         }
         let error = failure(&client, get(origin.url("/"))).await;
         assert!(error.to_string().contains("body.cancel()"), "{error}");
         // Another tenant has its own limit.
-        client.fetch(&account("other"), get(origin.url("/"))).await.unwrap();
+        client.fetch(&context("other"), get(origin.url("/"))).await.unwrap();
         open.clear();
         fetch(&client, get(origin.url("/"))).await.unwrap();
     })
@@ -209,7 +209,7 @@ async fn an_idle_connection_is_closed() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("hi")).await;
         let mut settings = settings();
-        settings.bounds.idle = Duration::from_millis(50);
+        settings.bounds.idle_timeout = Duration::from_millis(50);
         let client = Client::new(&settings, EgressMetrics::default());
         fetch_text(&client, get(origin.url("/"))).await;
         assert_eq!(origin.open.get(), 1);

@@ -64,7 +64,7 @@ async fn a_resolved_name_is_cached() {
         let client = client_of(port, local(1));
         for tenant in ["a", "b", "c"] {
             let url = Url::parse(&format!("http://name.test:{}/", origin.port)).unwrap();
-            let response = client.fetch(&account(tenant), get(url)).await.unwrap();
+            let response = client.fetch(&context(tenant), get(url)).await.unwrap();
             assert_eq!(body(response).await.unwrap(), "found");
         }
         assert_eq!(queries.get(), 1);
@@ -87,7 +87,7 @@ async fn a_name_that_changes_to_an_internal_address_is_refused() {
         // The earlier decision does not apply: the DNS answer has expired, and no connection is
         // left.
         tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
-        let error = client.fetch(&account("other"), get(url("a"))).await.err().unwrap();
+        let error = client.fetch(&context("other"), get(url("a"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
     })
     .await;

@@ -28,7 +28,7 @@ pub(super) type OriginResponse = http::Response<StreamBody<Pieces>>;
 /// A request with its body.
 pub(super) type ReceivedRequest = http::Request<Bytes>;
 
-/// An origin that answers by a function.
+/// An origin that answers requests with a function.
 pub(super) struct Origin {
     pub(super) port: u16,
     /// The connections so far, and those that are open.
@@ -49,7 +49,7 @@ impl Origin {
             .await
     }
 
-    /// Starts an origin that answers each request by a function.
+    /// Starts an origin that answers each request with a function.
     ///
     /// # Arguments
     /// * `tls` - the server's TLS configuration; plain HTTP without one.
@@ -60,20 +60,20 @@ impl Origin {
         let answer = Rc::new(answer);
         let requests = Rc::<RefCell<Vec<ReceivedRequest>>>::default();
         let log = Rc::clone(&requests);
-        let speak = move |stream: TcpStream| {
+        let handle = move |stream: TcpStream| {
             let (answer, tls, log) = (Rc::clone(&answer), tls.clone(), Rc::clone(&log));
             async move {
                 match tls {
-                    None => speak(stream, answer, log).await,
+                    None => serve_http(stream, answer, log).await,
                     Some(tls) => {
                         if let Ok(stream) = TlsAcceptor::from(tls).accept(stream).await {
-                            speak(stream, answer, log).await;
+                            serve_http(stream, answer, log).await;
                         }
                     }
                 }
             }
         };
-        Self { requests, ..listen(speak).await }
+        Self { requests, ..listen(handle).await }
     }
 
     /// Starts an origin that reads the head of a request, writes the bytes and closes.
@@ -88,9 +88,9 @@ impl Origin {
 
     /// Starts an origin that hands each connection to a function.
     pub(super) async fn serve_connections<F: Future<Output = ()> + 'static>(
-        speak: impl Fn(TcpStream) -> F + 'static,
+        handle: impl Fn(TcpStream) -> F + 'static,
     ) -> Self {
-        listen(speak).await
+        listen(handle).await
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn read_head(stream: &mut TcpStream) -> bool {
 }
 
 async fn listen<F: Future<Output = ()> + 'static>(
-    speak: impl Fn(TcpStream) -> F + 'static,
+    handle: impl Fn(TcpStream) -> F + 'static,
 ) -> Origin {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = Origin {
@@ -121,9 +121,9 @@ async fn listen<F: Future<Output = ()> + 'static>(
         while let Ok((stream, _)) = listener.accept().await {
             connections.set(connections.get() + 1);
             open.set(open.get() + 1);
-            let (open, spoken) = (Rc::clone(&open), speak(stream));
+            let (open, handled) = (Rc::clone(&open), handle(stream));
             spawn_local(async move {
-                spoken.await;
+                handled.await;
                 open.set(open.get() - 1);
             });
         }
@@ -140,7 +140,7 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor {
     }
 }
 
-async fn speak<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, OriginResponse> + 'static>(
+async fn serve_http<F: Fn(ReceivedRequest) -> LocalBoxFuture<'static, OriginResponse> + 'static>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     answer: Rc<F>,
     log: Rc<RefCell<Vec<ReceivedRequest>>>,
@@ -219,7 +219,7 @@ impl Authority {
     /// Returns the TLS configuration of a server with the certificate of this authority.
     ///
     /// # Arguments
-    /// * `protocols` - those that the server offers by ALPN.
+    /// * `protocols` - the protocols that the server offers by ALPN.
     pub(super) fn server(&self, protocols: &[&str]) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)

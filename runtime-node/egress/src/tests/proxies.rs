@@ -13,8 +13,8 @@ use super::*;
 use crate::error::Stage;
 use crate::{Proxy, Resolver};
 
-/// A proxy that connects every tunnel to 127.0.0.1, whatever host the target names.
-struct Tunnels {
+/// A proxy that connects every tunnel to 127.0.0.1, for any target host.
+struct TunnelProxy {
     origin: Origin,
     /// The heads of the requests received.
     heads: Rc<RefCell<Vec<String>>>,
@@ -23,7 +23,7 @@ struct Tunnels {
 /// A target that the proxy refuses.
 const NOWHERE: &str = "127.0.0.9";
 
-impl Tunnels {
+impl TunnelProxy {
     async fn plain() -> Self {
         Self::serve(None).await
     }
@@ -35,10 +35,10 @@ impl Tunnels {
             let (log, tls) = (Rc::clone(&log), tls.clone());
             async move {
                 match tls {
-                    None => lead(stream, &log).await,
+                    None => serve_tunnel(stream, &log).await,
                     Some(tls) => {
                         if let Ok(stream) = TlsAcceptor::from(tls).accept(stream).await {
-                            lead(stream, &log).await;
+                            serve_tunnel(stream, &log).await;
                         }
                     }
                 }
@@ -58,7 +58,7 @@ impl Tunnels {
     }
 }
 
-async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: &RefCell<Vec<String>>) {
+async fn serve_tunnel(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: &RefCell<Vec<String>>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let Ok(byte) = stream.read_u8().await else { return };
@@ -81,7 +81,7 @@ async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: &RefCell<Vec
     let _ = tokio::io::copy_bidirectional(&mut stream, &mut origin).await;
 }
 
-fn by(settings: Settings, proxy: Proxy) -> Client {
+fn client_via(settings: Settings, proxy: Proxy) -> Client {
     Client::new(&settings.with_proxy(Some(proxy)), EgressMetrics::default())
 }
 
@@ -102,8 +102,8 @@ fn closed() -> Settings {
 async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_names() {
     on_a_shard(async {
         let authority = Authority::new();
-        let proxy = Tunnels::plain().await;
-        let client = by(trusting(&authority), proxy.url(""));
+        let proxy = TunnelProxy::plain().await;
+        let client = client_via(trusting(&authority), proxy.url(""));
         let plain =
             Origin::plain(|request| text(request.headers()["host"].to_str().unwrap())).await;
         let url = Url::parse(&format!("http://origin.test:{}/", plain.port)).unwrap();
@@ -125,9 +125,9 @@ async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_na
 async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
     on_a_shard(async {
         let authority = Authority::new();
-        let proxy = Tunnels::serve(Some(authority.server(&[]))).await;
+        let proxy = TunnelProxy::serve(Some(authority.server(&[]))).await;
         let url: Proxy = format!("https://origin.test:{}", proxy.origin.port).parse().unwrap();
-        let client = by(trusting(&authority), url.clone());
+        let client = client_via(trusting(&authority), url.clone());
         let large = "large ".repeat(100_000);
         let answer = large.clone();
         let origin = Origin::serve(Some(authority.server(&["http/1.1"])), move |_| {
@@ -138,7 +138,7 @@ async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
         let target = Url::parse(&format!("https://origin.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(target.clone())).await, large);
         // A proxy with an unverified identity receives no request.
-        let error = failure(&by(settings(), url), get(target)).await;
+        let error = failure(&client_via(settings(), url), get(target)).await;
         assert_eq!(error.stage(), Stage::Proxy);
         assert!(error.to_string().contains("cannot establish TLS with it"), "{error}");
         assert_eq!(proxy.requests().len(), 1);
@@ -149,10 +149,11 @@ async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
 #[tokio::test]
 async fn the_proxy_is_not_asked_for_refused_destinations() {
     on_a_shard(async {
-        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
+        let (proxy, origin) =
+            (TunnelProxy::plain().await, Origin::plain(|_| text("reached")).await);
         for resolver in [Resolver::Node, Resolver::Proxy] {
             // The proxy is at an address that no Worker may reach.
-            let client = by(closed(), proxy.url("").with_resolver(resolver));
+            let client = client_via(closed(), proxy.url("").with_resolver(resolver));
             for host in [
                 "127.0.0.1",
                 "[::1]",
@@ -175,11 +176,12 @@ async fn the_proxy_is_not_asked_for_refused_destinations() {
 #[tokio::test]
 async fn a_redirect_is_judged_before_the_proxy_is_asked() {
     on_a_shard(async {
-        let (proxy, inside) = (Tunnels::plain().await, Origin::plain(|_| text("inside")).await);
+        let (proxy, inside) = (TunnelProxy::plain().await, Origin::plain(|_| text("inside")).await);
         let to = format!("http://127.0.0.2:{}/", inside.port);
         let origin = Origin::plain(move |_| redirect(302, &to)).await;
         let policy = Policy::new(vec!["127.0.0.1/32".parse().unwrap()], vec![]);
-        let client = by(Settings::isolated(policy, Vec::new(), Hosts::default()), proxy.url(""));
+        let client =
+            client_via(Settings::isolated(policy, Vec::new(), Hosts::default()), proxy.url(""));
         let error = failure(&client, get(origin.url("/"))).await;
         assert_eq!(error.stage(), Stage::Policy, "{error}");
         assert_eq!(proxy.requests().len(), 1);
@@ -190,16 +192,17 @@ async fn a_redirect_is_judged_before_the_proxy_is_asked() {
 #[tokio::test]
 async fn a_resolving_proxy_gets_the_name() {
     on_a_shard(async {
-        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
+        let (proxy, origin) =
+            (TunnelProxy::plain().await, Origin::plain(|_| text("reached")).await);
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
-        let client = by(closed(), proxy.url("").with_resolver(Resolver::Proxy));
+        let client = client_via(closed(), proxy.url("").with_resolver(Resolver::Proxy));
         for host in ["unknown.test", "UNKNOWN.test."] {
             assert_eq!(fetch_text(&client, get(url(host))).await, "reached");
         }
         let expected = format!("CONNECT unknown.test:{} HTTP/1.1", origin.port);
         assert_eq!(proxy.requests(), [expected.clone(), expected]);
         // By default the node does not leave unknown names to the proxy.
-        let error = failure(&by(closed(), proxy.url("")), get(url("unknown.test"))).await;
+        let error = failure(&client_via(closed(), proxy.url("")), get(url("unknown.test"))).await;
         assert_eq!(error.stage(), Stage::Resolve, "{error}");
     })
     .await;
@@ -208,9 +211,9 @@ async fn a_resolving_proxy_gets_the_name() {
 #[tokio::test]
 async fn credentials_go_to_the_proxy_alone() {
     on_a_shard(async {
-        let proxy = Tunnels::plain().await;
+        let proxy = TunnelProxy::plain().await;
         let origin = Origin::plain(|request| text(&format!("{:?}", request.headers()))).await;
-        let client = by(settings(), proxy.url("alice:geheim@"));
+        let client = client_via(settings(), proxy.url("alice:geheim@"));
         let own = with(get(origin.url("/")), &[("proxy-authorization", "Basic b3du")]);
         let seen = fetch_text(&client, own).await;
         let head = proxy.heads.borrow()[0].to_lowercase();
@@ -223,12 +226,12 @@ async fn credentials_go_to_the_proxy_alone() {
 #[tokio::test]
 async fn tunnels_are_kept_for_the_same_origin_of_the_same_tenant() {
     on_a_shard(async {
-        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("hi")).await);
+        let (proxy, origin) = (TunnelProxy::plain().await, Origin::plain(|_| text("hi")).await);
         let other = Origin::plain(|_| text("hi")).await;
-        let client = by(settings(), proxy.url(""));
+        let client = client_via(settings(), proxy.url(""));
         for tenant in ["a", "b", "a", "b"] {
             for origin in [&origin, &other] {
-                let response = client.fetch(&account(tenant), get(origin.url("/"))).await.unwrap();
+                let response = client.fetch(&context(tenant), get(origin.url("/"))).await.unwrap();
                 body(response).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -241,19 +244,21 @@ async fn tunnels_are_kept_for_the_same_origin_of_the_same_tenant() {
 #[tokio::test]
 async fn the_next_address_is_tried_if_the_proxy_cannot_reach_one() {
     on_a_shard(async {
-        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
+        let (proxy, origin) =
+            (TunnelProxy::plain().await, Origin::plain(|_| text("reached")).await);
         let known = hosts(&format!("{NOWHERE} two.test\n127.0.0.1 two.test\n{NOWHERE} one.test"));
-        let client = by(Settings::isolated(settings().policy, Vec::new(), known), proxy.url(""));
+        let client =
+            client_via(Settings::isolated(settings().policy, Vec::new(), known), proxy.url(""));
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url("two.test"))).await, "reached");
         let error = failure(&client, get(url("one.test"))).await;
         assert_eq!(error.stage(), Stage::Proxy);
-        let said = error.to_string();
+        let message = error.to_string();
         assert!(
-            said.contains("one.test")
-                && said.contains("502 Bad Gateway")
-                && !said.contains(NOWHERE),
-            "{said}"
+            message.contains("one.test")
+                && message.contains("502 Bad Gateway")
+                && !message.contains(NOWHERE),
+            "{message}"
         );
     })
     .await;
@@ -276,18 +281,20 @@ async fn a_proxy_that_refuses_a_tunnel_is_named_with_the_reason() {
             let proxy = Origin::raw(answer.as_bytes()).await;
             let url: Proxy =
                 format!("http://alice:geheim@127.0.0.1:{}", proxy.port).parse().unwrap();
-            let error =
-                failure(&by(settings(), url), get(Url::parse("http://origin.test/").unwrap()))
-                    .await;
+            let error = failure(
+                &client_via(settings(), url),
+                get(Url::parse("http://origin.test/").unwrap()),
+            )
+            .await;
             assert_eq!(error.stage(), Stage::Proxy, "{answer:?}: {error}");
-            let said = error.to_string();
+            let message = error.to_string();
             let named = format!(
                 "to origin.test:80 through the platform's proxy http://127.0.0.1:{}:",
                 proxy.port
             );
             assert!(
-                said.contains(&named) && said.contains(why) && !said.contains("geheim"),
-                "{answer:?}: {said}"
+                message.contains(&named) && message.contains(why) && !message.contains("geheim"),
+                "{answer:?}: {message}"
             );
         }
     })
@@ -298,14 +305,14 @@ async fn a_proxy_that_refuses_a_tunnel_is_named_with_the_reason() {
 async fn an_unreachable_proxy_is_named() {
     on_a_shard(async {
         let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        let client = by(settings(), format!("http://127.0.0.1:{port}").parse().unwrap());
+        let client = client_via(settings(), format!("http://127.0.0.1:{port}").parse().unwrap());
         let error =
             failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
         assert!(
             error.contains("cannot connect to it") && error.contains(&port.to_string()),
             "{error}"
         );
-        let client = by(settings(), "http://nowhere.test:3128".parse().unwrap());
+        let client = client_via(settings(), "http://nowhere.test:3128".parse().unwrap());
         let error =
             failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
         assert!(
@@ -317,22 +324,22 @@ async fn an_unreachable_proxy_is_named() {
 }
 
 #[tokio::test]
-async fn a_silent_proxy_is_given_up() {
+async fn a_silent_proxy_times_out() {
     on_a_shard(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let taken = spawn_local(async move {
+        let received = spawn_local(async move {
             let mut all = Vec::new();
             listener.accept().await.unwrap().0.read_to_end(&mut all).await.unwrap();
             String::from_utf8(all).unwrap()
         });
         let mut settings = settings();
-        settings.bounds.connect = Duration::from_secs(1);
-        let client = by(settings, format!("http://127.0.0.1:{port}").parse().unwrap());
+        settings.bounds.connect_timeout = Duration::from_secs(1);
+        let client = client_via(settings, format!("http://127.0.0.1:{port}").parse().unwrap());
         let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await;
         assert!(error.to_string().contains("longer than 1s"), "{error}");
         // The connection to the proxy is closed with the request.
-        assert!(taken.await.unwrap().starts_with("CONNECT "));
+        assert!(received.await.unwrap().starts_with("CONNECT "));
     })
     .await;
 }

@@ -99,7 +99,7 @@ async fn a_workers_own_list_only_narrows_the_policy() {
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
         let only = |pattern: &str| EgressContext {
             egress: Rc::new(Egress::Only(vec![pattern.parse().unwrap()])),
-            ..account("shop")
+            ..context("shop")
         };
         let client = client();
         client.fetch(&only("origin.test"), get(url("origin.test"))).await.unwrap();

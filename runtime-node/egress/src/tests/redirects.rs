@@ -71,7 +71,7 @@ async fn credentials_do_not_follow_to_another_origin() {
 }
 
 #[tokio::test]
-async fn redirects_are_returned_or_an_error_as_the_mode_says() {
+async fn the_mode_decides_whether_a_redirect_is_returned_or_is_an_error() {
     on_a_shard(async {
         let origin = Origin::plain(|_| redirect(302, "/next")).await;
         let client = client();
@@ -116,12 +116,12 @@ async fn a_redirect_reaches_no_more_than_a_request() {
         }
         // A redirect to a host that the Worker's own list does not name is refused, too.
         let origin = Origin::plain(|_| redirect(302, "http://other.test/")).await;
-        let account = EgressContext {
+        let context = EgressContext {
             egress: Rc::new(Egress::Only(vec!["origin.test".parse().unwrap()])),
-            ..account("shop")
+            ..context("shop")
         };
         let url = Url::parse(&format!("http://origin.test:{}/", origin.port)).unwrap();
-        let error = client().fetch(&account, get(url)).await.err().unwrap();
+        let error = client().fetch(&context, get(url)).await.err().unwrap();
         assert!(
             matches!(&error, EgressError::NotListed { host, port: 80 } if host == "other.test"),
             "{error}"
@@ -138,11 +138,11 @@ async fn each_redirect_counts_as_a_request() {
                 |request| if request.uri().path() == "/" { redirect(302, "/x") } else { text("") },
             )
             .await;
-        let (client, account) = (client(), account("shop"));
+        let (client, context) = (client(), context("shop"));
         for _ in 0..50 {
-            client.fetch(&account, get(origin.url("/"))).await.unwrap();
+            client.fetch(&context, get(origin.url("/"))).await.unwrap();
         }
-        let error = client.fetch(&account, get(origin.url("/x"))).await.err().unwrap();
+        let error = client.fetch(&context, get(origin.url("/x"))).await.err().unwrap();
         assert_eq!(error.stage(), Stage::Limit);
     })
     .await;

@@ -16,7 +16,7 @@ async fn a_request_is_sent_unchanged_with_default_headers_added() {
             &[("x-own", "1"), ("x-own", "2")],
         );
         assert_eq!(fetch_text(&client(), request).await, "hello");
-        let request = origin.requests.borrow().concat_of_one();
+        let request = origin.requests.borrow().only();
         assert_eq!(request.method(), Method::POST);
         assert_eq!(request.uri().to_string(), "/a%20b?c=[d]|e");
         assert_eq!(request.body(), "body");
@@ -50,7 +50,7 @@ async fn headers_reserved_for_the_client_are_dropped() {
             ("range", "bytes=0-1"),
         ];
         fetch_text(&client(), with(get(origin.url("/")), &own)).await;
-        let request = origin.requests.borrow().concat_of_one();
+        let request = origin.requests.borrow().only();
         for gone in [
             "connection",
             "content-length",
@@ -167,11 +167,11 @@ async fn an_endless_response_head_is_not_read_to_its_end() {
 async fn the_number_of_subrequests_of_an_invocation_is_bounded() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("")).await;
-        let (client, account) = (client(), account("shop"));
+        let (client, context) = (client(), context("shop"));
         for _ in 0..100 {
-            client.fetch(&account, get(origin.url("/"))).await.unwrap();
+            client.fetch(&context, get(origin.url("/"))).await.unwrap();
         }
-        let error = client.fetch(&account, get(origin.url("/"))).await.err().unwrap();
+        let error = client.fetch(&context, get(origin.url("/"))).await.err().unwrap();
         assert!(error.to_string().contains("100 subrequests"), "{error}");
     })
     .await;
@@ -199,13 +199,13 @@ async fn requests_are_counted_by_outcome() {
     .await;
 }
 
-trait OfOne<T> {
-    fn concat_of_one(&self) -> T;
+trait Only<T> {
+    fn only(&self) -> T;
 }
 
-impl OfOne<http::Request<bytes::Bytes>> for Vec<http::Request<bytes::Bytes>> {
+impl Only<http::Request<bytes::Bytes>> for Vec<http::Request<bytes::Bytes>> {
     /// Returns the only request.
-    fn concat_of_one(&self) -> http::Request<bytes::Bytes> {
+    fn only(&self) -> http::Request<bytes::Bytes> {
         assert_eq!(self.len(), 1);
         self[0].clone()
     }

@@ -42,8 +42,9 @@ async fn start(engine: &Rc<Engine>, code: &str) -> Result<Rc<Isolate>, Failure> 
     Isolate::start(engine, RevisionDigest::new([0; 32]), revision(code), None).await
 }
 
-/// Starts a Worker whose code triggers the callback, once with a panic in it and once without.
-fn ends_its_isolate(callback: Callback, code: &str) {
+/// Asserts that a Worker whose code triggers the callback fails to start if the callback panics,
+/// and that the next one starts.
+fn assert_panic_ends_isolate(callback: Callback, code: &str) {
     run(async |engine| {
         injected::arm(callback);
         let started = start(&engine, code).await.map(drop).map_err(|failure| failure.code);
@@ -54,30 +55,30 @@ fn ends_its_isolate(callback: Callback, code: &str) {
 }
 
 #[test]
-fn a_panic_in_an_operation_ends_its_isolate() {
-    ends_its_isolate(Callback::Op, "operate()");
+fn a_panic_in_an_op_ends_its_isolate() {
+    assert_panic_ends_isolate(Callback::Op, "operate()");
 }
 
 #[test]
 fn a_panic_in_the_rejection_callback_ends_its_isolate() {
-    ends_its_isolate(Callback::Rejection, "Promise.reject(new Error('unhandled'))");
+    assert_panic_ends_isolate(Callback::Rejection, "Promise.reject(new Error('unhandled'))");
 }
 
 #[test]
 fn a_panic_in_the_import_meta_callback_ends_its_isolate() {
-    ends_its_isolate(Callback::ImportMeta, "globalThis.url = import.meta.url");
+    assert_panic_ends_isolate(Callback::ImportMeta, "globalThis.url = import.meta.url");
 }
 
 #[test]
 fn a_panic_in_a_dynamic_import_ends_its_isolate() {
-    ends_its_isolate(Callback::DynamicImport, "await import('./other.js')");
-    ends_its_isolate(Callback::DynamicImport, "import('./other.js').catch(() => {})");
+    assert_panic_ends_isolate(Callback::DynamicImport, "await import('./other.js')");
+    assert_panic_ends_isolate(Callback::DynamicImport, "import('./other.js').catch(() => {})");
 }
 
 #[test]
 fn a_panic_in_the_module_resolver_ends_its_isolate() {
-    ends_its_isolate(Callback::Resolve, "import other from './other.js'");
-    ends_its_isolate(
+    assert_panic_ends_isolate(Callback::Resolve, "import other from './other.js'");
+    assert_panic_ends_isolate(
         Callback::Resolve,
         "import other from './other.js'; try { await import('./other.js') } catch {}",
     );
@@ -85,17 +86,17 @@ fn a_panic_in_the_module_resolver_ends_its_isolate() {
 
 #[test]
 fn a_panic_in_a_synthetic_module_ends_its_isolate() {
-    ends_its_isolate(Callback::Value, "import text from './text.txt'");
+    assert_panic_ends_isolate(Callback::Value, "import text from './text.txt'");
 }
 
 #[test]
-fn a_panic_in_a_module_of_node_ends_its_isolate() {
-    ends_its_isolate(Callback::Builtin, "import path from 'node:path'");
+fn a_panic_in_a_builtin_module_ends_its_isolate() {
+    assert_panic_ends_isolate(Callback::Builtin, "import path from 'node:path'");
 }
 
 #[test]
 fn a_panic_in_a_lazy_property_ends_its_isolate() {
-    ends_its_isolate(
+    assert_panic_ends_isolate(
         Callback::Lazy,
         "try { globalThis.wasm = typeof WebAssembly } finally { globalThis.seen = 1 }",
     );
@@ -103,7 +104,7 @@ fn a_panic_in_a_lazy_property_ends_its_isolate() {
 
 #[test]
 fn a_panic_in_the_check_of_eval_ends_its_isolate() {
-    ends_its_isolate(Callback::CodeGeneration, "try { (0, eval)('1') } catch {}");
+    assert_panic_ends_isolate(Callback::CodeGeneration, "try { (0, eval)('1') } catch {}");
 }
 
 #[test]
@@ -116,12 +117,12 @@ fn a_panic_in_the_log_of_a_lost_exception_ends_its_isolate() {
         let limit = std::time::Duration::from_secs(10);
         let id = isolate.state.begin(Invocation::new(Event::Fetch, String::new(), limit, 0));
         isolate.state.end(id);
-        isolate.collect().expect("an idle and small isolate is collected");
+        isolate.collect().expect("the idle and small isolate was not collected");
         injected::arm(Callback::Message);
         let pass = isolate.queue().await;
         let _ = isolate.turn(&pass, None, |_, _| Some(()));
         drop(pass);
-        assert!(!injected::is_armed(), "V8 reports what the callbacks of a registry throw");
+        assert!(!injected::is_armed(), "V8 has not reported what the registry's callback threw");
         assert_eq!(isolate.condemned(), Some(FailureCode::Internal));
         start(&engine, "").await.unwrap();
     });

@@ -126,7 +126,7 @@ impl Agent {
     }
 
     /// Resolves when there are commands, or the agent has been closed.
-    pub(crate) async fn woken(&self) {
+    pub(crate) async fn wait_for_commands(&self) {
         self.has_commands.notified().await;
     }
 
@@ -149,8 +149,8 @@ impl Agent {
         }
     }
 
-    /// Tells clients of a new realm, in whose context `scope` is, and of the calls of its
-    /// `console`. Returns `None` if the heap is full.
+    /// Reports to clients a new realm, in whose context `scope` is, and the calls of its `console`.
+    /// Returns `None` if the heap is full.
     ///
     /// # Arguments
     /// * `internal` - the object `internal` of the built-in JavaScript.
@@ -167,7 +167,7 @@ impl Agent {
         console::report_calls(scope, internal)
     }
 
-    /// Tells clients of an exception that nothing catches.
+    /// Reports an uncaught exception to clients.
     pub(crate) fn report(
         &self,
         scope: &mut v8::PinScope<'_, '_>,

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use super::lock;
 use super::target::Target;
 
-/// Bytes of messages that may wait for a client. The thread of the isolate waits for room beyond
-/// that: a heap snapshot is produced faster than a socket takes it.
+/// Bytes of messages that may wait for a client. Beyond that, the thread of the isolate waits for
+/// room: a heap snapshot is produced faster than a socket takes it.
 const MOST: usize = 64 << 20;
 
 /// Identifies a client of a target.
@@ -31,7 +31,7 @@ impl Client {
 
     /// Sends a message of the protocol to the isolate.
     pub fn send(&self, message: String) {
-        self.target.say(self.id, message);
+        self.target.send(self.id, message);
     }
 
     /// Returns the next message for the client, or `None` once the isolate has ended or the Worker
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_arrive_in_order_also_after_the_end() {
+    fn messages_arrive_in_order_even_after_the_outbox_is_closed() {
         let outbox = Outbox::default();
         assert_eq!(outbox.pop().now_or_never(), None);
         ["first", "second"].into_iter().for_each(|message| outbox.push(message.to_owned()));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_outbox_keeps_its_writer_until_the_client_reads() {
+    fn a_full_outbox_blocks_its_writer_until_the_client_reads() {
         let outbox = Outbox::default();
         let large = "x".repeat(MOST / 2 + 1);
         std::thread::scope(|scope| {

@@ -163,7 +163,7 @@ impl Target {
     }
 
     /// Sends a message of a client, unless it has been detached.
-    pub(super) fn say(&self, id: ClientId, message: String) {
+    pub(super) fn send(&self, id: ClientId, message: String) {
         let mut inbox = lock(&self.inbox);
         if inbox.clients.contains_key(&id) {
             inbox.commands.push_back(Command::Dispatch(id, message));

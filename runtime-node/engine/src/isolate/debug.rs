@@ -44,17 +44,17 @@ impl Isolate {
     }
 
     /// Starts to process clients' commands, if the isolate has an agent.
-    pub(super) fn attend(self: &Rc<Self>) {
+    pub(super) fn spawn_command_loop(self: &Rc<Self>) {
         if let Some(agent) = &self.agent {
-            tokio::task::spawn_local(attend(Rc::downgrade(self), Rc::clone(agent)));
+            tokio::task::spawn_local(process_commands(Rc::downgrade(self), Rc::clone(agent)));
         }
     }
 }
 
 /// Processes clients' commands while no code runs, in turns of their own.
-async fn attend(isolate: Weak<Isolate>, agent: Rc<Agent>) {
+async fn process_commands(isolate: Weak<Isolate>, agent: Rc<Agent>) {
     loop {
-        agent.woken().await;
+        agent.wait_for_commands().await;
         let Some(isolate) = isolate.upgrade() else { return };
         let pass = isolate.queue().await;
         // If the isolate is sealed, it is about to end, and its clients with it.

@@ -200,7 +200,7 @@ fn call(
 }
 
 /// A future of an invocation's outcome, until its wall-clock limit. Dropping it cancels the
-/// invocation, and the Worker is notified if it has asked for that.
+/// invocation, and the Worker is notified if it has requested that.
 struct OutcomeFuture {
     isolate: Rc<Isolate>,
     id: InvocationId,

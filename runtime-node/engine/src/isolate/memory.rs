@@ -13,7 +13,7 @@ impl Isolate {
     }
 
     /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
-    /// some milliseconds (see [`collection`]). Returns the number of bytes freed, or `None` if
+    /// a few milliseconds (see [`collection`]). Returns the number of bytes freed, or `None` if
     /// nothing was done because the isolate is not idle, is too large, or has been collected too
     /// often recently.
     pub fn collect(&self) -> Option<usize> {

@@ -73,7 +73,7 @@ impl Isolate {
         let modules = if agent.is_some() { Modules::default() } else { modules };
         let account = engine.scheduler.account(&revision.worker);
         let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
-        vm.memories.belong_to(revision.worker.namespace());
+        vm.memories.assign_to(revision.worker.namespace());
         let state = State::new(
             Rc::clone(&revision),
             digest,
@@ -103,8 +103,8 @@ impl Isolate {
             agent,
         });
         let weak = Rc::downgrade(&isolate);
-        isolate.attend();
-        isolate.state.belongs_to(weak.clone());
+        isolate.spawn_command_loop();
+        isolate.state.set_isolate(weak.clone());
         tokio::task::spawn_local(event_loop::run(
             weak,
             isolate.state.operations.has_begun(),
@@ -114,13 +114,13 @@ impl Isolate {
     }
 
     /// Returns the result of the bytecode lookup at the start, or `None` if the Worker is too short
-    /// or too long for bytecode to be worth while, or can be debugged.
+    /// or too long for bytecode to be worthwhile, or can be debugged.
     pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
-        (self.agent.is_none() && Bytecode::is_worth_while(&self.state.revision))
+        (self.agent.is_none() && Bytecode::is_worthwhile(&self.state.revision))
             .then(|| self.vm.borrow().realm.modules.borrow().bytecode_lookup())
     }
 
-    /// Returns the bytecode of the functions that the Worker has used so far. Takes some
+    /// Returns the bytecode of the functions that the Worker has used so far. Takes a few
     /// milliseconds per megabyte. Returns `None` if the isolate's heap is full.
     pub fn bytecode(&self) -> Option<Bytecode> {
         self.enter(|scope, realm| {
@@ -230,8 +230,8 @@ fn names<'a, 's>(
     Some(v8::Array::new_with_elements(scope, &names?))
 }
 
-/// Makes a realm ahead for the next invocation of a Worker that resets, after the tasks that are
-/// ready now have run.
+/// Makes a realm in advance for the next invocation of a Worker that resets, after the tasks that
+/// are ready now have run.
 async fn renew(isolate: Weak<Isolate>) {
     tokio::task::yield_now().await;
     let Some(isolate) = isolate.upgrade() else { return };

@@ -42,7 +42,7 @@ use crate::wasm::account;
 /// posted.
 const TASK_ROUNDS: usize = 8;
 
-/// CPU time of turns after which the isolate's heap is inspected, which takes some microseconds.
+/// CPU time of turns after which the isolate's heap is inspected, which takes a few microseconds.
 /// Filling a heap by a relevant amount takes longer than this.
 const INSPECTION: Duration = Duration::from_millis(5);
 
@@ -156,7 +156,7 @@ impl Isolate {
             false
         };
         state.reap();
-        // The work may have succeeded or thrown before the limit struck in a microtask.
+        // The work may have succeeded or thrown before a microtask reached the limit.
         match result {
             Ok(result) if !limited => result.map_err(Stop::Threw),
             _ => Err(Stop::Limit),

@@ -2,7 +2,7 @@
 //! built-in JavaScript).
 //!
 //! A module is made when it is first imported or read through a property of the global object. For
-//! a Worker without the flag, they exist only as functions that are never compiled.
+//! a Worker without the flag, the modules exist only as functions that are never compiled.
 
 use tenon_proto::module::{Form, NotBuiltin, builtin};
 use tenon_proto::revision::{CompatibilityFlag, Revision};
@@ -69,7 +69,7 @@ impl SyntheticModule for Builtin {
     ) -> Option<v8::Local<'s, v8::Value>> {
         let realm = Realm::current(scope)?;
         let name = realm.modules.borrow().key_of(module).map(|key| key.name.clone());
-        let name = name.expect("a module is known from when it was made");
+        let name = name.expect("a module is in the table once it has been made");
         for (name, value) in exports(scope, &realm, &name)? {
             module.set_synthetic_module_export(scope, name, value)?;
         }

@@ -33,7 +33,7 @@ impl Modules {
     }
 
     /// Returns an empty set with the same bytecode.
-    pub fn emptied(&self) -> Self {
+    pub fn empty_with_same_bytecode(&self) -> Self {
         Self::new(self.bytecode.clone())
     }
 

@@ -68,7 +68,7 @@ fn value<'s>(
     let content =
         modules.key_of(module).and_then(|key| Some((key.form, revision.modules.get(&key.name)?)));
     let (form, content) =
-        content.expect("a module is made of the revision's content and known from then on");
+        content.expect("a module is in the table, and its content in the revision");
     drop(modules);
     match form {
         Form::Code | Form::Builtin => {

@@ -75,10 +75,10 @@ impl<K: Ord + Clone, J> Fair<K, J> {
         Some((owner, job))
     }
 
-    /// Removes and returns the jobs of `owner` for which `is` returns true.
-    pub(super) fn remove(&mut self, owner: &K, is: impl Fn(&J) -> bool) -> VecDeque<J> {
+    /// Removes and returns the jobs of `owner` for which `predicate` returns true.
+    pub(super) fn remove(&mut self, owner: &K, predicate: impl Fn(&J) -> bool) -> VecDeque<J> {
         let Some(jobs) = self.waiting.get_mut(owner) else { return VecDeque::new() };
-        let (removed, kept) = std::mem::take(jobs).into_iter().partition(is);
+        let (removed, kept) = std::mem::take(jobs).into_iter().partition(predicate);
         *jobs = kept;
         if jobs.is_empty() {
             self.waiting.remove(owner);

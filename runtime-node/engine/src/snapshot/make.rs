@@ -80,7 +80,7 @@ impl Source {
 /// # Errors
 /// Fails if a file throws, or takes a primordial that does not exist.
 pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, Box<dyn Error>> {
-    let declared = &Declared::by(sources, names)?;
+    let declared = &Declared::collect(sources, names)?;
     let texts = sources.iter().map(|source| v8::ExternalReference {
         pointer: ptr::from_ref(source.text).cast_mut().cast(),
     });
@@ -103,14 +103,14 @@ pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, B
         scope.add_context_data(context, internal);
         scope.add_context(context);
         // V8 also requires a default context. The engine does not create contexts from it, because
-        // V8 reports no failure of that.
+        // V8 does not report whether that failed.
         let default = v8::Context::new(scope, v8::ContextOptions::default());
         scope.set_default_context(default);
         evaluated
     };
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep);
     evaluated?;
-    Ok(blob.ok_or("V8 made no snapshot")?)
+    Ok(blob.ok_or("V8 did not make a snapshot")?)
 }
 
 /// The most native functions.
@@ -136,7 +136,7 @@ struct Declared {
 impl Declared {
     /// Collects the declarations in an isolate that is then discarded, because a snapshot keeps
     /// every string of every file that was parsed in it.
-    fn by(sources: &[Source], names: &[&str]) -> Result<Self, Box<dyn Error>> {
+    fn collect(sources: &[Source], names: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut isolate = v8::Isolate::new(v8::CreateParams::default());
         v8::scope!(let scope, &mut isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
@@ -211,7 +211,7 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>, names: &[&str]) -> v8::Local<'s, v8
         let key = v8::String::new(scope, name).expect("a short string can be made");
         let builder = v8::Function::builder_raw(stand_in(place))
             .constructor_behavior(v8::ConstructorBehavior::Throw);
-        let function = builder.build(scope).expect("no Worker's code has run");
+        let function = builder.build(scope).expect("a new heap has room for a function");
         ops.set(scope, key.into(), function.into());
     }
     let nothing = v8::null(scope).into();
@@ -253,7 +253,7 @@ fn lazy(
     _: v8::PropertyCallbackArguments<'_>,
     _: v8::ReturnValue<'_, v8::Value>,
 ) {
-    unreachable!("no Worker's code has run");
+    unreachable!("nothing reads lazy properties while the snapshot is made");
 }
 
 /// Defines the names declared to `internal.later` as lazy properties of the global object; the

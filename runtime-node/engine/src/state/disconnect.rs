@@ -14,14 +14,14 @@ impl State {
     /// Registers a function to be called in a turn if the client disconnects before the whole
     /// response has been sent.
     pub fn on_caller_left(&self, id: InvocationId, callback: v8::Global<v8::Function>) {
-        self.callers.borrow_mut().entry(id).or_default().push(callback);
+        self.disconnect_callbacks.borrow_mut().entry(id).or_default().push(callback);
     }
 
     /// Records that the client has disconnected before there was a response. The Worker is notified
     /// if it has registered for that, and the invocation continues only while something then still
     /// keeps it.
     pub fn abandon(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
-        if !self.callers.borrow().contains_key(&id) {
+        if !self.disconnect_callbacks.borrow().contains_key(&id) {
             return self.end(id);
         }
         self.invocations.borrow_mut().abandon(id);
@@ -33,14 +33,14 @@ impl State {
 
     /// Calls the registered functions, because the client has disconnected.
     pub fn caller_left(self: &Rc<Self>, id: InvocationId) {
-        let Some(callbacks) = self.callers.borrow_mut().remove(&id) else { return };
+        let Some(callbacks) = self.disconnect_callbacks.borrow_mut().remove(&id) else { return };
         let operation = {
             let mut invocations = self.invocations.borrow_mut();
             invocations.wait_until(id).then(|| invocations.next_operation())
         };
         let Some(operation) = operation else { return };
         let state = Rc::downgrade(self);
-        let tell: Settle = Box::new(move |scope| {
+        let notify: Settle = Box::new(move |scope| {
             let undefined = v8::undefined(scope).into();
             for callback in callbacks {
                 v8::Local::new(scope, callback).call(scope, undefined, &[])?;
@@ -50,7 +50,7 @@ impl State {
             }
             Some(())
         });
-        if !self.operate_as(id, operation, async { tell }.boxed_local()) {
+        if !self.operate_as(id, operation, async { notify }.boxed_local()) {
             self.promise_settled(id);
         }
     }

@@ -20,7 +20,7 @@ const OPERATIONS: usize = 10_000;
 
 /// The memory of an operation outside V8's heap, in bytes: its future and the task that polls it,
 /// its entries among the timers and in its invocation, and the handle to its callback. Measured at
-/// some 750 for a timer.
+/// about 750 for a timer.
 const OPERATION: usize = 1024;
 
 impl State {

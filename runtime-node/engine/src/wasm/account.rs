@@ -45,7 +45,7 @@ impl MemoryAccount {
     }
 
     /// Assigns the isolate to a Worker of this namespace.
-    pub(crate) fn belong_to(&self, namespace: &str) {
+    pub(crate) fn assign_to(&self, namespace: &str) {
         self.namespace.get_or_init(|| namespace.into());
     }
 
@@ -62,8 +62,8 @@ impl MemoryAccount {
         self.budget.has_room(bytes)
     }
 
-    /// Counts one more memory. Returns whether there are at most `most` of them then; otherwise it
-    /// is not counted.
+    /// Counts one more memory, unless there are `most` of them already. Returns whether it was
+    /// counted.
     pub(super) fn add_memory(&self, most: usize) -> bool {
         let one_more = |now: usize| Some(now + 1).filter(|then| *then <= most);
         self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()

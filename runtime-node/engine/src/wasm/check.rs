@@ -1,10 +1,10 @@
-//! Decides whether a module may be compiled: it is valid, and bounds both the work that V8 does for
-//! it and the memory that V8 keeps.
+//! Decides whether a module may be compiled: whether it is valid, and whether both the work that V8
+//! does for it and the memory that V8 keeps are bounded.
 //!
 //! V8 cannot be terminated while it validates a module, compiles a function (on its first call), or
 //! makes an instance. Some of this work is quadratic in the module's declarations, and some ends
 //! the process when it does not fit (a code space, a list of types). So each module is first read
-//! here, in steps of some hundred microseconds between which limits apply, and V8's work is
+//! here, in steps of a few hundred microseconds between which limits apply, and V8's work is
 //! estimated on the way. A refusal names the bound; compilers' output stays far below all of them.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use wasmparser::{
 
 use super::types::{self, Group};
 
-/// The largest module, in bytes. V8 takes some milliseconds for each MiB, which cannot be
+/// The largest module, in bytes. V8 takes a few milliseconds for each MiB, which cannot be
 /// interrupted.
 pub const MODULE: usize = 16 << 20;
 
@@ -46,8 +46,8 @@ const RESULTS: usize = 64;
 
 /// The most work for a function. Where control flow branches or merges, and at calls, the compiler
 /// goes through every local and every value on the stack, which count as one each; for other
-/// instructions it searches for one of them. Each takes some nanoseconds, and some bytes of code at
-/// worst.
+/// instructions it searches for one of them. Each takes a few nanoseconds, and a few bytes of
+/// code at worst.
 const WORK: u64 = 1 << 24;
 
 /// The number of values that a search covers per unit of work.
@@ -56,7 +56,7 @@ const VALUES_PER_SEARCH: u64 = 16;
 /// The most values that the compiler may have to remember at once, for nested blocks.
 const REMEMBERED: u64 = 1 << 21;
 
-/// The work of one step, which takes some hundred microseconds.
+/// The work of one step, which takes a few hundred microseconds.
 const STEP: u64 = 1 << 14;
 
 /// The supported WebAssembly features: version 3 of the standard, and the exceptions that preceded
@@ -78,7 +78,7 @@ pub enum ModuleRefused {
     Shared,
     #[error("it has more than {most} {what}")]
     TooMany { what: Cow<'static, str>, most: u64 },
-    #[error("its function {0} is too complex to be compiled in time; split it")]
+    #[error("its function {0} is too complex to compile; split it")]
     TooComplex(u32),
     #[error("{0}")]
     Types(#[from] types::TypesRefused),
@@ -148,7 +148,7 @@ impl Check {
     /// * `bytes` - the whole module, the same in each call.
     ///
     /// # Errors
-    /// Fails if the module may not be compiled; `step` must not be called again then.
+    /// Fails if the module may not be compiled; do not call `step` again after that.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Option<ModuleSizes>, ModuleRefused> {
         let mut left = STEP;
         while left > 0 {
@@ -175,7 +175,7 @@ impl Check {
         let (consumed, payload) = match self.parser.parse(&bytes[self.at..], true)? {
             Chunk::Parsed { consumed, payload } => (consumed, payload),
             Chunk::NeedMoreData(_) => {
-                unreachable!("the parser has been told that there are no more")
+                unreachable!("the parser has been told that no more bytes follow")
             }
         };
         self.at += consumed;
@@ -376,7 +376,7 @@ fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), ModuleRe
 
 /// Converts an offset in a module to an index.
 fn place(offset: u64) -> usize {
-    usize::try_from(offset).expect("a module is in memory")
+    usize::try_from(offset).expect("an offset in a module in memory fits into a `usize`")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::shares::Part;
 
 thread_local! {
     /// Set while a module is being made on this thread.
-    static COMPILES: Cell<bool> = const { Cell::new(false) };
+    static COMPILING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The reservations by address. The charge is `None` if there was no room for it.
@@ -30,15 +30,15 @@ fn spaces() -> MutexGuard<'static, BTreeMap<usize, (Option<Charge>, Part)>> {
 
 /// Runs `compile`, whose reservations are part of the module's estimate.
 pub fn while_compiling<R>(compile: impl FnOnce() -> R) -> R {
-    let before = COMPILES.replace(true);
+    let before = COMPILING.replace(true);
     let result = compile();
-    COMPILES.set(before);
+    COMPILING.set(before);
     result
 }
 
 /// Records that V8 has reserved `bytes` at this address.
 pub(crate) fn add(account: &MemoryAccount, address: usize, bytes: usize) {
-    if COMPILES.get() {
+    if COMPILING.get() {
         return;
     }
     let (charge, taken) = (account.charge(bytes), TAKEN.take_forced(&account.namespace(), bytes));

@@ -38,7 +38,7 @@ const RESERVATION: usize = 8 << 30;
 /// The alignment of reservations, in bytes: a page of WebAssembly.
 const PAGE: usize = 64 << 10;
 
-/// The most memories of an isolate. Programs have one or two; the rest is for one that makes a new
+/// The most memories of an isolate. Programs have one or two; the rest is for a program that makes
 /// one per request.
 const MEMORIES: usize = 64;
 
@@ -85,11 +85,11 @@ pub(crate) fn watch() {
     ];
     assert!(
         ours == called,
-        "the linker takes the functions of this room for those of the C library"
+        "V8 is not linked with this module's memory functions, so its memory would not be counted"
     );
     assert!(
         v8::V8::enable_web_assembly_trap_handler(true),
-        "V8 can handle faults on every platform that it is built for"
+        "V8 cannot install its handler for WebAssembly faults"
     );
 }
 
@@ -152,14 +152,14 @@ unsafe extern "C" fn mmap(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    let asked = flags;
+    let passed = flags;
     let flags =
-        if protection == libc::PROT_NONE { code_range::flags(length, asked) } else { asked };
+        if protection == libc::PROT_NONE { code_range::flags(length, passed) } else { passed };
     // SAFETY: the caller's promise; these are the arguments of the system call.
     let map = || unsafe {
         libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset)
     } as *mut c_void;
-    if flags != asked {
+    if flags != passed {
         let mapped = map();
         if mapped != libc::MAP_FAILED {
             code_range::add(mapped.addr(), length);

@@ -29,12 +29,13 @@ const NEARLY: u64 = 6;
 /// The most that one isolate may add.
 const ONE: TypeUse = TypeUse { types: 20_000, bytes: 1 << 20 };
 
+/// The limit that the types of a module would exceed.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TypesRefused {
     #[error("the Worker's modules use too many different types")]
-    OfOne,
+    Isolate,
     #[error("the modules of this namespace's Workers use too many different types on this node")]
-    OfNamespace,
+    Namespace,
 }
 
 /// Types that refer to each other and are therefore remembered together.
@@ -92,7 +93,7 @@ impl Added {
 struct Known {
     names: HashSet<u64>,
     all: TypeUse,
-    of: HashMap<Arc<str>, TypeUse>,
+    by_namespace: HashMap<Arc<str>, TypeUse>,
 }
 
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -181,19 +182,19 @@ impl Known {
         if new.is_empty() {
             return Ok(());
         }
-        let before = self.of.get(namespace).copied().unwrap_or_default();
+        let before = self.by_namespace.get(namespace).copied().unwrap_or_default();
         let (mut one, mut own, mut all) = (added.0, before, self.all);
         for group in groups.iter().filter(|group| new.contains(&group.name)) {
             (one, own, all) = (one.and(group), own.and(group), all.and(group));
         }
         if !one.is_within(ONE) {
-            return Err(TypesRefused::OfOne);
+            return Err(TypesRefused::Isolate);
         }
         if !own.is_within(Self::share(self.all.less(before))) {
-            return Err(TypesRefused::OfNamespace);
+            return Err(TypesRefused::Namespace);
         }
         (added.0, self.all) = (one, all);
-        self.of.insert(Arc::clone(namespace), own);
+        self.by_namespace.insert(Arc::clone(namespace), own);
         self.names.extend(new);
         Ok(())
     }
@@ -212,7 +213,8 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// Makes a namespace add as many types as it may, from ever new isolates, and returns how many.
+    /// Makes a namespace add as many types as it may, each group from a new isolate. Returns the
+    /// number of types.
     fn use_up(known: &mut Known, namespace: &str) -> u64 {
         let namespace = namespace.into();
         let before = known.all.types;
@@ -228,7 +230,7 @@ mod tests {
         let group = |name| Group { name, types: 1_000, bytes: 4_000 };
         let results: Vec<_> =
             (0..21).map(|name| known.remember(&[group(name)], &mut added, &"one".into())).collect();
-        assert_eq!((results[19], results[20]), (Ok(()), Err(TypesRefused::OfOne)));
+        assert_eq!((results[19], results[20]), (Ok(()), Err(TypesRefused::Isolate)));
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub(super) struct Counts {
     ended: [Count; End::COUNT],
     /// Invocations by the first of [`BUCKETS`] that holds them; the last counts those in none.
     took: [Count; BUCKETS.len() + 1],
-    took_in_all: Count,
+    total_duration: Count,
     cpu: Count,
     memory: Count,
     starts: Count,
@@ -140,7 +140,7 @@ impl Counts {
             labels,
             ended: [const { Count(AtomicU64::new(0)) }; End::COUNT],
             took: Default::default(),
-            took_in_all: Count::default(),
+            total_duration: Count::default(),
             cpu: Count::default(),
             memory: Count::default(),
             starts: Count::default(),
@@ -169,7 +169,7 @@ impl Counts {
         let seconds = took.as_secs_f64();
         let bucket = BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
         self.took[bucket].add(1);
-        self.took_in_all.add_time(took);
+        self.total_duration.add_time(took);
     }
 
     /// Adds CPU time of the isolate.
@@ -218,8 +218,8 @@ impl Counts {
     pub(super) fn invocations(&self) -> impl Iterator<Item = Metric> {
         End::ALL.iter().filter_map(|end| {
             let count = self.ended[end.index()].get();
-            let is_told = count > 0 || End::ALWAYS.contains(end);
-            is_told.then(|| self.counter(Some(("code", end.as_str())), count as f64))
+            let is_exported = count > 0 || End::ALWAYS.contains(end);
+            is_exported.then(|| self.counter(Some(("code", end.as_str())), count as f64))
         })
     }
 
@@ -236,7 +236,7 @@ impl Counts {
         let mut histogram = Histogram::default();
         histogram.set_bucket(buckets.collect());
         histogram.set_sample_count(count + self.took[BUCKETS.len()].get());
-        histogram.set_sample_sum(self.took_in_all.seconds());
+        histogram.set_sample_sum(self.total_duration.seconds());
         let mut metric = Metric::from_label(self.labels(None));
         metric.set_histogram(histogram);
         metric

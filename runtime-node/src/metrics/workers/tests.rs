@@ -14,7 +14,7 @@ fn digest(n: usize) -> RevisionDigest {
     RevisionDigest::new(bytes)
 }
 
-/// Returns the scraped samples with this in their name or labels.
+/// Returns the scraped samples whose line contains `part`.
 fn samples(families: &WorkerFamilies, part: &str) -> Vec<String> {
     let text =
         prometheus::TextEncoder::new().encode_to_string(&families_with_metrics(families)).unwrap();
@@ -24,7 +24,7 @@ fn samples(families: &WorkerFamilies, part: &str) -> Vec<String> {
         .collect()
 }
 
-/// Leaves out families without any metric, as a registry does.
+/// Returns the families that have a metric, as a registry does.
 fn families_with_metrics(families: &WorkerFamilies) -> Vec<MetricFamily> {
     families.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect()
 }
@@ -40,11 +40,15 @@ fn the_metrics_of_a_worker_carry_its_names_and_its_shard() {
     let families = WorkerFamilies::new().unwrap();
     let shard = families.shard(ShardId(3));
     shard.open(digest(0), &revision("cart"));
-    shard.started(&digest(0), &[1, 2, 4].map(Duration::from_millis));
-    shard.ended(&digest(0), End::Answered, Duration::from_millis(4));
-    shard.ended(&digest(0), End::Failed(FailureCode::CpuLimitExceeded), Duration::from_secs(30));
-    shard.used(&digest(0), Duration::from_millis(1500));
-    shard.used(&digest(0), Duration::from_millis(500));
+    shard.record_start(&digest(0), &[1, 2, 4].map(Duration::from_millis));
+    shard.record_end(&digest(0), End::Answered, Duration::from_millis(4));
+    shard.record_end(
+        &digest(0),
+        End::Failed(FailureCode::CpuLimitExceeded),
+        Duration::from_secs(30),
+    );
+    shard.add_cpu(&digest(0), Duration::from_millis(1500));
+    shard.add_cpu(&digest(0), Duration::from_millis(500));
     shard.set_memory(&digest(0), 4096);
     shard.set_memory(&digest(0), 8192);
 
@@ -88,7 +92,7 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
     let (shard, now) = (families.shard(ShardId(0)), Instant::now());
     let cart = digest(0);
     shard.open(cart, &revision("cart"));
-    shard.started(&cart, &Phases::default());
+    shard.record_start(&cart, &Phases::default());
     shard.review(|_| true, now);
     assert_eq!(samples(&families, "memory_bytes").len(), 1);
     shard.review(|_| false, now);
@@ -97,13 +101,13 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
 
     shard.open(cart, &revision("cart"));
     shard.review(|_| true, now + LINGER * 2);
-    shard.started(&cart, &Phases::default());
+    shard.record_start(&cart, &Phases::default());
     assert!(samples(&families, "cold_starts_total")[0].ends_with(" 2"));
 
     shard.review(|_| false, now + LINGER * 3);
     shard.review(|_| false, now + LINGER * 4);
     assert!(families_with_metrics(&families).is_empty());
-    shard.ended(&cart, End::Answered, Duration::ZERO);
+    shard.record_end(&cart, End::Answered, Duration::ZERO);
     assert!(
         families_with_metrics(&families).is_empty(),
         "a revision without counts is not counted"
@@ -114,15 +118,15 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
 fn the_number_of_workers_with_metrics_is_bounded() {
     let families = WorkerFamilies::new().unwrap();
     let (shard, now) = (families.shard(ShardId(0)), Instant::now());
-    (0..MOST + 10).for_each(|n| shard.open(digest(n), &revision(&format!("w{n}"))));
+    (0..MAX_REVISIONS + 10).for_each(|n| shard.open(digest(n), &revision(&format!("w{n}"))));
     let workers = || samples(&families, "cold_starts_total");
-    assert_eq!(workers().len(), MOST);
-    assert!(!workers().iter().any(|line| line.contains(&format!(r#"worker="w{MOST}""#))));
+    assert_eq!(workers().len(), MAX_REVISIONS);
+    assert!(!workers().iter().any(|line| line.contains(&format!(r#"worker="w{MAX_REVISIONS}""#))));
 
     // A revision without an isolate makes room.
     shard.review(|of| *of != digest(7), now);
-    shard.open(digest(MOST), &revision("late"));
-    assert_eq!(workers().len(), MOST);
+    shard.open(digest(MAX_REVISIONS), &revision("late"));
+    assert_eq!(workers().len(), MAX_REVISIONS);
     let has =
         |name: &str| workers().iter().any(|line| line.contains(&format!(r#"worker="{name}""#)));
     assert!(has("late") && !has("w7"));

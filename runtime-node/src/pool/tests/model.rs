@@ -23,8 +23,8 @@ enum Step {
     Condemn(Index),
     Retire(Index),
     Wait(u64),
-    LetOneGo,
-    Sweep,
+    EvictOne,
+    EvictIdle,
 }
 
 type Half = bool;
@@ -40,8 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => one().prop_map(Step::Condemn),
         1 => one().prop_map(Step::Retire),
         1 => (0..100_000_u64).prop_map(Step::Wait),
-        1 => Just(Step::LetOneGo),
-        1 => Just(Step::Sweep),
+        1 => Just(Step::EvictOne),
+        1 => Just(Step::EvictIdle),
     ]
 }
 
@@ -65,7 +65,7 @@ impl Model {
     }
 
     /// Returns how many slots a tenant occupies with isolates that can serve.
-    fn of(&self, name: &str) -> usize {
+    fn slots_of(&self, name: &str) -> usize {
         let useful = self.warm.values().filter(|(fake, _)| !is_spent(fake));
         let starting = self.starting.keys().filter(|n| tenant(**n) == name).count();
         starting + useful.filter(|(fake, _)| fake.worker().namespace() == name).count()
@@ -83,7 +83,7 @@ impl Model {
             .iter()
             .filter(|(_, (fake, _))| fake.condition() != Condition::Busy)
             .map(|(n, (fake, used))| {
-                let has_half = self.of(tenant(*n)) <= capacity.div_ceil(2);
+                let has_half = self.slots_of(tenant(*n)) <= capacity.div_ceil(2);
                 ((!is_spent(fake), !is_spent(fake) && has_half, *used), *n)
             })
             .collect();
@@ -91,13 +91,16 @@ impl Model {
         victims.into_iter().map(|(_, n)| n).collect()
     }
 
-    /// Removes the isolates that the pool has evicted from the model, and returns their numbers.
-    fn leave(&mut self, evicted: Vec<(Eviction, Fake)>) -> Result<BTreeSet<u8>, TestCaseError> {
-        let mut left = BTreeSet::new();
+    /// Removes from the model the isolates that the pool has evicted, and returns their numbers.
+    fn remove_evicted(
+        &mut self,
+        evicted: Vec<(Eviction, Fake)>,
+    ) -> Result<BTreeSet<u8>, TestCaseError> {
+        let mut removed = BTreeSet::new();
         for (why, fake) in evicted {
             prop_assert!(
                 !self.gone.iter().any(|gone| Rc::ptr_eq(&gone.0, &fake.0)),
-                "an isolate is evicted once"
+                "an isolate was evicted twice"
             );
             let n = self
                 .warm
@@ -105,12 +108,12 @@ impl Model {
                 .find(|(_, (warm, _))| Rc::ptr_eq(&warm.0, &fake.0))
                 .map(|(n, _)| *n);
             let Some(n) = n else {
-                return Err(TestCaseError::fail("only warm isolates are evicted"));
+                return Err(TestCaseError::fail("an isolate that is not warm was evicted"));
             };
             self.warm.remove(&n);
             match fake.condition() {
                 Condition::Busy => {
-                    return Err(TestCaseError::fail("a busy isolate is not evicted"));
+                    return Err(TestCaseError::fail("a busy isolate was evicted"));
                 }
                 Condition::Idle => {
                     prop_assert!(!matches!(why, Eviction::Condemned | Eviction::Retired))
@@ -118,10 +121,10 @@ impl Model {
                 Condition::Spent(Spent::Retired) => prop_assert_eq!(why, Eviction::Retired),
                 Condition::Spent(Spent::Condemned(_)) => prop_assert_eq!(why, Eviction::Condemned),
             }
-            left.insert(n);
+            removed.insert(n);
             self.gone.push(fake);
         }
-        Ok(left)
+        Ok(removed)
     }
 }
 
@@ -154,26 +157,26 @@ proptest! {
                     prop_assert!(refused);
                 }
                 Step::Started(_) | Step::Failed(_) => {}
-                Step::Busy(index) => turn(&model, index, Condition::Busy),
-                Step::Idle(index) => turn(&model, index, Condition::Idle),
-                Step::Condemn(index) => turn(&model, index, CONDEMNED),
-                Step::Retire(index) => turn(&model, index, Condition::Spent(Spent::Retired)),
+                Step::Busy(index) => set_condition(&model, index, Condition::Busy),
+                Step::Idle(index) => set_condition(&model, index, Condition::Idle),
+                Step::Condemn(index) => set_condition(&model, index, CONDEMNED),
+                Step::Retire(index) => set_condition(&model, index, Condition::Spent(Spent::Retired)),
                 Step::Wait(ms) => shard.wait(Duration::from_millis(ms)),
-                Step::LetOneGo => {
+                Step::EvictOne => {
                     expected = Some(model.victims(capacity).into_iter().take(1).collect());
                     let found = shard.pool.evict_one(Eviction::Memory, shard.now);
                     prop_assert_eq!(found, !model.victims(capacity).is_empty());
                 }
-                Step::Sweep => {
+                Step::EvictIdle => {
                     let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake)).map(|(n, _)| *n);
                     expected = Some(spent.collect::<BTreeSet<_>>());
                     // The idle time is longer than any run of this test.
                     shard.pool.evict_idle(Duration::from_secs(1_000_000), shard.now);
                 }
             }
-            let left = model.leave(shard.pool.take_evicted())?;
+            let removed = model.remove_evicted(shard.pool.take_evicted())?;
             if let Some(expected) = expected {
-                prop_assert_eq!(left, expected);
+                prop_assert_eq!(removed, expected);
             }
             prop_assert_eq!(shard.pool.count(), (model.warm.len(), model.starting.len()));
             prop_assert!(model.slots() <= capacity);
@@ -181,14 +184,14 @@ proptest! {
     }
 }
 
-fn turn(model: &Model, index: Index, condition: Condition) {
+fn set_condition(model: &Model, index: Index, condition: Condition) {
     // A spent isolate stays spent.
     if let Some(fake) = model.choose(index).filter(|fake| !is_spent(fake)) {
-        fake.be(condition);
+        fake.set_condition(condition);
     }
 }
 
-/// Asks for a revision, and checks the answer and the eviction against the model.
+/// Looks up a revision, and checks the result and the evictions against the model.
 fn look_up(
     shard: &mut Shard,
     model: &mut Model,
@@ -198,12 +201,12 @@ fn look_up(
 ) -> Result<(), TestCaseError> {
     let share = if half { Share::Half } else { Share::Most };
     let capacity = shard.pool.capacity;
-    // A lookup evicts a spent isolate, whatever its answer.
+    // A lookup evicts a spent isolate, whatever its result.
     let replaced = model.warm.get(&n).is_some_and(|(fake, _)| is_spent(fake));
     if replaced {
         model.gone.extend(model.warm.remove(&n).map(|(fake, _)| fake));
     }
-    let own = model.of(tenant(n));
+    let own = model.slots_of(tenant(n));
     let is_over = own >= share.of(capacity);
     let mut victims = model.victims(capacity);
     let is_full = model.slots() == capacity && victims.is_empty();
@@ -221,11 +224,11 @@ fn look_up(
             None
         }
         Lookup::Join(()) => {
-            prop_assert!(model.starting.contains_key(&n), "one start for all");
+            prop_assert!(model.starting.contains_key(&n), "there is no start to join");
             None
         }
         Lookup::Refused(_) if has_room => {
-            prop_assert!(has_slot, "a revision starts if has_room is true");
+            prop_assert!(has_slot, "a start was refused although has_room is true");
             None
         }
         Lookup::Refused(Obstacle::Failed(_)) => {
@@ -233,20 +236,20 @@ fn look_up(
             None
         }
         Lookup::Refused(Obstacle::Full) => {
-            prop_assert!(is_full, "no isolate can be evicted");
+            prop_assert!(is_full, "a start was refused although there is room");
             None
         }
         Lookup::Refused(Obstacle::OverShare) => {
             prop_assert!(
                 !is_full && is_over && victims.is_empty(),
-                "the tenant has no idle isolate"
+                "a start was refused although the tenant's share has room"
             );
             None
         }
         Lookup::Start(vacancy) => {
             prop_assert!(!model.warm.contains_key(&n) && !model.starting.contains_key(&n));
             prop_assert!(!is_full && (!is_over || !victims.is_empty()));
-            prop_assert!(has_slot || has_room, "has_room is true if a revision starts");
+            prop_assert!(has_slot || has_room, "a start was allowed although has_room is false");
             Some(vacancy.starting(()))
         }
     };
@@ -254,14 +257,14 @@ fn look_up(
     if replaced {
         prop_assert!(is_spent(&evicted.remove(0).1));
     }
-    let left = model.leave(evicted)?;
+    let removed = model.remove_evicted(evicted)?;
     let Some(launch) = launch else {
-        prop_assert!(left.is_empty(), "isolates are evicted only for a start");
+        prop_assert!(removed.is_empty(), "isolates were evicted without a start");
         return Ok(());
     };
     let expected: BTreeSet<_> = victims.into_iter().take(usize::from(needs_room)).collect();
-    prop_assert_eq!(left, expected);
+    prop_assert_eq!(removed, expected);
     model.starting.insert(n, launch);
-    prop_assert!(model.of(tenant(n)) <= own.max(share.of(capacity)));
+    prop_assert!(model.slots_of(tenant(n)) <= own.max(share.of(capacity)));
     Ok(())
 }

@@ -50,7 +50,7 @@ fn a_crash_loop_is_reported_once_a_minute_with_its_latest_state() {
     assert_eq!(ledger.next_due(), Some(start + RENEWAL));
     let batch = ledger.due(start + RENEWAL);
     let Some(State::CrashLoop(reported)) = &batch.workers[0].state else {
-        panic!("the crash loop is reported again")
+        panic!("the crash loop is not reported again")
     };
     assert_eq!((reported.failures, reported.for_seconds), (60, 60));
 }
@@ -115,7 +115,7 @@ fn a_change_during_a_delivery_is_reported_after_it() {
 }
 
 #[test]
-fn a_revision_that_is_silent_for_long_is_forgotten() {
+fn a_revision_without_recent_failures_is_forgotten() {
     let (mut ledger, start) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), start);
     ledger.failing(SHARD, failing(2, 2), start);
@@ -163,14 +163,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever happened, and whatever messages were lost: once everything due has been delivered,
-    /// the operator knows the true state of every revision.
+    /// For any events and any lost messages: once everything due has been delivered, the operator
+    /// knows the true state of every revision.
     #[test]
     fn the_operator_eventually_knows_which_revisions_fail(steps in steps()) {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         let mut fails = std::collections::HashSet::new();
         let mut known = std::collections::HashSet::new();
-        let mut hears = |batch: &Batch| {
+        let mut receive = |batch: &Batch| {
             for worker in &batch.workers {
                 let id = worker.digest.clone();
                 if matches!(worker.state, Some(State::CrashLoop(_))) { known.insert(id); } else { known.remove(&id); }
@@ -189,7 +189,7 @@ proptest! {
                 Step::Sends(arrives) => {
                     let batch = ledger.due(now);
                     // A message whose response was lost may have been delivered.
-                    hears(&batch);
+                    receive(&batch);
                     if arrives {
                         ledger.delivered(&batch, now);
                     }
@@ -197,7 +197,7 @@ proptest! {
             }
         }
         let batch = ledger.due(now);
-        hears(&batch);
+        receive(&batch);
         ledger.delivered(&batch, now);
         let truth: std::collections::HashSet<_> =
             fails.iter().map(|(of, _)| digest(*of).as_bytes().to_vec()).collect();

@@ -8,7 +8,7 @@ fn worker() -> WorkerId {
     WorkerId::new("shop", "cart")
 }
 
-/// The decisions for shard and lane.
+/// Returns the decisions for the shard and the lane.
 fn places(placement: &mut Placement, now: Instant) -> [PlacementDecision; 2] {
     [SHARD, LANE].map(|by| placement.place(by, &worker(), &DIGEST, false, now))
 }
@@ -21,17 +21,17 @@ const ON_ITS_SHARD: [PlacementDecision; 2] =
 fn an_unknown_revision_runs_in_a_lane_until_it_proves_light() {
     let (mut placement, now) = (Placement::new(true), Instant::now());
     assert_eq!(places(&mut placement, now), IN_LANES);
-    assert_eq!(placement.light(&DIGEST, PROMOTION - 1, now), None);
+    assert_eq!(placement.record_light(&DIGEST, PROMOTION - 1, now), None);
     assert_eq!(places(&mut placement, now), IN_LANES);
-    let promotion = placement.light(&DIGEST, 1, now);
+    let promotion = placement.record_light(&DIGEST, 1, now);
     assert_eq!(promotion, Some(Promotion { worker: worker(), home: SHARD }));
     assert_eq!(
         places(&mut placement, now),
         [PlacementDecision::Here; 2],
-        "the lane goes on while the shard starts it"
+        "the lane serves while the shard starts the revision"
     );
     assert_eq!(placement.counts(), (1, 0));
-    placement.warm(&DIGEST);
+    placement.end_promotion(&DIGEST);
     assert_eq!(placement.counts(), (0, 1));
     assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
 }
@@ -40,27 +40,35 @@ fn an_unknown_revision_runs_in_a_lane_until_it_proves_light() {
 fn a_revision_moves_when_its_shard_is_known() {
     let (mut placement, now) = (Placement::new(true), Instant::now());
     placement.place(LANE, &worker(), &DIGEST, false, now);
-    assert_eq!(placement.light(&DIGEST, PROMOTION, now), None);
+    assert_eq!(placement.record_light(&DIGEST, PROMOTION, now), None);
     assert_eq!(places(&mut placement, now), IN_LANES);
-    assert!(placement.light(&DIGEST, 1, now).is_some());
+    assert!(placement.record_light(&DIGEST, 1, now).is_some());
 }
 
 #[test]
-fn a_heavy_revision_falls_back_for_longer_each_time() {
+fn a_heavy_revision_stays_in_lanes_for_longer_each_time() {
     let (mut placement, mut now) = (Placement::new(true), Instant::now());
-    for fall in 0..3 {
+    for demotion in 0..3 {
         places(&mut placement, now);
-        let wanted = PROMOTION << fall;
-        assert_eq!(placement.light(&DIGEST, wanted - 1, now), None, "fall {fall}");
-        assert!(placement.light(&DIGEST, 1, now).is_some(), "fall {fall}");
-        placement.warm(&DIGEST);
-        assert!(placement.heavy(&DIGEST, now), "a heavy revision leaves its shard");
+        let wanted = PROMOTION << demotion;
+        assert_eq!(
+            placement.record_light(&DIGEST, wanted - 1, now),
+            None,
+            "after {demotion} demotions"
+        );
+        assert!(placement.record_light(&DIGEST, 1, now).is_some(), "after {demotion} demotions");
+        placement.end_promotion(&DIGEST);
+        assert!(placement.record_heavy(&DIGEST, now), "a heavy revision leaves its shard");
         assert_eq!(places(&mut placement, now), IN_LANES);
-        assert_eq!(placement.light(&DIGEST, 1 << 20, now), None, "no promotion during the hold");
-        now += HOLD * (1 << fall);
-        placement.light(&DIGEST, 0, now);
+        assert_eq!(
+            placement.record_light(&DIGEST, 1 << 20, now),
+            None,
+            "no promotion during the hold"
+        );
+        now += HOLD * (1 << demotion);
+        placement.record_light(&DIGEST, 0, now);
     }
-    assert!(!placement.heavy(&DIGEST, now), "the revision is already in the lanes");
+    assert!(!placement.record_heavy(&DIGEST, now), "the revision is already in the lanes");
 }
 
 #[test]
@@ -69,23 +77,18 @@ fn a_request_stays_if_it_must_or_if_there_are_no_lanes() {
     assert_eq!(placement.place(SHARD, &worker(), &DIGEST, true, now), PlacementDecision::Here);
     let mut without = Placement::new(false);
     assert_eq!(without.place(SHARD, &worker(), &DIGEST, false, now), PlacementDecision::Here);
-    assert!(!without.heavy(&DIGEST, now));
+    assert!(!without.record_heavy(&DIGEST, now));
 }
 
 #[test]
 fn a_light_revision_returns_to_a_lane_after_its_quarantine() {
     let (mut placement, now) = (Placement::new(true), Instant::now());
-    assert_eq!(
-        placement.ended_a_process(&DIGEST, false, now),
-        None,
-        "no shard has asked for the revision"
-    );
+    assert_eq!(placement.judge(&DIGEST, false, now), None, "no shard has asked for the revision");
     places(&mut placement, now);
-    placement.light(&DIGEST, PROMOTION, now);
-    placement.warm(&DIGEST);
+    placement.record_light(&DIGEST, PROMOTION, now);
+    placement.end_promotion(&DIGEST);
     assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
-    let CrashReport { worker: of, decision } =
-        placement.ended_a_process(&DIGEST, false, now).unwrap();
+    let CrashReport { worker: of, decision } = placement.judge(&DIGEST, false, now).unwrap();
     let CrashDecision::Quarantined(quarantine) = decision else {
         panic!("the revision is forgiven")
     };

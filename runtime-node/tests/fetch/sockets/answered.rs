@@ -140,7 +140,10 @@ async fn a_close_by_the_worker_follows_all_its_messages(shard: Rc<Shard>) {
     assert_eq!(receive_close(&mut client).await, Some((1001, "enough".to_owned())));
     assert!(client.next().await.is_none());
     worker.0.idle().await;
-    assert!(shard.logged("state 2 195"), "190 bytes that are being sent, and 5 that never will be");
+    assert!(
+        shard.logged("state 2 195"),
+        "bufferedAmount is not the 190 bytes being sent and the 5 that never will be"
+    );
     assert!(shard.logged("closed 1001 enough true 3"));
 }
 

@@ -31,13 +31,13 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
         .start()
         .await
         .unwrap();
-    // At once, if the frame's header announces the length.
+    // The socket ends at once if the frame's header announces the length.
     let (request, sent) = opening(&[KEY, VERSION]);
     let response = worker.0.fetch(request).await.unwrap();
     let header = [&[0x82, 0xFF][..], &u64::to_be_bytes(64 << 20), &[0; 4]].concat();
     sent.unbounded_send(Ok(header.into())).unwrap();
     assert_eq!(response.body.collect().await.unwrap()[..], [0x88, 2, 0x03, 0xF1]);
-    // When memory runs out, if the message comes in fragments.
+    // It ends when memory runs out if the message comes in fragments.
     let mut client = connect(&worker).await;
     let part = |data, is_final| {
         Message::Frame(Frame::message(vec![0; 1 << 20], OpCode::Data(data), is_final))
@@ -46,7 +46,7 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
     let mut sent = 1;
     while client.send(part(Data::Continue, false)).await.is_ok() {
         sent += 1;
-        assert!(sent < 64, "{sent} MiB and no end");
+        assert!(sent < 64, "{sent} MiB were accepted");
         tokio::task::yield_now().await;
         if worker.0.in_flight() == 0 {
             break;

@@ -49,11 +49,11 @@ async fn echo(headers: &'static str) -> (Origin, Rc<EchoLog>) {
 }
 
 /// Accepts the opening handshake without a subprotocol or extension. Returns whether there was one.
-pub(crate) async fn agree(stream: &mut TcpStream) -> bool {
+pub(crate) async fn accept_handshake(stream: &mut TcpStream) -> bool {
     let Some(head) = read_head(stream).await else { return false };
     let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: "));
     let Some(key) = key.and_then(|key| Key::read(key.as_bytes())) else { return false };
-    stream.write_all(agreement(&key, "").as_bytes()).await.is_ok()
+    stream.write_all(handshake_response(&key, "").as_bytes()).await.is_ok()
 }
 
 async fn read_head(stream: &mut TcpStream) -> Option<String> {
@@ -64,7 +64,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
-fn agreement(key: &Key, headers: &str) -> String {
+fn handshake_response(key: &Key, headers: &str) -> String {
     let accept = key.accept();
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n{headers}\r\n"
@@ -83,7 +83,7 @@ async fn serve_echo(mut stream: TcpStream, headers: &str, log: &EchoLog) {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
         return;
     };
-    stream.write_all(agreement(&key, headers).as_bytes()).await.unwrap();
+    stream.write_all(handshake_response(&key, headers).as_bytes()).await.unwrap();
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
     log.open.set(log.open.get() + 1);
     while let Some(Ok(message)) = socket.next().await {

@@ -3,7 +3,7 @@
 // limits: cpu_ms=5000
 export default {
   async fetch(request, env, ctx) {
-    // Without shared memory nothing can count meanwhile: nothing else of the isolate runs during a turn.
+    // Without shared memory, nothing can count in the meantime: no other code of the isolate runs during a turn.
     let ticks = 0;
     const timer = setInterval(() => ticks++, 1);
     Promise.resolve().then(() => ticks++);

@@ -1,4 +1,4 @@
-// Asks functions for their callers and arguments.
+// Reads the callers and arguments of functions.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Asks the frames of the call stack for the functions and objects behind them.
+// Reads the functions and objects behind the frames of the call stack.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

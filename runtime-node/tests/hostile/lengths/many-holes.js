@@ -1,4 +1,4 @@
-// Awaits four thousand million array holes.
+// Awaits four billion array holes.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Modules that import each other in a circle, and themselves.
+// Imports modules that import each other in a circle, and themselves.
 // expect: answer a b
 import { b } from './b.js';
 import * as self from './worker.js';

@@ -1,4 +1,4 @@
-// Modules that await their own evaluation.
+// Imports modules that await their own evaluation.
 // expect: start worker_start_failed
 await import('./worker.js');
 export default { fetch: () => new Response('x') };

@@ -1,4 +1,4 @@
-// Imports a chain of two thousand modules while it handles a request.
+// Imports a chain of five thousand modules while it handles a request.
 // expect: answer deep or worker_exception
 // chain: 5000
 // limits: cpu_ms=5000

@@ -1,4 +1,4 @@
-// Modules that await each other and then loop.
+// Imports modules that await each other and then loop.
 // expect: start cpu_limit_exceeded
 // limits: startup_ms=50
 import './b.js';

@@ -1,4 +1,4 @@
-// Requests two thousand million iterations of PBKDF2 in one call.
+// Requests two billion iterations of PBKDF2 in one call.
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 import { pbkdf2Sync } from 'node:crypto';

@@ -1,4 +1,4 @@
-// Has functions compiled that ask for an instance of a function bound a hundred thousand times, and call it.
+// Has functions compiled that test for instances of a function bound a hundred thousand times, and call it.
 // expect: answer compiled
 // limits: cpu_ms=5000 memory_mib=64
 // patch: bound-functions

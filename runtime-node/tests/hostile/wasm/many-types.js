@@ -1,4 +1,4 @@
-// Declares ever new types, which V8 never frees.
+// Declares more and more types, which V8 never frees.
 // expect: answer CompileError 20000
 // limits: cpu_ms=20000 memory_mib=128
 // with: assembler.js

@@ -1,4 +1,4 @@
-// Sends ever more to a client that never reads.
+// Sends more and more to a client that never reads.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or worker_exception
 // limits: cpu_ms=2000
 export default {

@@ -70,7 +70,7 @@ impl Catalog {
 
     /// Stops the catalog as if it were killed.
     pub(crate) fn stop(&mut self) {
-        let process = self.process.take().expect("it runs");
+        let process = self.process.take().expect("the catalog is not running");
         // A runtime must not be waited for inside another one. The port must be free afterwards.
         std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5)))
             .join()
@@ -135,7 +135,7 @@ impl catalog_server::Catalog for Content {
     type GetRevisionStream = Answers<GetRevisionResponse>;
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        Err(Status::unimplemented("a node has nothing to watch"))
+        Err(Status::unimplemented("nodes do not watch Workers"))
     }
 
     async fn get_revision(
@@ -144,7 +144,7 @@ impl catalog_server::Catalog for Content {
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let digest = RevisionDigest::try_from(&request.get_ref().digest[..]).unwrap();
         let mut paused_rx = self.paused.subscribe();
-        paused_rx.wait_for(|paused| !paused).await.expect("it is the sender's own");
+        paused_rx.wait_for(|paused| !paused).await.expect("the sender is dropped");
         let mut state = self.state();
         state.fetches += 1;
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);

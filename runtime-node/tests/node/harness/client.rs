@@ -36,7 +36,7 @@ pub(crate) struct WorkerResponse {
 
 impl WorkerResponse {
     pub(crate) fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).expect("the tests' Workers answer with text")
+        std::str::from_utf8(&self.body).expect("the body is not UTF-8")
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
@@ -110,20 +110,20 @@ impl Client {
     pub(crate) async fn open(&self, worker: &Deployed) -> Streaming<InvokeResponse> {
         let part = Some(invoke_request::Part::Head(head(worker)));
         let messages = self.runtime.clone().invoke(stream::iter([InvokeRequest { part }])).await;
-        let mut messages = messages.expect("the Worker answers").into_inner();
+        let mut messages = messages.expect("the call failed").into_inner();
         let first = messages
             .message()
             .await
-            .expect("an answer has a head")
+            .expect("the call failed before the response's head")
             .and_then(|message| message.part);
         assert!(
             matches!(first, Some(invoke_response::Part::Head(_))),
-            "an answer begins with {first:?}"
+            "a response began with {first:?}"
         );
         messages
     }
 
-    /// Asks for a WebSocket as a router does. Returns the response's head and the messages of the
+    /// Requests a WebSocket as a router does. Returns the response's head and the messages of the
     /// other side; `body_rx` supplies the bytes that the client sends.
     pub(crate) async fn tunnel(
         &self,
@@ -145,7 +145,7 @@ impl Client {
             let mut messages = self.runtime.clone().invoke(messages).await?.into_inner();
             let first = messages.message().await?.and_then(|message| message.part);
             let Some(invoke_response::Part::Head(head)) = first else {
-                panic!("an answer begins with {first:?}")
+                panic!("a response began with {first:?}")
             };
             Ok((head, messages))
         };
@@ -176,12 +176,12 @@ impl Upload {
     /// Ends the body and waits for the response.
     pub(crate) async fn end(self) -> Result<WorkerResponse, Failure> {
         drop(self.body_tx);
-        self.answer.await.expect("a call does not panic")
+        self.answer.await.expect("the call panicked")
     }
 
     /// Waits for the response without ending the body.
     pub(crate) async fn response(&mut self) -> Result<WorkerResponse, Failure> {
-        (&mut self.answer).await.expect("a call does not panic")
+        (&mut self.answer).await.expect("the call panicked")
     }
 
     /// Cancels the request.
@@ -212,7 +212,7 @@ pub(crate) async fn piece(
     let message = messages.message().await.map_err(|status| Failure::from(&status))?;
     Ok(message.map(|message| match message.part {
         Some(invoke_response::Part::Body(piece)) => piece,
-        part => panic!("a body is not {part:?}"),
+        part => panic!("expected a piece of the body, received {part:?}"),
     }))
 }
 
@@ -222,15 +222,15 @@ async fn read(
     let mut messages = response?.into_inner();
     let first = messages.message().await?.and_then(|message| message.part);
     let Some(invoke_response::Part::Head(head)) = first else {
-        panic!("an answer begins with {first:?}")
+        panic!("a response began with {first:?}")
     };
     let mut answer =
         WorkerResponse { status: head.status, headers: head.headers, body: head.body.to_vec() };
     while let Some(message) = messages.message().await? {
         let Some(invoke_response::Part::Body(piece)) = message.part else {
-            panic!("a body is not {message:?}")
+            panic!("expected a piece of the body, received {message:?}")
         };
-        assert!(head.more_body, "a body that was not announced");
+        assert!(head.more_body, "the head did not announce a body");
         answer.body.extend_from_slice(&piece);
     }
     Ok(answer)

@@ -27,7 +27,7 @@ struct Line {
 }
 
 /// A running node of one shard and one lane.
-pub(crate) struct Kept {
+pub(crate) struct SupervisedNode {
     pub(crate) catalog: Catalog,
     pub(crate) name: &'static str,
     pub(crate) node: Option<Supervisor>,
@@ -36,7 +36,7 @@ pub(crate) struct Kept {
     pub(crate) lane: Client,
 }
 
-impl Kept {
+impl SupervisedNode {
     pub(crate) async fn start(name: &'static str) -> Self {
         Self::with(name, &[]).await
     }
@@ -75,7 +75,7 @@ impl Kept {
         readiness.ready().await;
         let client = |wanted| {
             let found = node.addresses().iter().find(|(id, _)| *id == wanted);
-            Client::of(found.expect("the node has one").1)
+            Client::of(found.expect("the node has no such process").1)
         };
         let (shard, lane) = (client(ShardId(0)), client(ShardId::lane(0)));
         Self { catalog, name, node: Some(node), signal: Some(signal), shard, lane }
@@ -117,7 +117,7 @@ impl Kept {
 
     /// Sends a request as a router does: to the shard, and to the lane if the shard answers
     /// `moved`.
-    pub(crate) async fn ask(&self, worker: &Deployed) -> Result<WorkerResponse, Failure> {
+    pub(crate) async fn get(&self, worker: &Deployed) -> Result<WorkerResponse, Failure> {
         match self.shard.get(worker).await {
             Err(failure) if failure.code == FailureCode::Moved => self.lane.get(worker).await,
             outcome => outcome,
@@ -125,7 +125,14 @@ impl Kept {
     }
 
     pub(crate) async fn metrics(&self) -> String {
-        let page = self.node.as_ref().expect("it runs").exposition().render().await.unwrap();
+        let page = self
+            .node
+            .as_ref()
+            .expect("the node has been joined")
+            .exposition()
+            .render()
+            .await
+            .unwrap();
         String::from_utf8(page).unwrap()
     }
 
@@ -138,7 +145,7 @@ impl Kept {
 
     /// Sends a signal to the process of a shard or lane, with kill(1).
     pub(crate) fn signal(&self, id: &str, signal: &str) {
-        let process = self.process(id).expect("the process runs");
+        let process = self.process(id).expect("the process is not running");
         let pid = process.file_name().unwrap();
         assert!(
             std::process::Command::new("kill").arg(signal).arg(pid).status().unwrap().success()
@@ -171,7 +178,7 @@ impl Kept {
         processes.map(|entry| entry.path()).find(|path| is_it(path))
     }
 
-    /// Returns the quarantines that the operator has been told of.
+    /// Returns the quarantines that the node has reported to the operator.
     pub(crate) fn quarantines(&self) -> Vec<Quarantined> {
         let reports = self.catalog.reports().into_iter().flat_map(|report| report.workers);
         let quarantined = reports.filter_map(|report| match report.state {
@@ -182,7 +189,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for SupervisedNode {
     fn drop(&mut self) {
         self.signal.take();
         self.node.take().into_iter().for_each(Supervisor::join);

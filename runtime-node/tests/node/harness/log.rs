@@ -11,7 +11,7 @@ static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Collects every line that the platform and its Workers log.
 pub(crate) fn collect() {
     let subscriber = tracing_subscriber::registry().with(Collector);
-    tracing::subscriber::set_global_default(subscriber).expect("it is the first of this process");
+    tracing::subscriber::set_global_default(subscriber).expect("a subscriber is already set");
 }
 
 /// Returns every line so far, as `LEVEL field=value …`.
@@ -35,6 +35,6 @@ struct Line(String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        write!(self.0, " {}={value:?}", field.name()).expect("a string takes everything");
+        write!(self.0, " {}={value:?}", field.name()).expect("writing to a `String` cannot fail");
     }
 }

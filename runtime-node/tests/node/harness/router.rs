@@ -89,7 +89,7 @@ impl Runtime for Router {
             );
             let digest = state.digests.get(&head.worker).ok_or_else(|| Status::from(&failure))?;
             head.digest = Bytes::copy_from_slice(digest.as_bytes());
-            state.shard.expect("the test has set a shard")
+            state.shard.expect("the test has not set a shard")
         };
         let mut client = RuntimeClient::connect(format!("http://{shard}")).await.unwrap();
         let first = InvokeRequest { part: Some(invoke_request::Part::Head(head)) };

@@ -1,8 +1,8 @@
 //! The names of ops and of records' fields in JavaScript. The build script of `tenon-web` includes
 //! this file as well.
 
-/// Returns a name in snake case in camel case, without the leading underscore of a parameter that
-/// is not used.
+/// Converts a name from snake case to camel case, and drops the leading underscore of an unused
+/// parameter.
 pub fn camel(name: &str) -> String {
     let mut words = name.trim_start_matches('_').split('_');
     let first = words.next().unwrap_or_default().to_owned();

@@ -7,8 +7,8 @@
 //!                                             └─► Returned::set
 //! ```
 //!
-//! The traits are those of `tenon_web::ops`, which explains them. The types of an op stand once, in
-//! its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
+//! The traits are those of `tenon_web::ops`, which explains them. The types of an op are stated once,
+//! in its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
 //! their signatures to TypeScript.
 
 mod camel;
@@ -27,7 +27,7 @@ use camel::camel;
 #[proc_macro_attribute]
 pub fn op(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if !attribute.is_empty() {
-        let error = Error::new(proc_macro2::Span::call_site(), "`#[op]` has no arguments");
+        let error = Error::new(proc_macro2::Span::call_site(), "`#[op]` takes no arguments");
         return error.into_compile_error().into();
     }
     let function = parse_macro_input!(item as ItemFn);
@@ -43,13 +43,13 @@ fn expand(function: &ItemFn) -> Result<proc_macro2::TokenStream> {
         .map(|(position, parameter)| match parameter {
             FnArg::Typed(_) => Ok(format_ident!("argument_{position}")),
             FnArg::Receiver(receiver) => {
-                Err(Error::new(receiver.span(), "an op is a free function"))
+                Err(Error::new(receiver.span(), "an op must be a free function"))
             }
         })
         .collect::<Result<Vec<_>>>()?;
     let documentation = format!(" The op [`{name}`](fn@{name}).");
     Ok(quote! {
-        // JavaScript passes arguments one by one: an object would cost a look-up for each.
+        // JavaScript passes arguments one by one: an object would cost a lookup for each.
         #[allow(clippy::too_many_arguments)]
         #function
 

@@ -61,8 +61,7 @@
     return MathAbs(integer) < 2 ** 63 ? integer : Number(BigIntAsIntN(64, BigInt(integer)));
   }
 
-  // Converts to a `long long` with [Clamp]: the nearest safe integer, and of two equally near the
-  // even one.
+  // Converts to a `long long` with [Clamp]: rounds to the nearest safe integer, ties to even.
   function clamped(value) {
     const number = +value;
     if (NumberIsNaN(number)) return 0;

@@ -16,8 +16,8 @@
 
   // ---- Names of locales
 
-  // Locales in use have names of at most some tens of characters, and lists have at most some tens
-  // of names.
+  // The names of real locales have at most a few dozen characters, and real lists at most a few
+  // dozen names.
   const NAME = 2 ** 8;
   const NAMES = 2 ** 8;
 

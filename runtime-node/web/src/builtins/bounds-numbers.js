@@ -41,7 +41,7 @@
 
   // ---- Times
 
-  // A valid time has some tens of characters. A longer string is not a time.
+  // A valid time has a few dozen characters. A longer string is not a time.
   const TIME = 2 ** 10;
   const { parse } = Date;
   replace(Date, {

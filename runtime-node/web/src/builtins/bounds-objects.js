@@ -22,7 +22,7 @@
 
   // ---- Properties
 
-  // Returns how many index properties `value` has that may have cost only a length.
+  // Returns the number of index properties of `value` that a Worker may have created at no cost.
   function places(value) {
     if (typeof value === "string") return value.length;
     if (typeof value !== "object" || value === null) return 0;

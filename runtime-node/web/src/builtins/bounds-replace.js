@@ -49,7 +49,7 @@
 
   // Expands the template for one match. `args` are the arguments of a replacer function.
   function filled(template, args) {
-    // The position is last but one, or the one before that if groups have names.
+    // The position is the second to last argument, or the third to last if groups have names.
     const hasNames = typeof args[args.length - 2] !== "number";
     const captures = args.length - (hasNames ? 3 : 2);
     const match = args[0], position = args[captures], text = args[captures + 1];

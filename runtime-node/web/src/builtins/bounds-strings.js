@@ -1,5 +1,6 @@
-// Functions that process a whole string (see bounds.js). By doubling, a Worker reaches the longest
-// possible string in thirty steps. Some functions take a minute for it, or crash the process.
+// Functions that process a whole string (see bounds.js). A Worker reaches the maximum length of
+// a string in thirty doublings. Some functions take a minute to process such a string, or crash the
+// process.
 //: after bounds-replace.js bounds-search.js
 (function (internal) {
   "use strict";
@@ -30,7 +31,7 @@
     const text = typeof value === "string" || value === undefined || value === null ? value : `${value}`;
     return typeof text === "string" && text.length > length ? refuse("A string", text.length) : text;
   }
-  // Does the same for an argument.
+  // Converts an argument in the same way.
   const toText = (value, length) => read(typeof value === "string" ? value : `${value}`, length);
   const { replace, replaceAll, split, toLowerCase, toUpperCase, toWellFormed } = StringPrototype;
   put(StringPrototype, {

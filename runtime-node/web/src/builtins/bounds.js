@@ -1,8 +1,8 @@
 // Built-in functions with unbounded running time. V8 checks for a termination request at calls and
 // loops of JavaScript. Loops in native code run to their end, and some crash the process when they
 // cannot allocate enough. This file and the files `bounds-*.js` replace such functions with
-// wrappers that check the size of the input first. Within a bound of some milliseconds' work they
-// call the native function directly. Above the bound, depending on the function,
+// wrappers that check the size of the input first. Below a bound of a few milliseconds of work,
+// they call the native function directly. Above the bound, depending on the function,
 //
 // - the input is wrapped in a proxy whose traps are JavaScript functions, so that every step of the
 //   loop is a call, where a termination takes effect;
@@ -39,7 +39,7 @@
     throw new RangeError(`${what} of ${length} is too large to process at once`);
   }
 
-  // ---- Proxies. They must be told apart from arrays: a proxy can report a length of 1 and then
+  // ---- Proxies. They must be distinguished from arrays: a proxy can report a length of 1 and then
   // one of 2⁵³ − 1.
 
   // Maps each proxy to its target. Null until the first proxy is created, so that a Worker without

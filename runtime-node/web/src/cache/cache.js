@@ -35,12 +35,13 @@
       const parts = internal.responseParts(response);
       const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
       const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
-      // The error of the stream itself takes precedence over the error that it broke off.
+      // The stream's own error takes precedence over the error of the store, which only reports
+      // that the body was interrupted.
       if (pipe !== null) await pipe.over;
       await kept;
     }
 
-    // Fetches all requests, and stores no response unless every one has an OK status.
+    // Fetches all requests, and stores their responses if every one has an OK status.
     async function fetchAndKeep(name, requests, what) {
       const records = [];
       for (let i = 0; i < requests.length; i++) {

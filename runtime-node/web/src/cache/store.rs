@@ -6,7 +6,7 @@
 //!                                                   └─ stale, or the cache is full ─► evicted
 //! ```
 //!
-//! The latest few variants are kept of a URL whose responses vary (`Vary`).
+//! Of a URL whose responses vary (`Vary`), the latest few variants are kept.
 //!
 //! All shards of a process share the cache, so that a response fetched by one serves the others.
 //! Each Worker sees only its own entries. A cache promises nothing: a response that it does not

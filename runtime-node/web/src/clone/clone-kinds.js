@@ -24,7 +24,7 @@
   internal.movers = { __proto__: null, length: 0 };
 
   internal.later("cloneKinds", [], () => {
-    // As `Kind` in clone.rs.
+    // The values of `Kind` in clone.rs.
     const PLAIN = 0, FUNCTION = 2, PROXY = 3;
     // The longest prototype chain that is followed.
     const MAX_CHAIN = 20;

@@ -28,7 +28,7 @@
   const { ops } = internal;
 
   internal.later("clones", ["structuredClone"], () => {
-    // As `Kind` in clone.rs.
+    // The values of `Kind` in clone.rs.
     const PLAIN = 0, ARRAY = 1, FUNCTION = 2, PROXY = 3, MAP = 5, SET = 6, DATE = 7, REGEXP = 8, ERROR = 9,
       WRAPPER = 10, ARRAY_BUFFER = 11, TYPED_ARRAY = 12, DATA_VIEW = 13;
     // The last step of an array: its properties that are not indices.

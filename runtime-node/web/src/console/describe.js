@@ -22,7 +22,7 @@
       return flat;
     });
   };
-  // Does the same by a function that returns a flat list [name, value, …].
+  // Likewise, with a function that returns the flat list [name, value, …].
   internal.describeBy = (title, is, entries) => {
     const { describers } = internal;
     // Inserted at the front, because a later class may extend an earlier one.

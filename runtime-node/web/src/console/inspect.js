@@ -267,7 +267,7 @@
       return "[value that cannot be shown]";
     }
   };
-  // Does the same with other bounds and with `custom`, a Worker's own way to show its objects.
+  // Likewise, with other bounds and with `custom`, by which a Worker represents its own objects.
   internal.inspectWith = (value, { depth, items, breakLength, custom }) => {
     const inspector = new Inspector();
     inspector.depth = depth;

@@ -1,5 +1,5 @@
-//! Arguments from JavaScript. A buffer is copied for another thread: the Worker may change its own
-//! while that works.
+//! Arguments from JavaScript. A buffer is copied for another thread, because the Worker may change
+//! its own while that thread works.
 
 use std::ops::Deref;
 
@@ -27,7 +27,7 @@ impl Data {
     /// Copies the bytes that a view shows, from index `from` on.
     ///
     /// # Errors
-    /// Returns the exception for the lack of memory.
+    /// Fails if there is not enough memory.
     pub(crate) fn copy(
         scope: &mut v8::PinScope<'_, '_>,
         view: View<'_>,
@@ -58,7 +58,7 @@ impl Deref for Data {
     }
 }
 
-/// Copies the bytes that a view shows. An exception says that there is not enough memory.
+/// Copies the bytes that a view shows. Fails if there is not enough memory.
 impl<'s> Argument<'s> for Data {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
@@ -76,7 +76,7 @@ impl<'s> Argument<'s> for Hash {
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
         let name: String = arguments.take(scope)?;
-        Self::named(&name).ok_or_else(failed)
+        Self::from_name(&name).ok_or_else(failed)
     }
 }
 

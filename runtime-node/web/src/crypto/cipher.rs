@@ -31,7 +31,7 @@ const BLOCK: usize = 16;
 
 /// A cipher with all parameters except the key and the data.
 enum Cipher {
-    Gcm { nonce: Data, more: Data, tag: usize },
+    Gcm { nonce: Data, aad: Data, tag: usize },
     Cbc { iv: [u8; BLOCK] },
     Ctr { counter: u128, bits: u32 },
     KeyWrap,
@@ -60,13 +60,13 @@ pub(crate) fn crypto_crypt<'s>(
     let (first, second) = (first.unwrap_or_default(), second.unwrap_or_default());
     let number = third.and_then(|third| third.uint32_value(scope)).unwrap_or_default();
     let cipher = match scheme.as_str() {
-        "AES-GCM" => Cipher::Gcm { nonce: first, more: second, tag: number as usize / 8 },
+        "AES-GCM" => Cipher::Gcm { nonce: first, aad: second, tag: number as usize / 8 },
         "AES-CBC" => Cipher::Cbc { iv: block(&first)? },
         "AES-CTR" => Cipher::Ctr { counter: u128::from_be_bytes(block(&first)?), bits: number },
         "AES-KW" => Cipher::KeyWrap,
         _ => {
             let name = third.and_then(|third| third.try_cast::<v8::String>().ok());
-            let hash = name.and_then(|name| Hash::named(&name.to_rust_string_lossy(scope)));
+            let hash = name.and_then(|name| Hash::from_name(&name.to_rust_string_lossy(scope)));
             Cipher::Oaep { hash: hash.ok_or_else(failed)?, label: first }
         }
     };
@@ -74,7 +74,7 @@ pub(crate) fn crypto_crypt<'s>(
         (Key::Rsa(rsa), _) if rsa.is_private => {
             Cost::Large { queue: QueueKind::Parts, at_least: Duration::ZERO }
         }
-        (_, Cipher::Gcm { more, .. }) => Cost::of_bytes(data.len() + more.len()),
+        (_, Cipher::Gcm { aad, .. }) => Cost::of_bytes(data.len() + aad.len()),
         _ => Cost::of_bytes(data.len()),
     };
     perform(scope, cost, move |_| {
@@ -98,8 +98,8 @@ impl Cipher {
     fn run(&self, encrypt: bool, key: &Arc<Key>, data: &mut Data) -> Result<Vec<u8>, Thrown> {
         let error = |message: &'static str| Thrown::dom("OperationError", message);
         match (self, &**key) {
-            (Self::Gcm { nonce, more, tag }, Key::Secret(key)) => {
-                let done = gcm(encrypt, key.bytes(), nonce, more, *tag, data.take());
+            (Self::Gcm { nonce, aad, tag }, Key::Secret(key)) => {
+                let done = gcm(encrypt, key.bytes(), nonce, aad, *tag, data.take());
                 done.ok_or_else(|| error("The data was not encrypted with this key, iv and additional data"))
             }
             (Self::Cbc { iv }, Key::Secret(key)) => {
@@ -132,19 +132,19 @@ fn gcm(
     encrypt: bool,
     key: &[u8],
     nonce: &[u8],
-    more: &[u8],
+    aad: &[u8],
     tag_len: usize,
     mut data: Vec<u8>,
 ) -> Option<Vec<u8>> {
     if encrypt {
         let mut tag = [0; 16];
-        lc::gcm(true, key, nonce, more, &mut data, tag.get_mut(..tag_len)?).then(|| {
+        lc::gcm(true, key, nonce, aad, &mut data, tag.get_mut(..tag_len)?).then(|| {
             data.extend_from_slice(&tag[..tag_len]);
             data
         })
     } else {
         let mut tag = data.split_off(data.len().checked_sub(tag_len)?);
-        lc::gcm(false, key, nonce, more, &mut data, &mut tag).then_some(data)
+        lc::gcm(false, key, nonce, aad, &mut data, &mut tag).then_some(data)
     }
 }
 

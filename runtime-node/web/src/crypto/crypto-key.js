@@ -97,8 +97,8 @@
     class CryptoKey {
       #type;
       #extractable;
-      // A null-prototype record: name, and those of length, hash (its name), namedCurve,
-      // modulusLength and publicExponent that the algorithm has.
+      // A null-prototype record of `name` and whichever of `length`, `hash` (its name),
+      // `namedCurve`, `modulusLength` and `publicExponent` the algorithm has.
       #algorithm;
       #usages;
       #handle;

@@ -38,7 +38,7 @@
     };
 
     // Exports a key in any format. `jwk(isPrivate)` returns the members that identify the key.
-    const exported = (format, key, jwk) => {
+    const exportAs = (format, key, jwk) => {
       const { name } = algorithmOf(key);
       switch (format) {
         case "spki":
@@ -117,7 +117,7 @@
           }
           return newKey(type, describe(handle, hash), extractable, usages, handle);
         },
-        exportKey: (format, key) => exported(format, key, (isPrivate) => {
+        exportKey: (format, key) => exportAs(format, key, (isPrivate) => {
           const jwk = { kty: "RSA", alg: names[algorithmOf(key).hash], n: part(key, "n"), e: part(key, "e") };
           if (isPrivate) {
             jwk.d = part(key, "d");
@@ -209,7 +209,7 @@
           }
           return newKey(type, { __proto__: null, name, namedCurve }, extractable, usages, handle);
         },
-        exportKey: (format, key) => exported(format, key, (isPrivate) => {
+        exportKey: (format, key) => exportAs(format, key, (isPrivate) => {
           const jwk = { kty: "EC", crv: algorithmOf(key).namedCurve, x: part(key, "x"), y: part(key, "y") };
           if (isPrivate) jwk.d = part(key, "d");
           return jwk;
@@ -250,7 +250,7 @@
           }
           return newKey(type, { __proto__: null, name }, extractable, usages, handle);
         },
-        exportKey: (format, key) => exported(format, key, (isPrivate) => {
+        exportKey: (format, key) => exportAs(format, key, (isPrivate) => {
           const jwk = { kty: "OKP", crv: name, x: part(key, "raw") };
           if (isPrivate) jwk.d = part(key, "d");
           return jwk;

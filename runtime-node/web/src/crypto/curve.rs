@@ -28,7 +28,7 @@ pub(crate) enum Curve {
 }
 
 impl Curve {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "P-256" => Self::P256,
             "P-384" => Self::P384,
@@ -139,8 +139,8 @@ impl CurveKey {
         Some(Self::new(curve, public, Some(Zeroizing::new(private.to_vec()))))
     }
 
-    /// Creates a public key. Returns `None` if the bytes are not a point of the curve, or a
-    /// compressed one. On the curves with 32-byte keys, all are valid.
+    /// Creates a public key. Returns `None` if the bytes are not a point of the curve, or are a
+    /// compressed point. On the curves with 32-byte keys, all 32-byte values are valid.
     pub(crate) fn from_public(curve: Curve, public: &[u8]) -> Option<Self> {
         if !curve.has_points() {
             return (public.len() == curve.len()).then(|| Self::new(curve, public.to_vec(), None));
@@ -193,14 +193,14 @@ impl CurveKey {
     pub(crate) fn sign_ecdsa(&self, digest: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ecdsa(pair) => {
-                Some(pair.sign_digest(&self.fitted(digest)?).ok()?.as_ref().to_vec())
+                Some(pair.sign_digest(&self.fit(digest)?).ok()?.as_ref().to_vec())
             }
             Signer::Ed25519(_) => None,
         }
     }
 
     pub(crate) fn verify_ecdsa(&self, digest: &[u8], signature: &[u8]) -> bool {
-        let verify = || self.verifier()?.verify_digest_sig(&self.fitted(digest)?, signature).ok();
+        let verify = || self.verifier()?.verify_digest_sig(&self.fit(digest)?, signature).ok();
         verify().is_some()
     }
 
@@ -249,7 +249,7 @@ impl CurveKey {
     /// interprets the first bits of a digest, as many as the order of the curve has, as a number: a
     /// longer digest is truncated, and a shorter one padded with leading zeros. No digest has as
     /// many bits as the order of P-521.
-    fn fitted(&self, digest: &[u8]) -> Option<Digest> {
+    fn fit(&self, digest: &[u8]) -> Option<Digest> {
         let algorithm = match self.curve {
             Curve::P256 => &SHA256,
             Curve::P384 => &SHA384,
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_values_beyond_the_order_are_no_private_keys() {
+    fn zero_and_values_beyond_the_order_are_not_private_keys() {
         for private in [[0; 32], [0xFF; 32]] {
             assert!(CurveKey::from_private(Curve::P256, &private).is_none());
         }

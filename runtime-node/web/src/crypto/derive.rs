@@ -17,7 +17,7 @@ use super::lc::Mac;
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
-/// Derives so many bits by HKDF.
+/// Derives this many bits with HKDF.
 #[op]
 pub(crate) fn crypto_hkdf<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -73,7 +73,7 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// Derives so many bits by PBKDF2.
+/// Derives this many bits with PBKDF2.
 #[op]
 pub(crate) fn crypto_pbkdf2<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -153,7 +153,7 @@ impl Pbkdf2 {
             }
             let until = self.iterations.min(self.iteration.saturating_add(STRIDE));
             while self.iteration < until {
-                self.mac.again(&mut self.last)?;
+                self.mac.rehash(&mut self.last)?;
                 self.sum.iter_mut().zip(&*self.last).for_each(|(sum, byte)| *sum ^= byte);
                 self.iteration += 1;
             }
@@ -169,7 +169,7 @@ impl Pbkdf2 {
 
     fn begin(&mut self) -> Option<()> {
         let number = (self.done / self.mac.len() + 1) as u32;
-        self.mac.of(&[&self.salt, &number.to_be_bytes()], &mut self.last)?;
+        self.mac.compute(&[&self.salt, &number.to_be_bytes()], &mut self.last)?;
         self.sum.copy_from_slice(&self.last);
         self.iteration = 1;
         Some(())
@@ -184,7 +184,7 @@ impl Pbkdf2 {
     }
 }
 
-/// Derives the secret that a private and a public key share, or so many bits of it.
+/// Derives the secret that a private and a public key share, or its first `bits` bits.
 #[op]
 pub(crate) fn crypto_agree<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -200,10 +200,10 @@ fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Th
     let refused =
         || Thrown::dom("OperationError", "No shared secret can be derived from the public key");
     let secret = Zeroizing::new(private.agree(public).ok_or_else(refused)?);
-    let there = secret.len() * 8;
-    let bits = bits.unwrap_or(there);
-    if bits > there {
-        let message = format!("The shared secret has {there} bits, not {bits}");
+    let available = secret.len() * 8;
+    let bits = bits.unwrap_or(available);
+    if bits > available {
+        let message = format!("The shared secret has {available} bits, not {bits}");
         return Err(Thrown::dom("OperationError", message));
     }
     Ok(Output::Secret(Key::Secret(Secret::of_bits(&secret, bits))))

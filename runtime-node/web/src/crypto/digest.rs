@@ -22,7 +22,7 @@ const STEP: usize = 64 << 10;
 /// instructions, which hash a mebibyte in this time.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// Returns the digest of data, or a promise of it if hashing takes long.
+/// Returns the digest of data, or a promise of it if hashing takes too long for this thread.
 #[op]
 pub(crate) fn crypto_digest<'s>(
     scope: &mut v8::PinScope<'s, '_>,

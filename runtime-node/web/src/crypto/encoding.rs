@@ -70,7 +70,7 @@ fn malformed<E>(_: E) -> Thrown {
     data("The key is not valid in its format")
 }
 
-fn no_key() -> Thrown {
+fn invalid_key() -> Thrown {
     data("The key is not valid for its algorithm")
 }
 
@@ -158,13 +158,13 @@ pub(crate) fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, Thr
     let inner = info.private_key.as_bytes();
     if !curve.has_points() {
         let seed = <&OctetStringRef>::from_der(inner).map_err(malformed)?;
-        return CurveKey::from_private(curve, seed.as_bytes()).ok_or_else(no_key);
+        return CurveKey::from_private(curve, seed.as_bytes()).ok_or_else(invalid_key);
     }
     let inner = EcPrivateKey::from_der(inner).map_err(malformed)?;
     if inner.parameters.is_some_and(|parameters| parameters.named_curve() != identifiers.curve) {
         return Err(data("The key is on another curve"));
     }
-    let key = CurveKey::from_private(curve, inner.private_key).ok_or_else(no_key)?;
+    let key = CurveKey::from_private(curve, inner.private_key).ok_or_else(invalid_key)?;
     if inner.public_key.is_some_and(|public| public != key.public()) {
         return Err(data("The public key does not match the private key"));
     }

@@ -13,7 +13,7 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "SHA-1" => Self::Sha1,
             "SHA-256" => Self::Sha256,

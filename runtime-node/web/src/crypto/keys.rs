@@ -149,10 +149,10 @@ fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown>
 /// Fails if there is not enough memory.
 pub(crate) fn hold<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Result<Handle<'s>, Thrown> {
     let charge = charge(scope, &key)?;
-    Ok(held(scope, key, charge))
+    Ok(hold_charged(scope, key, charge))
 }
 
-fn held<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> Handle<'s> {
+fn hold_charged<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> Handle<'s> {
     let keys = slot::<Keys>(scope);
     keys.last += 1;
     let handle = HandleMemory {
@@ -190,7 +190,7 @@ pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<Ticke
 /// Returns the handle for a ticket.
 pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: Ticket) -> Option<Handle<'s>> {
     let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
-    Some(held(scope, key, charge))
+    Some(hold_charged(scope, key, charge))
 }
 
 #[cfg(test)]

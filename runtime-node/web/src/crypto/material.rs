@@ -18,7 +18,7 @@ impl<'s> Argument<'s> for Curve {
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
         let name: String = arguments.take(scope)?;
-        Self::named(&name).ok_or_else(failed)
+        Self::from_name(&name).ok_or_else(failed)
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn secret_import<'s>(
     secret: SecretSource,
     bits: Option<usize>,
 ) -> Result<Handle<'s>, Thrown> {
-    let (bytes, there) = match &secret {
+    let (bytes, available) = match &secret {
         SecretSource::Bytes(bytes) => (&bytes[..], bytes.len() * 8),
         SecretSource::Key(key) => match &**key {
             Key::Secret(secret) => (secret.bytes(), secret.bits()),
@@ -72,7 +72,7 @@ pub(crate) fn secret_import<'s>(
             format!("A secret may have at most {LONGEST_SECRET} bytes, not {}", bytes.len());
         return Err(Thrown::dom("DataError", limit));
     }
-    let secret = Secret::of_bits(bytes, bits.unwrap_or(there).min(there));
+    let secret = Secret::of_bits(bytes, bits.unwrap_or(available).min(available));
     keys::hold(scope, Key::Secret(secret))
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn key_import<'s>(
     format: String,
     data: Data,
 ) -> Result<Handle<'s>, Thrown> {
-    let key = match (Curve::named(&kind), format.as_str()) {
+    let key = match (Curve::from_name(&kind), format.as_str()) {
         (Some(curve), "raw") => Key::Curve(encoding::curve_from_raw(curve, &data)?),
         (Some(curve), "spki") => Key::Curve(encoding::curve_from_spki(curve, &data)?),
         (Some(curve), "pkcs8") => Key::Curve(encoding::curve_from_pkcs8(curve, &data)?),

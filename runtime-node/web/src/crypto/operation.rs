@@ -104,7 +104,7 @@ fn offload<'s>(
             "OperationError",
             format!(
                 "The operation needs at least {} ms of CPU time, and the invocation has {} ms left; raise \
-                 spec.limits.cpuMs, or ask for less",
+                 spec.limits.cpuMs, or reduce the work",
                 at_least.as_millis(),
                 left.as_millis(),
             ),
@@ -112,7 +112,7 @@ fn offload<'s>(
     }
     let meter = slot::<Meters>(scope).of(id, left);
     let done = offload::submit(state.revision.worker.clone(), meter, queue, work)
-        .map_err(|crowded| Thrown::dom("OperationError", crowded.to_string()))?;
+        .map_err(|full| Thrown::dom("OperationError", full.to_string()))?;
     let state = Rc::downgrade(&state);
     let work = async move {
         let done = done.await.ok_or_else(failed)?;

@@ -30,9 +30,9 @@ fn uuid(mut random: [u8; 16]) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Fills the slice, unless the operating system has no randomness.
+/// Fills the slice with random bytes. Fails if the operating system provides none.
 fn fill(random: &mut [u8]) -> Result<(), Thrown> {
-    let none = "The operating system has no randomness";
+    let none = "The operating system provided no random bytes";
     getrandom::fill(random).map_err(|_| Thrown::dom("OperationError", none))
 }
 

@@ -27,7 +27,7 @@ enum Scheme {
 }
 
 impl Scheme {
-    fn named(name: &str, hash: Option<Hash>, salt: u32) -> Result<Self, Thrown> {
+    fn new(name: &str, hash: Option<Hash>, salt: u32) -> Result<Self, Thrown> {
         Ok(match (name, hash) {
             ("HMAC", Some(hash)) => Self::Hmac(hash),
             ("RSASSA-PKCS1-v1_5", Some(hash)) => Self::Pkcs1(hash),
@@ -130,7 +130,7 @@ pub(crate) fn crypto_sign<'s>(
     hash: Option<Hash>,
     salt: Option<u32>,
 ) -> Result<MaybePromise<'s, v8::ArrayBuffer>, Thrown> {
-    let scheme = Scheme::named(&scheme, hash, salt.unwrap_or_default())?;
+    let scheme = Scheme::new(&scheme, hash, salt.unwrap_or_default())?;
     with_digest(scope, scheme, key, data, |scheme, key, digest| {
         scheme.sign(key, digest).map(Output::Bytes).ok_or_else(failed)
     })
@@ -147,7 +147,7 @@ pub(crate) fn crypto_verify<'s>(
     hash: Option<Hash>,
     salt: Option<u32>,
 ) -> Result<MaybePromise<'s, bool>, Thrown> {
-    let scheme = Scheme::named(&scheme, hash, salt.unwrap_or_default())?;
+    let scheme = Scheme::new(&scheme, hash, salt.unwrap_or_default())?;
     with_digest(scope, scheme, key, data, move |scheme, key, digest| {
         Ok(Output::Truth(scheme.verify(key, digest, &signature)))
     })

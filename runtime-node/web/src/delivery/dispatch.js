@@ -106,8 +106,8 @@
         handler = exported;
         const instances = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
         const { fetch: onFetch, scheduled: onScheduled } = instances ?? exported;
-        if (typeof onFetch === "function") fetch = instances === undefined ? onFetch : ofOne("fetch");
-        if (typeof onScheduled === "function") scheduled = instances === undefined ? onScheduled : ofOne("scheduled");
+        if (typeof onFetch === "function") fetch = instances === undefined ? onFetch : onNewInstance("fetch");
+        if (typeof onScheduled === "function") scheduled = instances === undefined ? onScheduled : onNewInstance("scheduled");
       }
       if (fetch === null && scheduled === null && !hasListeners()) {
         throw new TypeError(
@@ -123,7 +123,7 @@
 
   // Returns a handler that creates an instance of the class for each event, as `WorkerEntrypoint`
   // does.
-  const ofOne = (name) => function (event, env, context) {
+  const onNewInstance = (name) => function (event, env, context) {
     const instance = new this(context, env);
     return instance[name](event);
   };

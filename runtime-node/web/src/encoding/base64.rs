@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_missing_padding_and_spare_bits_are_accepted() {
+    fn whitespace_missing_padding_and_spare_bits_are_accepted() {
         for text in ["YQ==", "YQ", " Y\tQ\n=\x0C= ", "YR", "YR=="] {
             assert_eq!(decoded(text).as_deref(), Some(&b"a"[..]), "{text:?}");
         }

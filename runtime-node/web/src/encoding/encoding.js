@@ -37,7 +37,7 @@
     if (decoder === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
     return decoder;
   }
-  // Does the same for the next bytes of a decoder.
+  // Decodes the next bytes of a decoder in the same way.
   function pushPieces(decoder, view, last) {
     const { ops } = internal;
     if (view === undefined || byteLength(view) <= PIECE) return ops.decoderPush(decoder, view, last);

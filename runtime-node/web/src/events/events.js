@@ -190,7 +190,7 @@
 
     // ---- Targets
 
-    let deliver; // (target, event, asWhom, trusted) → false if the default was prevented
+    let deliver; // (target, event, receiver, trusted) → false if the default was prevented
     let listeners; // (target, type) → the number of listeners
     let install; // (target, type, callback): sets an `on…` handler, which keeps its place
     let listen; // addEventListener for any target
@@ -284,10 +284,10 @@
         };
 
         // Calls one listener.
-        const call = ({ callback, handler: isHandler }, event, asWhom) => {
+        const call = ({ callback, handler: isHandler }, event, receiver) => {
           try {
             if (typeof callback === "function") {
-              const result = ReflectApply(callback, asWhom, [event]);
+              const result = ReflectApply(callback, receiver, [event]);
               if (isHandler && result === false) cancel(event);
             } else if (!isHandler) {
               const { handleEvent } = callback;
@@ -299,7 +299,7 @@
           }
         };
 
-        const callAll = (target, all, event, asWhom, capture) => {
+        const callAll = (target, all, event, receiver, capture) => {
           if (stopped(event)) return;
           // Listeners that are added meanwhile wait for the next event; removed ones are not
           // called.
@@ -310,18 +310,18 @@
             if (listener.removed) continue;
             if (listener.once) unlisten(target, typeOf(event), listener.callback, capture);
             passive(event, listener.passive);
-            call(listener, event, asWhom);
+            call(listener, event, receiver);
             passive(event, false);
           }
         };
 
-        deliver = (target, event, asWhom, trusted) => {
-          start(event, asWhom, trusted);
+        deliver = (target, event, receiver, trusted) => {
+          start(event, receiver, trusted);
           const all = target.#types === null ? undefined : MapPrototypeGet(target.#types, typeOf(event));
           // Capturing listeners come first.
           if (all !== undefined) {
-            callAll(target, all, event, asWhom, true);
-            callAll(target, all, event, asWhom, false);
+            callAll(target, all, event, receiver, true);
+            callAll(target, all, event, receiver, false);
           }
           finish(event);
           return !isCanceled(event);

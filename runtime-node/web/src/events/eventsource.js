@@ -51,9 +51,9 @@
 
       function end() {
         const given = data;
-        const of = type;
+        const name = type;
         data = type = "";
-        event(of, given === "" ? null : StringPrototypeSlice(given, 0, -1), id);
+        event(name, given === "" ? null : StringPrototypeSlice(given, 0, -1), id);
       }
 
       function take(line) {
@@ -158,12 +158,12 @@
 
       #connect() {
         this.#timer = 0;
-        // `asks` is true once the request exists. A URL with credentials cannot become one.
-        const attempt = { __proto__: null, asks: false };
+        // A URL with credentials cannot become a request.
+        const attempt = { __proto__: null, hasRequest: false };
         PromisePrototypeThen(this.#stream(attempt), undefined, (error) => {
           // Errors that a retry cannot fix.
           const stage = error?.cause?.stage;
-          if (!attempt.asks || stage === "policy" || stage === "limit" || stage === "request") this.#fail();
+          if (!attempt.hasRequest || stage === "policy" || stage === "limit" || stage === "request") this.#fail();
           else this.#again();
         });
       }
@@ -174,7 +174,7 @@
         const headers = { __proto__: null, accept: "text/event-stream", "cache-control": "no-cache" };
         if (this.#lastEventId !== "") headers["last-event-id"] = octets(this.#lastEventId);
         const request = internal.requestRecord(this.#url, { __proto__: null, headers, signal, cache: "no-store" });
-        attempt.asks = true;
+        attempt.hasRequest = true;
         const { status, list, url, body } = await internal.fetch().receive(request);
         const type = internal.headers.lookup(list, "content-type");
         if (this.#state === CLOSED) return;

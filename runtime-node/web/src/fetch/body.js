@@ -109,11 +109,11 @@
   function move(from) {
     const source = take(from);
     const { type, shared } = from;
-    return { source, type, used: false, shared, stream: source === null ? passed(from.stream) : null };
+    return { source, type, used: false, shared, stream: source === null ? passThrough(from.stream) : null };
   }
 
   // Returns a stream of the chunks of `stream`, which stays locked.
-  function passed(stream) {
+  function passThrough(stream) {
     const streams = internal.streams();
     const reader = streams.acquire(stream);
     return streams.newReadable({
@@ -356,7 +356,7 @@
   }
 
   // Pipes a ReadableStream of bytes into a native stream of the invocation `owner`. `over` is a
-  // promise of the end of the writing; `leave(reason)` cancels the rest.
+  // promise that settles when the writing ends; `leave(reason)` cancels the rest.
   function pipeOf(stream, owner) {
     const number = ops.pipeOpen(owner);
     let left = false;

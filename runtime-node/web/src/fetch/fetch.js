@@ -19,7 +19,7 @@
   internal.later("fetch", ["fetch"], () => {
     // Creates the error of a failed fetch. Its message says what happened. Its cause has the
     // `stage`, unless another cause is given.
-    function failed(stage, message, cause = undefined) {
+    function failure(stage, message, cause = undefined) {
       if (cause === undefined) {
         cause = new Error(message);
         ObjectDefineProperty(cause, "stage", { __proto__: null, value: stage, writable: true, configurable: true });
@@ -41,7 +41,7 @@
     async function receive(r, service = null) {
       const { signal } = r;
       if (signal !== null && internal.abort().isAborted(signal)) throw abandon(r, internal.abort().abortReason(signal));
-      if (service === null && RegExpPrototypeExec(DATA, r.url) !== null) return ofData(r);
+      if (service === null && RegExpPrototypeExec(DATA, r.url) !== null) return fetchDataUrl(r);
       const sent = outgoing(r);
       const { promise, resolve, reject } = PromiseWithResolvers();
       let broken = null;
@@ -71,8 +71,8 @@
       const outcome = await promise;
       if ("stage" in outcome) {
         const { stage, message } = outcome;
-        if (broken !== null) throw failed(stage, "the request's body has broken off", broken.error);
-        throw failed(stage, message);
+        if (broken !== null) throw failure(stage, "the request's body was interrupted", broken.error);
+        throw failure(stage, message);
       }
       if (outcome.owner !== null) source = bodies.native(outcome.owner, outcome.stream, signal);
       return {
@@ -97,9 +97,9 @@
       return reason;
     }
 
-    function ofData(r) {
+    function fetchDataUrl(r) {
       const data = ops.dataUrl(r.url);
-      if (data === null) throw failed("request", "its data: URL is malformed");
+      if (data === null) throw failure("request", "its data: URL is malformed");
       return {
         __proto__: null,
         status: 200,

@@ -60,7 +60,7 @@ impl Received<'_> {
     /// Returns the response for JavaScript, and adds its body to the invocation's streams.
     ///
     /// # Errors
-    /// Returns the exception for the lack of memory, and for the end of the invocation.
+    /// Fails if there is not enough memory, or the invocation has ended.
     pub(crate) fn fetched<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,
@@ -96,7 +96,7 @@ impl Received<'_> {
     /// Returns the result of [`Self::fetched`] as a value.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// Fails for the same reasons.
     pub(crate) fn into_value<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,
@@ -111,7 +111,7 @@ impl Received<'_> {
 /// Returns the failure of a request for JavaScript.
 ///
 /// # Errors
-/// Returns the exception for the lack of memory.
+/// Fails if there is not enough memory.
 pub(crate) fn failure<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     stage: &str,

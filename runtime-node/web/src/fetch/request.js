@@ -90,7 +90,7 @@
     return href;
   }
 
-  // Makes a request's record. `parsed` says that `url` is known to be a serialized URL. `list` is
+  // Makes a request's record. `parsed` is set if `url` is known to be a serialized URL. `list` is
   // the header list, or a function that returns it on first use.
   const record = (method, url, list, body) => ({
     method, url, parsed: false, list, headers: null, immutable: false, body, signal: null, options: DEFAULTS,
@@ -160,12 +160,12 @@
   const signalOf = (r) => {
     if (r.signal === null) {
       r.signal = internal.abort().newSignal();
-      if (r.invocation !== null) internal.ops.onCallerLeft(r.invocation, () => left(r.signal));
+      if (r.invocation !== null) internal.ops.onCallerLeft(r.invocation, () => abortForClient(r.signal));
     }
     return r.signal;
   };
 
-  const left = (signal) => {
+  const abortForClient = (signal) => {
     const { DOMException } = internal.exceptions();
     internal.abort().abort(signal, new DOMException("The client has gone away", "AbortError"));
   };

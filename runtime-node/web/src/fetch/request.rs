@@ -123,7 +123,7 @@ impl<'s> Argument<'s> for Sent {
 
 impl Sent {
     /// Converts the body to a request's. The length of a stream is the request's Content-Length, if
-    /// there is one: a longer stream is cut off, and a shorter one breaks the request off.
+    /// there is one: a longer stream is truncated, and a shorter one aborts the request.
     pub(crate) fn outgoing(self, headers: &HeaderMap) -> RequestBody {
         let incoming = match self {
             Self::Nothing => return RequestBody::Empty,

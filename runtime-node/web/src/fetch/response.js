@@ -171,7 +171,7 @@
     if (source === null) bodies.declareLength(r.list, r.body.stream);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
-  // Makes a Response of the parts of one that was received.
+  // Makes a Response from the parts of a received one.
   internal.newResponse = ({ status, statusText, url, redirected, list, body, socket }) => {
     const r = record(status, list, body);
     if (socket !== null) r.socket = internal.webSockets().ofLink(socket);

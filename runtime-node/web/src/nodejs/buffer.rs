@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_of_both_alphabets_is_decoded_past_other_characters() {
+    fn base64_of_either_alphabet_is_decoded_and_other_characters_are_skipped() {
         for text in ["_-+/", "_ -\n+/", "_-€+/"] {
             assert_eq!(from_base64(&units(text), 9, true).1, [0xFF, 0xEF, 0xBF], "{text}");
         }

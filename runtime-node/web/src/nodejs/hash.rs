@@ -137,7 +137,7 @@ impl Hasher {
     }
 
     /// Returns the HMAC of `data` alone, with the same key; `None` for a hash without a key.
-    fn again(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+    fn restart(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let Self::Keyed(context) = self else { return None };
         // SAFETY: without a key and a function, the context keeps those that it has.
         let begun = unsafe {
@@ -180,15 +180,15 @@ impl Hashers {
 /// Stores a hasher and returns its number.
 ///
 /// # Errors
-/// Returns the exception for the lack of memory.
+/// Fails if there is not enough memory.
 fn keep(scope: &mut v8::PinScope<'_, '_>, hasher: Option<Hasher>) -> Result<u32, Thrown> {
     let charge = make_room(scope, HASHER).and_then(|buffers| buffers.charge(HASHER));
     let (hasher, charge) = hasher.zip(charge).ok_or_else(out_of_memory)?;
     Ok(slot::<Hashers>(scope).add(hasher, charge))
 }
 
-/// Creates a hasher, or with a key an HMAC. Returns its number; `undefined` if there is no function
-/// of this name.
+/// Creates a hasher, or an HMAC if there is a key. Returns its number; `undefined` if there is no
+/// function of this name.
 #[op]
 pub(crate) fn hash_open(
     scope: &mut v8::PinScope<'_, '_>,
@@ -238,7 +238,7 @@ pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
 }
 
 /// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each replaces `last` by its HMAC,
-/// and adds it to `sum`.
+/// and combines `sum` with that by exclusive or.
 #[op]
 pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,
@@ -251,7 +251,7 @@ pub(crate) fn hash_iterate(
     let (mut block, mut total) =
         (bytes::read(last, <[u8]>::to_vec), bytes::read(sum, <[u8]>::to_vec));
     for _ in 0..iterations {
-        let next = hasher.again(&block);
+        let next = hasher.restart(&block);
         block = next.ok_or_else(|| Thrown::type_error("PBKDF2 needs an HMAC"))?;
         total.iter_mut().zip(&block).for_each(|(total, byte)| *total ^= byte);
     }
@@ -286,6 +286,6 @@ mod tests {
         let mut hmac = Hasher::keyed(function("sha256").unwrap(), b"").unwrap();
         let first = hmac.finish();
         assert_eq!(hex(&first), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
-        assert_eq!(hmac.again(b"").unwrap(), first);
+        assert_eq!(hmac.restart(b"").unwrap(), first);
     }
 }

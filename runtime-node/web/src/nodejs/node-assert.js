@@ -26,7 +26,7 @@
       deepStrictEqual: "Expected values to be strictly deep-equal:",
       notDeepStrictEqual: "Expected \"actual\" not to be strictly deep-equal to:",
     };
-    function described(operator, actual, expected) {
+    function defaultMessage(operator, actual, expected) {
       const words = WORDS[operator];
       if (words === undefined) return "Failed";
       const shown = internal.inspect(actual);
@@ -39,7 +39,7 @@
     class AssertionError extends Error {
       constructor(options) {
         const { message, actual, expected, operator, stackStartFn } = needObject(options, "options");
-        super(message === undefined ? described(operator, actual, expected) : `${message}`);
+        super(message === undefined ? defaultMessage(operator, actual, expected) : `${message}`);
         hidden(this, { name: "AssertionError" });
         this.generatedMessage = message === undefined;
         this.code = "ERR_ASSERTION";
@@ -53,57 +53,57 @@
       }
     }
 
-    function fails(message, details) {
+    function throwFailure(message, details) {
       if (isError(message)) throw message;
       throw new AssertionError({ message, ...details });
     }
 
     // Makes an assertion that compares two values with `holds`.
-    const compares = (operator, holds) => {
+    const comparison = (operator, holds) => {
       const assertion = { [operator](actual, expected, message) {
         if (arguments.length < 2) {
           throw coded(TypeError, "ERR_MISSING_ARGS", 'The "actual" and "expected" arguments must be specified');
         }
-        if (!holds(actual, expected)) fails(message, { actual, expected, operator: OPERATORS[operator] ?? operator, stackStartFn: assertion });
+        if (!holds(actual, expected)) throwFailure(message, { actual, expected, operator: OPERATORS[operator] ?? operator, stackStartFn: assertion });
       } }[operator];
       return assertion;
     };
     const OPERATORS = { __proto__: null, equal: "==", notEqual: "!=" };
 
     function assert(...args) {
-      truth(assert, args);
+      checkTruthy(assert, args);
     }
     function ok(...args) {
-      truth(ok, args);
+      checkTruthy(ok, args);
     }
-    function truth(from, args) {
+    function checkTruthy(from, args) {
       if (args[0]) return;
       const message = args.length === 0 ? "No value argument passed to `assert.ok()`"
         : args[1] ?? "The expression evaluated to a falsy value";
-      fails(message, { actual: args[0], expected: true, operator: "==", stackStartFn: from });
+      throwFailure(message, { actual: args[0], expected: true, operator: "==", stackStartFn: from });
     }
 
     function fail(message = "Failed") {
-      fails(message, { operator: "fail", stackStartFn: fail });
+      throwFailure(message, { operator: "fail", stackStartFn: fail });
     }
 
     // Checks a thrown error against the expected class, expression, function or properties. Throws
     // if it does not match.
-    function matches(error, expected, message, from) {
+    function checkMatches(error, expected, message, from) {
       if (isRegExp(expected)) {
         if (RegExpPrototypeExec(expected, `${error}`) !== null) return;
-        fails(message ?? `The input did not match the regular expression ${internal.inspect(expected)}. Input:\n\n${
+        throwFailure(message ?? `The input did not match the regular expression ${internal.inspect(expected)}. Input:\n\n${
           internal.inspect(`${error}`)}\n`, { actual: error, expected, operator: from.name, stackStartFn: from });
       }
       if (typeof expected === "function") {
         if (expected.prototype !== undefined && error instanceof expected) return;
         // An error class, not a validation function.
         if (expected === Error || ObjectGetPrototypeOf(expected) === Error || expected.prototype instanceof Error) {
-          fails(message ?? `The error is expected to be an instance of "${expected.name}". Received ${internal.inspect(error)}`,
+          throwFailure(message ?? `The error is expected to be an instance of "${expected.name}". Received ${internal.inspect(error)}`,
             { actual: error, expected, operator: from.name, stackStartFn: from });
         }
         if (ReflectApply(expected, {}, [error]) === true) return;
-        fails(message ?? `The ${FunctionPrototypeToString(expected)} validation function is expected to return "true".`,
+        throwFailure(message ?? `The ${FunctionPrototypeToString(expected)} validation function is expected to return "true".`,
           { actual: error, expected, operator: from.name, stackStartFn: from });
       }
       const keys = ReflectOwnKeys(expected);
@@ -115,24 +115,24 @@
         const actual = isObject(error) ? error[all[i]] : undefined;
         if (typeof actual === "string" && isRegExp(wanted) && RegExpPrototypeExec(wanted, actual) !== null) continue;
         if (isDeepStrictEqual(actual, wanted)) continue;
-        fails(message ?? `Expected the error's ${internal.inspect(all[i])} to be ${internal.inspect(wanted)}, not ${
+        throwFailure(message ?? `Expected the error's ${internal.inspect(all[i])} to be ${internal.inspect(wanted)}, not ${
           internal.inspect(actual)}`, { actual: error, expected, operator: from.name, stackStartFn: from });
       }
     }
 
     const NOTHING = { __proto__: null };
-    function judge(from, thrown, expected, message) {
-      if (typeof expected === "string") return judge(from, thrown, undefined, expected);
+    function checkThrown(from, thrown, expected, message) {
+      if (typeof expected === "string") return checkThrown(from, thrown, undefined, expected);
       if (expected !== undefined && !isObject(expected)) {
         throw invalid("error", "of type function or an instance of Error, RegExp, or Object", expected);
       }
       if (thrown === NOTHING) {
         const what = from === rejects ? "rejection" : "exception";
         const kind = expected?.name ? ` (${expected.name})` : "";
-        return fails(isError(message) ? message : `Missing expected ${what}${kind}${message === undefined ? "." : `: ${message}`}`,
+        return throwFailure(isError(message) ? message : `Missing expected ${what}${kind}${message === undefined ? "." : `: ${message}`}`,
           { actual: undefined, expected, operator: from.name, stackStartFn: from });
       }
-      return expected === undefined ? undefined : matches(thrown, expected, message, from);
+      return expected === undefined ? undefined : checkMatches(thrown, expected, message, from);
     }
     function thrownBy(fn) {
       needFunction(fn, "fn");
@@ -162,79 +162,79 @@
     }
 
     function throws(fn, expected, message) {
-      judge(throws, thrownBy(fn), expected, message);
+      checkThrown(throws, thrownBy(fn), expected, message);
     }
     async function rejects(promise, expected, message) {
-      judge(rejects, await rejectionOf(promise), expected, message);
+      checkThrown(rejects, await rejectionOf(promise), expected, message);
     }
-    function unwanted(from, thrown, expected, message) {
+    function checkNotThrown(from, thrown, expected, message) {
       if (thrown === NOTHING) return;
       const words = typeof expected === "string" ? expected : message;
       if (typeof expected === "function" && !(thrown instanceof expected)) throw thrown;
       if (isRegExp(expected) && RegExpPrototypeExec(expected, `${thrown}`) === null) throw thrown;
-      fails(`Got unwanted ${from === doesNotThrow ? "exception" : "rejection"}${words === undefined ? "." : `: ${words}`}\nActual message: "${
+      throwFailure(`Got unwanted ${from === doesNotThrow ? "exception" : "rejection"}${words === undefined ? "." : `: ${words}`}\nActual message: "${
         thrown?.message}"`, { actual: thrown, expected, operator: from.name, stackStartFn: from });
     }
     function doesNotThrow(fn, expected, message) {
-      unwanted(doesNotThrow, thrownBy(fn), expected, message);
+      checkNotThrown(doesNotThrow, thrownBy(fn), expected, message);
     }
     async function doesNotReject(promise, expected, message) {
-      unwanted(doesNotReject, await rejectionOf(promise), expected, message);
+      checkNotThrown(doesNotReject, await rejectionOf(promise), expected, message);
     }
 
     function ifError(value) {
       if (value === null || value === undefined) return;
-      fails(`ifError got unwanted exception: ${isObject(value) && typeof value.message === "string" ? value.message : internal.inspect(value)}`,
+      throwFailure(`ifError got unwanted exception: ${isObject(value) && typeof value.message === "string" ? value.message : internal.inspect(value)}`,
         { actual: value, expected: null, operator: "ifError", stackStartFn: ifError });
     }
 
     function match(string, expression, message) {
       if (!isRegExp(expression)) throw invalid("regexp", "an instance of RegExp", expression);
       if (typeof string === "string" && RegExpPrototypeExec(expression, string) !== null) return;
-      fails(message ?? `The input did not match the regular expression ${internal.inspect(expression)}. Input:\n\n${internal.inspect(string)}\n`,
+      throwFailure(message ?? `The input did not match the regular expression ${internal.inspect(expression)}. Input:\n\n${internal.inspect(string)}\n`,
         { actual: string, expected: expression, operator: "match", stackStartFn: match });
     }
     function doesNotMatch(string, expression, message) {
       if (!isRegExp(expression)) throw invalid("regexp", "an instance of RegExp", expression);
       if (typeof string !== "string" || RegExpPrototypeExec(expression, string) === null) return;
-      fails(message ?? `The input was expected to not match the regular expression ${internal.inspect(expression)}. Input:\n\n${internal.inspect(string)}\n`,
+      throwFailure(message ?? `The input was expected to not match the regular expression ${internal.inspect(expression)}. Input:\n\n${internal.inspect(string)}\n`,
         { actual: string, expected: expression, operator: "doesNotMatch", stackStartFn: doesNotMatch });
     }
 
     const loose = (a, b) => a == b || (a !== a && b !== b);
     const members = {
       AssertionError,
-      deepEqual: compares("deepEqual", isDeepEqual),
-      deepStrictEqual: compares("deepStrictEqual", isDeepStrictEqual),
+      deepEqual: comparison("deepEqual", isDeepEqual),
+      deepStrictEqual: comparison("deepStrictEqual", isDeepStrictEqual),
       doesNotMatch,
       doesNotReject,
       doesNotThrow,
-      equal: compares("equal", loose),
+      equal: comparison("equal", loose),
       fail,
       ifError,
       match,
-      notDeepEqual: compares("notDeepEqual", (a, b) => !isDeepEqual(a, b)),
-      notDeepStrictEqual: compares("notDeepStrictEqual", (a, b) => !isDeepStrictEqual(a, b)),
-      notEqual: compares("notEqual", (a, b) => !loose(a, b)),
-      notStrictEqual: compares("notStrictEqual", (a, b) => !ObjectIs(a, b)),
+      notDeepEqual: comparison("notDeepEqual", (a, b) => !isDeepEqual(a, b)),
+      notDeepStrictEqual: comparison("notDeepStrictEqual", (a, b) => !isDeepStrictEqual(a, b)),
+      notEqual: comparison("notEqual", (a, b) => !loose(a, b)),
+      notStrictEqual: comparison("notStrictEqual", (a, b) => !ObjectIs(a, b)),
       ok,
       rejects,
-      strictEqual: compares("strictEqual", (a, b) => ObjectIs(a, b)),
+      strictEqual: comparison("strictEqual", (a, b) => ObjectIs(a, b)),
       throws,
     };
-    const give = (target, given) => {
+    const copyTo = (target, given) => {
       const names = ReflectOwnKeys(given);
       for (let i = 0; i < names.length; i++) target[names[i]] = given[names[i]];
       return target;
     };
-    give(assert, members);
+    copyTo(assert, members);
     // The strict assertion uses strict comparisons under the names of the loose ones.
     const { deepStrictEqual, notDeepStrictEqual, notStrictEqual, strictEqual } = members;
     function strict(...args) {
-      truth(strict, args);
+      checkTruthy(strict, args);
     }
-    give(strict, members);
-    give(strict, {
+    copyTo(strict, members);
+    copyTo(strict, {
       deepEqual: deepStrictEqual, equal: strictEqual, notDeepEqual: notDeepStrictEqual, notEqual: notStrictEqual, strict,
     });
     assert.strict = strict;

@@ -76,7 +76,7 @@
         ops.hashUpdate(number, new Uint8Array(bytes.buffer, bytes.byteOffset + at, MathMin(STEP, length - at)));
       }
     }
-    function finished(number) {
+    function finish(number) {
       const room = new Uint8Array(LONGEST);
       const length = ops.hashFinish(number, room);
       return Buffer.from(room.buffer, 0, length);
@@ -87,7 +87,7 @@
       if (TypedArrayPrototypeGetByteLength(key) <= STEP) return key;
       const number = open(name, undefined, "digest");
       feed(number, key);
-      return finished(number);
+      return finish(number);
     }
 
     class Hasher {
@@ -108,7 +108,7 @@
         if (this.#done) throw this.#over();
         this.#done = true;
         FinalizationRegistryPrototypeUnregister(forgotten, this);
-        return as(finished(this.#number), encoding);
+        return as(finish(this.#number), encoding);
       }
 
       #over() {
@@ -144,12 +144,12 @@
     const hash = (algorithm, data, encoding = "hex") => {
       const number = open(algorithm, undefined, "algorithm");
       feed(number, bytesOf(data, undefined, "input"));
-      return as(finished(number), encoding);
+      return as(finish(number), encoding);
     };
     function hmac(name, key, ...parts) {
       const number = open(name, key, "digest");
       for (let i = 0; i < parts.length; i++) feed(number, parts[i]);
-      return finished(number);
+      return finish(number);
     }
 
     // ---- Derivation
@@ -196,10 +196,10 @@
       const salted = bytesOf(salt, undefined, "salt");
       needInteger(iterations, "iterations", 1, MOST);
       needInteger(keylen, "keylen", 0, MOST);
-      PromisePrototypeThen(derived(name, secret, salted, iterations, keylen),
+      PromisePrototypeThen(deriveBitsOf(name, secret, salted, iterations, keylen),
         (bits) => later(callback, null, Buffer.from(bits)), (error) => later(callback, error));
     }
-    async function derived(name, secret, salt, iterations, length) {
+    async function deriveBitsOf(name, secret, salt, iterations, length) {
       const { subtle } = webcrypto;
       const key = await subtle.importKey("raw", secret, "PBKDF2", false, ["deriveBits"]);
       return await subtle.deriveBits({ name: "PBKDF2", hash: name, salt, iterations }, key, length * 8);

@@ -59,7 +59,7 @@
       // Events that no `next()` has taken yet, or calls of `next()` that await an event. At most
       // one of the two lists has items.
       const events = [];
-      const asked = [];
+      const waiting = [];
       const undo = [];
       let failure = null;
       let finished = false;
@@ -70,21 +70,21 @@
       const finish = () => {
         leave();
         finished = true;
-        while (asked.length > 0) ArrayPrototypeShift(asked).resolve({ value: undefined, done: true });
+        while (waiting.length > 0) ArrayPrototypeShift(waiting).resolve({ value: undefined, done: true });
         return PromiseResolve({ value: undefined, done: true });
       };
       const fail = (error) => {
         leave();
-        if (asked.length > 0) {
+        if (waiting.length > 0) {
           finished = true;
-          ArrayPrototypeShift(asked).reject(error);
+          ArrayPrototypeShift(waiting).reject(error);
           finish();
         } else {
           failure = { error };
         }
       };
-      const come = (...args) => {
-        if (asked.length > 0) ArrayPrototypeShift(asked).resolve({ value: args, done: false });
+      const onEvent = (...args) => {
+        if (waiting.length > 0) ArrayPrototypeShift(waiting).resolve({ value: args, done: false });
         else ArrayPrototypePush(events, args);
       };
 
@@ -98,7 +98,7 @@
             return PromiseReject(error);
           }
           if (finished) return finish();
-          return new Promise((resolve, reject) => ArrayPrototypePush(asked, { resolve, reject }));
+          return new Promise((resolve, reject) => ArrayPrototypePush(waiting, { resolve, reject }));
         },
         return() {
           return finish();
@@ -112,7 +112,7 @@
         },
       }, AsyncIteratorPrototype);
 
-      ArrayPrototypePush(undo, listen(emitter, type, come));
+      ArrayPrototypePush(undo, listen(emitter, type, onEvent));
       if (type !== "error" && typeof emitter.on === "function") ArrayPrototypePush(undo, listen(emitter, "error", fail));
       const ends = options.close ?? [];
       for (let i = 0; i < ends.length; i++) ArrayPrototypePush(undo, listen(emitter, ends[i], finish));

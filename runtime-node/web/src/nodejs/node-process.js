@@ -53,7 +53,7 @@
 
     // Returns a promise of `value`. `begin(resolve)` starts the operation; if the signal aborts,
     // `end(begun)` cancels it.
-    const promised = (value, options, begin, end) => {
+    const promiseFor = (value, options, begin, end) => {
       const signal = options?.signal;
       return new Promise((resolve, reject) => {
         if (signal === undefined) {
@@ -79,10 +79,10 @@
 
     const promises = {
       setTimeout(delay, value, options) {
-        return promised(value, options, (resolve) => setTimeout(resolve, delay), clearTimeout);
+        return promiseFor(value, options, (resolve) => setTimeout(resolve, delay), clearTimeout);
       },
       setImmediate(value, options) {
-        return promised(value, options, (resolve) => setTimeout(resolve, 0), clearTimeout);
+        return promiseFor(value, options, (resolve) => setTimeout(resolve, 0), clearTimeout);
       },
       async *setInterval(delay, value, options) {
         for (;;) yield await promises.setTimeout(delay, value, options);

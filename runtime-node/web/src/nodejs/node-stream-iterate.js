@@ -86,7 +86,7 @@
       if (options?.signal !== undefined) needSignal(options.signal, "options.signal");
       return options ?? {};
     }
-    const stopped = (signal) => {
+    const throwIfAborted = (signal) => {
       if (signal?.aborted) throw abortError(signal);
     };
 
@@ -94,17 +94,17 @@
     async function* mapped(source, fn, options) {
       const { signal, concurrency = 1 } = options;
       needInteger(concurrency, "options.concurrency", 1);
-      const under = [];
+      const pending = [];
       for await (const chunk of source) {
-        stopped(signal);
+        throwIfAborted(signal);
         const promise = (async () => await fn(chunk, { signal }))();
         promise.catch(() => {});
-        under.push(promise);
-        if (under.length >= concurrency) yield await under.shift();
+        pending.push(promise);
+        if (pending.length >= concurrency) yield await pending.shift();
       }
-      while (under.length > 0) {
-        stopped(signal);
-        yield await under.shift();
+      while (pending.length > 0) {
+        throwIfAborted(signal);
+        yield await pending.shift();
       }
     }
     const NONE = {};
@@ -117,18 +117,18 @@
     }
     async function* without(source, count, { signal }) {
       let left = count;
-      stopped(signal);
+      throwIfAborted(signal);
       for await (const chunk of source) {
-        stopped(signal);
+        throwIfAborted(signal);
         if (left-- <= 0) yield chunk;
       }
     }
     async function* first(source, count, { signal }) {
       let left = count;
-      stopped(signal);
+      throwIfAborted(signal);
       if (left <= 0) return;
       for await (const chunk of source) {
-        stopped(signal);
+        throwIfAborted(signal);
         yield chunk;
         if (--left <= 0) return;
       }
@@ -170,9 +170,9 @@
       async toArray(options) {
         const { signal } = optionsOf(options);
         const all = [];
-        stopped(signal);
+        throwIfAborted(signal);
         for await (const chunk of this) {
-          stopped(signal);
+          throwIfAborted(signal);
           all.push(chunk);
         }
         return all;
@@ -196,9 +196,9 @@
         const { signal } = optionsOf(rest[1]);
         let some = rest.length > 0;
         let value = rest[0];
-        stopped(signal);
+        throwIfAborted(signal);
         for await (const chunk of this) {
-          stopped(signal);
+          throwIfAborted(signal);
           value = some ? await fn(value, chunk, { signal }) : chunk;
           some = true;
         }

@@ -11,8 +11,7 @@
     const { Buffer } = internal.use("buffer");
     const { StringDecoder } = internal.use("string_decoder");
 
-    // Entries before the first chunk above which the list is cut, once they are more than half of
-    // it.
+    // The number of taken entries above which the list is cut, if they are more than half of it.
     const SPENT = 1024;
 
     // A FIFO queue of chunks.

@@ -96,7 +96,7 @@
         state.length += state.objectMode ? 1 : chunk.length;
         if (front) state.buffer.addFirst(chunk);
         else state.buffer.add(chunk);
-        if (state.needReadable) announce(stream);
+        if (state.needReadable) emitReadable(stream);
       }
       more(stream);
       return wantsMore(state);
@@ -114,11 +114,11 @@
         }
       }
       state.ended = true;
-      if (state.sync) announce(stream);
+      if (state.sync) emitReadable(stream);
       else {
         state.needReadable = false;
         state.emittedReadable = true;
-        announced(stream);
+        emitReadableNow(stream);
       }
     }
 
@@ -139,14 +139,14 @@
 
     // ---- Output
 
-    function announce(stream) {
+    function emitReadable(stream) {
       const state = stream._readableState;
       state.needReadable = false;
       if (state.emittedReadable) return;
       state.emittedReadable = true;
-      nextTick(announced, stream);
+      nextTick(emitReadableNow, stream);
     }
-    function announced(stream) {
+    function emitReadableNow(stream) {
       const state = stream._readableState;
       if (!state.destroyed && !state.errored && (state.length > 0 || state.ended)) {
         stream.emit("readable");
@@ -180,7 +180,7 @@
       if (asked !== 0) state.emittedReadable = false;
       else if (state.needReadable && (state.ended || (state.highWaterMark !== 0 ? state.length >= state.highWaterMark : state.length > 0))) {
         if (state.length === 0 && state.ended) end(this);
-        else announce(this);
+        else emitReadable(this);
         return null;
       }
       let count = share(state, asked);
@@ -248,7 +248,7 @@
 
     // ---- Listeners
 
-    function listens(stream) {
+    function updateListening(stream) {
       const state = stream._readableState;
       state.readableListening = stream.listenerCount("readable") > 0;
       if (state.resumeScheduled && !state.paused) state.flowing = true;
@@ -266,14 +266,14 @@
         state.readableListening = state.needReadable = true;
         state.flowing = false;
         state.emittedReadable = false;
-        if (state.length > 0) announce(this);
+        if (state.length > 0) emitReadable(this);
         else if (!state.reading) nextTick(() => this.read(0));
       }
       return result;
     }
     function removeListener(type, listener) {
       const result = ReflectApply(Stream.prototype.removeListener, this, [type, listener]);
-      if (type === "readable") nextTick(listens, this);
+      if (type === "readable") nextTick(updateListening, this);
       return result;
     }
 
@@ -329,7 +329,7 @@
       },
       removeAllListeners(type) {
         const result = ReflectApply(Stream.prototype.removeAllListeners, this, arguments);
-        if (type === "readable" || type === undefined) nextTick(listens, this);
+        if (type === "readable" || type === undefined) nextTick(updateListening, this);
         return result;
       },
       _destroy(error, done) {

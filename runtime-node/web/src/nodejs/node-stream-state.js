@@ -84,7 +84,7 @@
       if (life.emitClose) stream.emit("close");
     }
 
-    function failed(life, error) {
+    function recordError(life, error) {
       if (!error) return;
       error.stack; // captures the stack
       life.errored ??= error;
@@ -96,7 +96,7 @@
       const over = (reason) => {
         if (called) return;
         called = true;
-        failed(life, reason);
+        recordError(life, reason);
         life.closed = true;
         if (typeof done === "function") done(reason);
         nextTick(() => {
@@ -120,7 +120,7 @@
         if (typeof done === "function") done();
         return this;
       }
-      failed(life, error);
+      recordError(life, error);
       life.destroyed = true;
       if (life.constructed) tearDown(this, error, done);
       else this.once(CONSTRUCTED, (reason) => tearDown(this, error ?? reason, done));
@@ -140,7 +140,7 @@
         stream.destroy(error);
         return;
       }
-      failed(life, error);
+      recordError(life, error);
       if (sync) nextTick(() => emitError(stream, error));
       else emitError(stream, error);
     }

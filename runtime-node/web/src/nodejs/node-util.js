@@ -169,15 +169,15 @@
       function called(...args) {
         const callback = needFunction(args[args.length - 1], "last argument");
         args.length -= 1;
-        const tell = (...results) => queueMicrotask(() => ReflectApply(callback, this, results));
+        const callBack = (...results) => queueMicrotask(() => ReflectApply(callback, this, results));
         PromisePrototypeThen(
           (async () => await ReflectApply(original, this, args))(),
-          (value) => tell(null, value),
+          (value) => callBack(null, value),
           (reason) => {
-            if (reason) return tell(reason);
+            if (reason) return callBack(reason);
             const error = coded(Error, "ERR_FALSY_VALUE_REJECTION", "Promise was rejected with falsy value");
             error.reason = reason;
-            return tell(error);
+            return callBack(error);
           },
         );
       }
@@ -197,10 +197,10 @@
 
     const warned = { __proto__: null };
     function deprecate(fn, message, code = undefined) {
-      let told = false;
+      let hasWarned = false;
       function deprecated(...args) {
-        if (!told) {
-          told = true;
+        if (!hasWarned) {
+          hasWarned = true;
           if (code === undefined || !warned[code]) {
             if (code !== undefined) warned[code] = true;
             internal.console.warn(`${code === undefined ? "" : `[${code}] `}DeprecationWarning: ${message}`);

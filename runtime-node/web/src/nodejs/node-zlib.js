@@ -134,21 +134,21 @@
     };
 
     // Exports the functions of a codec, such as `gzip`, `gzipSync` and `createGzip`.
-    const offer = (name, format, decompress) => {
+    const addCodec = (name, format, decompress) => {
       exported[name] = (data, options, callback) => runLater(format, decompress, data, options, callback);
       exported[`${name}Sync`] = (data, options) => runSync(format, decompress, data, options);
       if (format === null) return;
       exported[`create${name[0].toUpperCase()}${name.slice(1)}`] = () => createStream(format, decompress);
     };
-    offer("gzip", "gzip", false);
-    offer("gunzip", "gzip", true);
-    offer("deflate", "deflate", false);
-    offer("inflate", "deflate", true);
-    offer("deflateRaw", "deflate-raw", false);
-    offer("inflateRaw", "deflate-raw", true);
-    offer("brotliCompress", "brotli", false);
-    offer("brotliDecompress", "brotli", true);
-    offer("unzip", null, true);
+    addCodec("gzip", "gzip", false);
+    addCodec("gunzip", "gzip", true);
+    addCodec("deflate", "deflate", false);
+    addCodec("inflate", "deflate", true);
+    addCodec("deflateRaw", "deflate-raw", false);
+    addCodec("inflateRaw", "deflate-raw", true);
+    addCodec("brotliCompress", "brotli", false);
+    addCodec("brotliDecompress", "brotli", true);
+    addCodec("unzip", null, true);
     return exported;
   });
 })

@@ -43,7 +43,8 @@ impl<'s> Arguments<'s> {
 pub(crate) trait Argument<'s>: Sized {
     /// Takes the value from the next argument, or from as many as it consists of.
     ///
-    /// # Errors Returns a `TypeError` for a value of another type, and any other exception of the
+    /// # Errors
+    /// Returns a `TypeError` for a value of another type, and any other exception of the
     /// conversion.
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
@@ -58,7 +59,7 @@ where
 {
     #[inline]
     fn take(_: &mut v8::PinScope<'s, '_>, arguments: &mut Arguments<'s>) -> Result<Self, Thrown> {
-        arguments.next().try_into().map_err(|_| mistyped(arguments))
+        arguments.next().try_into().map_err(|_| wrong_type(arguments))
     }
 }
 
@@ -117,7 +118,7 @@ impl<'s> Argument<'s> for u32 {
     }
 }
 
-/// A number; 0 for a value that is none.
+/// A number; 0 for a value that cannot be converted to one.
 impl<'s> Argument<'s> for f64 {
     #[inline]
     fn take(
@@ -155,7 +156,7 @@ macro_rules! ids {
 }
 ids!(InvocationId, OperationId, StreamId);
 
-fn mistyped(arguments: &Arguments<'_>) -> Thrown {
+fn wrong_type(arguments: &Arguments<'_>) -> Thrown {
     let place = arguments.next;
-    Thrown::type_error(format!("Argument {place} of an op does not have the type that it takes"))
+    Thrown::type_error(format!("Argument {place} of an op has the wrong type"))
 }

@@ -14,7 +14,7 @@ pub(crate) trait Returned<'s> {
     fn set(self, scope: &mut v8::PinScope<'s, '_>, result: &mut v8::ReturnValue<'s>);
 }
 
-/// A value that can be made a JavaScript value.
+/// A value that can be converted to a JavaScript value.
 pub(crate) trait ToValue<'s> {
     /// Returns `None` if V8 could not make the value; an exception may be pending.
     fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>>;
@@ -39,7 +39,7 @@ impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
 pub(crate) struct MaybePromise<'s, T>(Option<v8::Local<'s, v8::Value>>, PhantomData<T>);
 
 impl<'s, T> MaybePromise<'s, T> {
-    /// Returns a value that is there already.
+    /// Returns a value that is available already.
     pub(crate) fn ready(value: v8::Local<'s, v8::Value>) -> Self {
         Self(Some(value), PhantomData)
     }

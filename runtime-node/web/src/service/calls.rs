@@ -17,7 +17,7 @@ pub struct Call {
     pub callee: WorkerId,
     /// The revision that serves the callee, if known. For static files, the caller's.
     pub digest: Option<RevisionDigest>,
-    /// The request is for the callee's static files, and not for its code.
+    /// Set if the request is for the callee's static files, and not for its code.
     pub assets: bool,
     /// The request, whose context is the call's.
     pub request: FetchRequest,

@@ -102,7 +102,7 @@ enum CodecStatus {
     WantsMore = 0,
     HasMore = 1,
     Ended = 2,
-    Wrong = 3,
+    Invalid = 3,
     NoMemory = 4,
 }
 
@@ -158,7 +158,7 @@ impl Codec {
                     Ok(Status::StreamEnd) => CodecStatus::Ended,
                     Ok(_) if output.len() == output.capacity() => CodecStatus::HasMore,
                     Ok(_) => CodecStatus::WantsMore,
-                    Err(_) => CodecStatus::Wrong,
+                    Err(_) => CodecStatus::Invalid,
                 };
                 ((deflate.total_in() - before) as usize, progress)
             }
@@ -169,7 +169,7 @@ impl Codec {
                     Ok(Status::StreamEnd) => CodecStatus::Ended,
                     Ok(_) if output.len() == output.capacity() => CodecStatus::HasMore,
                     Ok(_) => CodecStatus::WantsMore,
-                    Err(_) => CodecStatus::Wrong,
+                    Err(_) => CodecStatus::Invalid,
                 };
                 ((inflate.total_in() - before) as usize, progress)
             }
@@ -196,7 +196,7 @@ fn brotli_encode(
     let operation = if last { BROTLI_OPERATION_FINISH } else { BROTLI_OPERATION_PROCESS };
     output.resize(output.capacity(), 0);
     let (mut left, mut taken, mut room, mut made) = (input.len(), 0, output.len(), 0);
-    let went_well = encoder.compress_stream(
+    let is_ok = encoder.compress_stream(
         operation,
         &mut left,
         input,
@@ -208,8 +208,8 @@ fn brotli_encode(
         &mut |_, _, _, _| (),
     );
     output.truncate(made);
-    let progress = match went_well {
-        false => CodecStatus::Wrong,
+    let progress = match is_ok {
+        false => CodecStatus::Invalid,
         true if encoder.is_finished() => CodecStatus::Ended,
         true if encoder.has_more_output() => CodecStatus::HasMore,
         true => CodecStatus::WantsMore,
@@ -232,7 +232,7 @@ fn brotli_decode(
         BrotliResult::ResultSuccess => CodecStatus::Ended,
         BrotliResult::NeedsMoreInput => CodecStatus::WantsMore,
         BrotliResult::NeedsMoreOutput => CodecStatus::HasMore,
-        BrotliResult::ResultFailure => CodecStatus::Wrong,
+        BrotliResult::ResultFailure => CodecStatus::Invalid,
     };
     (taken, progress)
 }
@@ -329,7 +329,7 @@ mod tests {
             let done = match progress {
                 CodecStatus::WantsMore => input.is_empty(),
                 CodecStatus::HasMore => false,
-                CodecStatus::Ended | CodecStatus::Wrong | CodecStatus::NoMemory => true,
+                CodecStatus::Ended | CodecStatus::Invalid | CodecStatus::NoMemory => true,
             };
             if done {
                 return (all, progress);
@@ -371,7 +371,7 @@ mod tests {
     fn malformed_compressed_data_is_an_error() {
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
             let mut decoder = Codec::new(format, true).unwrap();
-            assert_eq!(run(&mut decoder, &[0xff; 100], false).1, CodecStatus::Wrong, "{format}");
+            assert_eq!(run(&mut decoder, &[0xff; 100], false).1, CodecStatus::Invalid, "{format}");
         }
     }
 

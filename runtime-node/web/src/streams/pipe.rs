@@ -31,7 +31,9 @@ pub(crate) fn pipe_open(
 
 /// Writes bytes to a pipe. Returns undefined, or a promise if the next piece should wait.
 ///
-/// # Errors Returns the exception for a reader that has been dropped.
+/// # Errors
+/// Returns a `TypeError` if the reader has been dropped, and a `RangeError` if there is not enough
+/// memory.
 #[op]
 pub(crate) fn pipe_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

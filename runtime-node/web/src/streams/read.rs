@@ -1,6 +1,6 @@
-//! Reading of streams by JavaScript: `streamRead(owner, number)` reads all of one,
-//! `streamText(owner, number)` all of one that has arrived and is short, `streamPull(owner,
-//! number)` reads it piece by piece, and `streamCancel(owner, number)` ends it.
+//! Reading of streams by JavaScript. `streamRead(owner, number)` reads all of a stream;
+//! `streamText(owner, number)` returns the text of one that has arrived and is short;
+//! `streamPull(owner, number)` reads one piece by piece; `streamCancel(owner, number)` ends it.
 //!
 //! ```text
 //!  read ─► arrive ── all of it ────────────────────────────────────────────────────────► settle
@@ -58,15 +58,15 @@ enum CollectError {
     },
 }
 
-/// The maximum size of a body whose text is made in one step, in bytes: the maximum that a request
-/// has in its first message.
+/// The maximum size of a body whose text is made in one step, in bytes: the maximum that the
+/// first message of a request carries.
 const SHORT: usize = INLINE_BODY;
 
 /// Returns the text of a stream that has arrived in full and is short, decoded as UTF-8 without a
 /// byte order mark. Returns null for any other stream, which stays unread.
 ///
 /// # Errors
-/// Returns the exception for the lack of memory.
+/// Fails if there is not enough memory.
 #[op]
 pub(crate) fn stream_text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -230,7 +230,9 @@ fn report_failure(state: &State, id: InvocationId, broken: StreamError) {
 /// Reads the next piece of a stream. Returns its bytes, or null at the end; a promise of these if
 /// nothing has arrived yet.
 ///
-/// # Errors Returns the exception for a stream that broke off, and for one that does not exist.
+/// # Errors
+/// Returns a `TypeError` if the stream broke off or does not exist, and a `RangeError` if there is
+/// not enough memory.
 #[op]
 pub(crate) fn stream_pull<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -173,7 +173,7 @@
       shutdown(action, failed, reason) {
         if (this.shuttingDown) return;
         this.shuttingDown = true;
-        const act = () => {
+        const runAction = () => {
           if (action === null) return this.finish(failed, reason);
           react(action(), () => this.finish(failed, reason), (error) => this.finish(true, error));
         };
@@ -181,11 +181,11 @@
         if (destination.state === writable.WRITABLE && !destination.closeQueuedOrInFlight) {
           this.forward();
           if (this.unwritten > 0) {
-            this.whenWritten = act;
+            this.whenWritten = runAction;
             return;
           }
         }
-        act();
+        runAction();
       }
 
       finish(failed, reason) {

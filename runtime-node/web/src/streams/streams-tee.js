@@ -67,7 +67,7 @@
         this.readAgain = false;
         let copy = value;
         try {
-          if (this.clone) copy = cloned(value);
+          if (this.clone) copy = copyOf(value);
         } catch (error) {
           this.first.controller.error(error);
           this.second.controller.error(error);
@@ -113,7 +113,7 @@
 
     // Copies bytes, which the chunks of a body are, so that a reader of one branch cannot change
     // the other's.
-    function cloned(value) {
+    function copyOf(value) {
       return ArrayBufferIsView(value) && TypedArrayPrototypeGetSymbolToStringTag(value) === "Uint8Array"
         ? new Uint8Array(value) : value;
     }

@@ -23,7 +23,7 @@
       return entry;
     };
 
-    const copied = (detail) => (detail === undefined || detail === null ? null : send(detail, []).value);
+    const copyOf = (detail) => (detail === undefined || detail === null ? null : send(detail, []).value);
 
     // ---- Entries
 
@@ -81,7 +81,7 @@
         const start = startTime === undefined ? DateNow() : finite(startTime, "PerformanceMark: startTime");
         if (start < 0) throw new TypeError("PerformanceMark: startTime is negative");
         super(CREATE, name, "mark", start, 0);
-        this.#detail = copied(detail);
+        this.#detail = copyOf(detail);
       }
 
       get detail() {
@@ -161,7 +161,7 @@
         const from = start !== undefined ? timeOf(start)
           : duration !== undefined && end !== undefined ? timeOf(end) - timeOf(duration)
           : 0;
-        return new PerformanceMeasure(CREATE, name, from, to - from, copied(detail));
+        return new PerformanceMeasure(CREATE, name, from, to - from, copyOf(detail));
       }
       const start = DOMString(startOrOptions);
       const to = endMark !== undefined ? timeOf(DOMString(endMark)) : DateNow();

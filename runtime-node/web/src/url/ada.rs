@@ -117,8 +117,8 @@ fn is_stable(url: &Url) -> bool {
     !url.hostname().contains("xn--xn--") || Url::can_parse(url, None)
 }
 
-/// Returns whether the input may have a domain that would take long to convert. Only special URLs
-/// have domains.
+/// Returns whether the input may have a domain that would take too long to convert. Only special
+/// URLs have domains.
 fn has_long_domain(input: &str, base: Option<&str>) -> bool {
     if input.len() <= LONGEST_DOMAIN {
         return false;
@@ -166,9 +166,9 @@ fn up_to_path(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns a URL that had no host with the one that is set. Ada leaves the `/.` before the path
-/// that only a URL without a host has if a port is set as well, gives the URL an empty host if the
-/// value is invalid, and ignores an empty value.
+/// Returns a URL that had no host with the one in `value`. Ada's own setter keeps the `/.` before
+/// the path, which only a URL without a host has, if a port is set as well; it gives the URL an
+/// empty host if the value is invalid, and ignores an empty value.
 fn with_host(url: Url, part: Part, value: &str) -> Url {
     let path = url.components().pathname_start.unwrap_or_default() as usize;
     let hosted = parse(&format!("{}//{}", url.protocol(), &url.href()[path..]), None);

@@ -145,7 +145,7 @@ impl<'s> Argument<'s> for Input {
 
 /// Runs the parser. It is intricate and its input comes from a tenant: a panic makes the input
 /// invalid.
-fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+fn catch_panic<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     panic::catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("it cannot be parsed".to_owned()))
 }
@@ -158,7 +158,7 @@ fn parse(
     if input.longest() > LONGEST_PATTERN {
         return Err(format!("a pattern may have at most {LONGEST_PATTERN} bytes"));
     }
-    guarded(|| {
+    catch_panic(|| {
         let init = match input.into_quirks() {
             StringOrInit::String(text) => {
                 let base = base.map(Url::parse).transpose().map_err(|error| error.to_string())?;
@@ -217,7 +217,7 @@ fn invalid(why: String) -> Thrown {
 }
 
 fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, String> {
-    guarded(|| {
+    catch_panic(|| {
         let input = quirks::process_match_input(input.into_quirks(), base)
             .map_err(|error| error.to_string())?;
         Ok(input.and_then(|(input, _)| quirks::parse_match_input(input)))
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_makes_the_parser_panic_is_refused() {
-        assert!(guarded::<()>(|| panic!("as a parser might")).is_err());
+        assert!(catch_panic::<()>(|| panic!("as a parser might")).is_err());
         for text in ["https://a]b/", "https://[a]]:80/", "{", "(", ":", "https://:80", "\\"] {
             let _either = parse(Input::Text(text.to_owned()), None, false);
         }

@@ -183,7 +183,7 @@ impl Leaving {
     }
 
     /// Resolves when the node begins to leave.
-    pub(crate) fn begun(&self) -> impl Future<Output = ()> + 'static {
+    pub(crate) fn wait(&self) -> impl Future<Output = ()> + 'static {
         let mut leaving_rx = self.0.subscribe();
         async move {
             if leaving_rx.wait_for(|leaving| *leaving).await.is_err() {

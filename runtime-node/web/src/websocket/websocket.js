@@ -323,14 +323,14 @@
         const over = () => {
           if (isKept) ops.waitOver(id);
         };
-        PromisePrototypeThen(this.#ask(protocols), over, () => {
+        PromisePrototypeThen(this.#handshake(protocols), over, () => {
           // Like messages and events, this runs in a turn of its own.
           this.#fail();
           over();
         });
       }
 
-      async #ask(protocols) {
+      async #handshake(protocols) {
         // Lets the caller receive the object and add listeners first.
         await undefined;
         const headers = { __proto__: null, upgrade: "websocket" };

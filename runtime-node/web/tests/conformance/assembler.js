@@ -1,8 +1,8 @@
-// Makes WebAssembly modules, for the tests that need some: sections go in as lists, code as bytes.
+// Assembles WebAssembly modules for tests, from sections as lists and code as bytes.
 
 export const i32 = 0x7f, i64 = 0x7e, f32 = 0x7d, f64 = 0x7c, v128 = 0x7b, funcref = 0x70, externref = 0x6f;
 
-/** The instructions that tests are made of. */
+/** The instructions that tests use. */
 export const op = {
   unreachable: 0x00, nop: 0x01, block: 0x02, loop: 0x03, if: 0x04, else: 0x05, throw: 0x08, end: 0x0b, br: 0x0c, br_if: 0x0d,
   br_table: 0x0e, return: 0x0f, call: 0x10, call_indirect: 0x11, return_call: 0x12, drop: 0x1a, try: 0x06, catch_all: 0x19,
@@ -12,7 +12,7 @@ export const op = {
   empty: 0x40,
 };
 
-/** Bytes of an unsigned and of a signed LEB128 number. */
+/** Returns the bytes of an unsigned LEB128 number. */
 export function unsigned(number) {
   const bytes = [];
   do {
@@ -22,6 +22,7 @@ export function unsigned(number) {
   } while (number !== 0);
   return bytes;
 }
+/** Returns the bytes of a signed LEB128 number. */
 export function signed(number) {
   const bytes = [];
   for (;;) {
@@ -34,7 +35,7 @@ export function signed(number) {
 
 export const constant = (number) => [op.i32_const, ...signed(number)];
 
-/** Bytes that grow. */
+/** A buffer of bytes that grows. */
 class Writer {
   #bytes = new Uint8Array(256);
   length = 0;
@@ -74,17 +75,17 @@ class Writer {
 }
 
 /**
- * A module's bytes.
+ * Returns the bytes of a module. The sections are lists of:
  *
  * - `types`: `[parameters, results]`
  * - `imports`: `[module, name, ...bytes of its description]`: a function is `0` and its type, a table `1, type, ...limits`, a
  *   memory `2, ...limits`, a global `3, type, mutable`
- * - `functions`: `{type, locals, code}`: the place of its type; `[count, type]` of locals; its instructions, without the
+ * - `functions`: `{type, locals, code}`: the index of its type; `[count, type]` of locals; its instructions, without the
  *   last `end`
  * - `tables`: `[type, ...limits]`, `memories`: limits; limits are `0, least` or `1, least, most`
  * - `globals`: `[type, mutable, ...instructions]`
- * - `exports`: `[name, kind, place]`
- * - `elements`: `[offset, places of functions]` in the first table
+ * - `exports`: `[name, kind, index]`
+ * - `elements`: `[offset, indices of functions]` in the first table
  * - `data`: `[offset, bytes]` in the first memory
  * - `custom`: `[name, bytes]`
  */
@@ -137,7 +138,7 @@ export function assemble({
   return out.done();
 }
 
-/** A module with one function, exported as `run`, and the other given parts. */
+/** Returns the bytes of a module with one function, exported as `run`, and the other given sections. */
 export const program = (code, { parameters = [], results = [], locals = [], ...rest } = {}) =>
   assemble({
     types: [[parameters, results], ...(rest.types ?? [])],

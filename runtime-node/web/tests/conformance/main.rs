@@ -50,11 +50,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         match tokio::task::LocalSet::new().block_on(&runtime, checks(&engine, &worker)) {
             Ok(checks) => {
                 let mut lines = lines.take().into_iter();
-                verdicts.extend(checks.into_iter().map(|check| check.judged(&worker, &mut lines)));
+                verdicts.extend(checks.into_iter().map(|check| check.verdict(&worker, &mut lines)));
             }
             Err(failure) => {
                 let message = format!("{failure}\n{}", lines.take().join("\n"));
-                verdicts.push(Verdict::of(&worker, "the Worker answers", Err(message)));
+                verdicts.push(Verdict::of(&worker, "the Worker responds", Err(message)));
             }
         }
     }
@@ -102,7 +102,7 @@ struct Check {
 
 impl Check {
     /// Takes as many lines of the log as the check expects, and returns the verdict.
-    fn judged(self, worker: &WorkerId, logged: &mut impl Iterator<Item = String>) -> Verdict {
+    fn verdict(self, worker: &WorkerId, logged: &mut impl Iterator<Item = String>) -> Verdict {
         let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
         let outcome = match (
             self.failure,

@@ -1,4 +1,4 @@
-//! Tests of what ends a turn, and with what.
+//! Tests of what ends a turn, and with which result.
 
 use futures::FutureExt as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
@@ -107,7 +107,7 @@ fn a_heap_filled_between_turns_ends_all_invocations_of_the_isolate() {
         });
         assert_eq!((filled, isolate.condemned()), (None, Some(FailureCode::MemoryLimitExceeded)));
         assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
-        assert_eq!(isolate.memory_bytes(), 0, "the heap has been freed");
+        assert_eq!(isolate.memory_bytes(), 0, "the heap has not been freed");
     });
 }
 

@@ -48,7 +48,7 @@ fn a_fresh_response_is_found_only_by_the_worker_that_put_it() {
 }
 
 #[test]
-fn a_response_that_http_forbids_to_cache_is_not_kept() {
+fn a_response_that_may_not_be_cached_is_not_kept() {
     let cache = ResponseCache::new(1 << 20);
     for refused in [
         &[("cache-control", "no-store")][..],
@@ -117,7 +117,7 @@ fn the_number_of_variants_is_bounded_and_the_latest_are_kept() {
     );
     assert!(cache.remove(&key("a")));
     cache.entries.run_pending_tasks();
-    assert!(cache.tenants.0.lock().unwrap().is_empty(), "the tenant's memory is released");
+    assert!(cache.tenants.0.lock().unwrap().is_empty(), "the tenant's memory is still in use");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_tenant_gets_half_of_the_cache_and_reuses_freed_space() {
         cache.put(key, &request(&[]), response(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
     };
     assert_eq!(["1", "2", "3"].map(put), [true, true, false]);
-    assert!(puts(&cache, &[KEPT]), "another tenant still has room");
+    assert!(puts(&cache, &[KEPT]), "another tenant has no room");
     assert!(cache.remove(&Key::new(&WorkerId::new("greedy", "a"), "1", URL)));
     cache.entries.run_pending_tasks();
     assert!(put("3"));

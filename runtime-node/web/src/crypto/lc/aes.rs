@@ -29,13 +29,13 @@ impl Drop for Cipher {
 /// # Arguments
 /// * `key` - 16, 24 or 32 bytes.
 /// * `nonce` - not empty.
-/// * `more` - the additional data.
+/// * `aad` - the additional data.
 /// * `tag` - 4 to 16 bytes: the expected tag for decryption, or space for the tag for encryption.
 pub(crate) fn gcm(
     encrypt: bool,
     key: &[u8],
     nonce: &[u8],
-    more: &[u8],
+    aad: &[u8],
     data: &mut [u8],
     tag: &mut [u8],
 ) -> bool {
@@ -43,7 +43,7 @@ pub(crate) fn gcm(
     else {
         return false;
     };
-    if data.len() > LONGEST || more.len() > LONGEST {
+    if data.len() > LONGEST || aad.len() > LONGEST {
         return false;
     }
     // SAFETY: the context is ours alone, and lives to the end. The cipher knows the length of its
@@ -78,13 +78,13 @@ pub(crate) fn gcm(
                 nonce.as_ptr(),
                 encrypt.into(),
             ))
-            && (more.is_empty()
+            && (aad.is_empty()
                 || worked(lc::EVP_CipherUpdate(
                     ctx,
                     ptr::null_mut(),
                     &raw mut written,
-                    more.as_ptr(),
-                    more.len() as c_int,
+                    aad.as_ptr(),
+                    aad.len() as c_int,
                 )))
             && (data.is_empty()
                 || worked(lc::EVP_CipherUpdate(

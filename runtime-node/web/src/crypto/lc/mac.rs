@@ -38,7 +38,7 @@ impl Mac {
     }
 
     /// Computes the MAC of the concatenated parts.
-    pub(crate) fn of(&mut self, parts: &[&[u8]], out: &mut [u8]) -> Option<()> {
+    pub(crate) fn compute(&mut self, parts: &[&[u8]], out: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;
         // SAFETY: the context is ours alone; null means its current key and hash. `out` has room
@@ -55,7 +55,7 @@ impl Mac {
     }
 
     /// Replaces a MAC with the MAC of its bytes.
-    pub(crate) fn again(&mut self, mac: &mut [u8]) -> Option<()> {
+    pub(crate) fn rehash(&mut self, mac: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;
         // SAFETY: as above; the input has been read when the output is written.

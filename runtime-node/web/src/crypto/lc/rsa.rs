@@ -60,13 +60,13 @@ impl Rsa {
     /// Generates a key.
     ///
     /// # Arguments
-    /// * `may_continue` - called now and then; returning false aborts the generation.
+    /// * `may_continue` - called from time to time; returning false aborts the generation.
     pub(crate) fn generate(
         bits: u32,
         exponent: &[u8],
         mut may_continue: &mut dyn FnMut() -> bool,
     ) -> Option<Self> {
-        unsafe extern "C" fn ask(_: c_int, _: c_int, callback: *mut lc::BN_GENCB) -> c_int {
+        unsafe extern "C" fn on_progress(_: c_int, _: c_int, callback: *mut lc::BN_GENCB) -> c_int {
             // SAFETY: `arg` is the pointer set below, and its owner waits for `RSA_generate_key_ex`
             // to return.
             let may_continue = unsafe { &mut *(*callback).arg.cast::<&mut dyn FnMut() -> bool>() };
@@ -81,7 +81,7 @@ impl Rsa {
         let generated = unsafe {
             lc::BN_GENCB_set(
                 callback.as_mut_ptr(),
-                Some(ask),
+                Some(on_progress),
                 (&raw mut may_continue).cast::<c_void>(),
             );
             lc::RSA_generate_key_ex(rsa.0.as_ptr(), bits, exponent.as_ptr(), callback.as_mut_ptr())
@@ -95,25 +95,25 @@ impl Rsa {
         let key = rsa.0.as_ptr();
         let (n, e) = (Number::new(n)?, Number::new(e)?);
         // SAFETY, here and below: the key is ours alone; it takes ownership of the numbers if it
-        // accepts them, and `given` forgets them then.
+        // accepts them, and `disown` then forgets them.
         match private {
-            None => given(
+            None => disown(
                 unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), ptr::null_mut()) },
                 [n, e],
             )?,
             Some(private) => {
                 let d = Number::new(private.d)?;
-                given(
+                disown(
                     unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), d.as_ptr()) },
                     [n, e, d],
                 )?;
                 let (p, q) = (Number::new(private.p)?, Number::new(private.q)?);
-                given(unsafe { lc::RSA_set0_factors(key, p.as_ptr(), q.as_ptr()) }, [p, q])?;
+                disown(unsafe { lc::RSA_set0_factors(key, p.as_ptr(), q.as_ptr()) }, [p, q])?;
                 let (dp, dq, qi) =
                     (Number::new(private.dp)?, Number::new(private.dq)?, Number::new(private.qi)?);
                 let set =
                     unsafe { lc::RSA_set0_crt_params(key, dp.as_ptr(), dq.as_ptr(), qi.as_ptr()) };
-                given(set, [dp, dq, qi])?;
+                disown(set, [dp, dq, qi])?;
             }
         }
         // SAFETY: reads the key.
@@ -331,12 +331,12 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        // SAFETY: the number is ours, and is freed once; `given` forgets those that the key owns.
+        // SAFETY: the number is ours, and is freed once; `disown` forgets those that the key owns.
         unsafe { lc::BN_clear_free(self.0.as_ptr()) };
     }
 }
 
 /// Forgets the numbers that the key has taken ownership of, if the call succeeded.
-fn given<const N: usize>(result: c_int, numbers: [Number; N]) -> Option<()> {
+fn disown<const N: usize>(result: c_int, numbers: [Number; N]) -> Option<()> {
     worked(result).then(|| numbers.map(std::mem::forget)).map(drop)
 }

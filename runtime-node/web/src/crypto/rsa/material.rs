@@ -39,8 +39,8 @@ pub(crate) fn rsa_generate<'s>(
     let exponent = check(bits, &exponent)?;
     let cost = Cost::Large { queue: QueueKind::Whole, at_least: QUICKEST };
     perform(scope, cost, move |slice| {
-        let mut go_on = || slice.is_none_or(|slice| slice.is_worth_it());
-        let rsa = Rsa::generate(bits, exponent, &mut go_on)?;
+        let mut may_continue = || slice.is_none_or(|slice| slice.is_worth_it());
+        let rsa = Rsa::generate(bits, exponent, &mut may_continue)?;
         Some(Ok(Output::Secret(Key::Rsa(RsaKey { rsa, is_private: true }))))
     })
 }

@@ -40,7 +40,7 @@ fn offsets_of_an_absent_host_coincide() {
 }
 
 #[test]
-fn the_dot_before_the_path_of_a_url_without_a_host_is_no_part_of_it() {
+fn the_dot_before_the_path_of_a_url_without_a_host_is_not_part_of_it() {
     assert_eq!(offsets_of("a:/.//x"), [1, 2, 2, 2, 2, 2, 2, 2, 4, 7, 7]);
 }
 
@@ -67,7 +67,7 @@ fn a_host_that_is_set_replaces_the_dot_before_the_path() {
 }
 
 #[test]
-fn the_port_zero_is_no_default() {
+fn port_zero_is_not_a_default_port() {
     assert_eq!(after("a://h:0/", Part::Protocol, "b"), "b://h:0/");
     assert_eq!(after("http://h:0/", Part::Protocol, "ftp"), "ftp://h:0/");
 }
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn the_parser_of_the_network_client_changes_no_serialization(
+    fn the_parser_of_the_network_client_leaves_serializations_unchanged(
         scheme in "https?:",
         text in TEXT,
     ) {

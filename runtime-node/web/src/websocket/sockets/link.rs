@@ -174,7 +174,7 @@ impl Link {
     }
 
     /// Tries again to charge the missing memory, and returns whether that succeeded.
-    pub(crate) fn try_again(&mut self) -> bool {
+    pub(crate) fn retry_charge(&mut self) -> bool {
         let short = std::mem::take(&mut self.short);
         self.hold(short);
         self.short == 0

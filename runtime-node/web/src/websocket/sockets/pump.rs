@@ -173,9 +173,9 @@ impl Pump {
         Poll::Ready(self.close(closed))
     }
 
-    /// Returns whether the missing memory is available now.
-    pub(crate) fn try_again(&mut self) -> bool {
-        self.stream.get_mut().try_again()
+    /// Tries again to charge the missing memory, and returns whether that succeeded.
+    pub(crate) fn retry_charge(&mut self) -> bool {
+        self.stream.get_mut().retry_charge()
     }
 
     /// Refuses a message for which there is no memory, which ends the socket.

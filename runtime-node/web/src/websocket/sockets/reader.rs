@@ -56,8 +56,11 @@ pub(crate) fn accept(
     let buffers = make_room(scope, SOCKET)?.charge(SOCKET)?;
     let (raw, queue) =
         state.invocations.borrow_mut().get_mut(owner)?.attached_mut::<Sockets>()?.accept(number)?;
-    let leaving =
-        scope.get_slot::<Leaving>().expect("every isolate gets its engine's").begun().boxed_local();
+    let leaving = scope
+        .get_slot::<Leaving>()
+        .expect("every isolate has its engine's signal")
+        .wait()
+        .boxed_local();
     let pump = Pump::new(raw.wire, raw.role, queue, leaving, (owner, &state));
     let callback = v8::Global::new(scope, callback);
     state.operate(scope, owner, |operation, charge| {
@@ -100,7 +103,7 @@ impl Reader {
                 called
             }
             Event::Short(wanted) => {
-                if make_room(scope, wanted).is_none() || !self.pump.try_again() {
+                if make_room(scope, wanted).is_none() || !self.pump.retry_charge() {
                     self.pump.refuse();
                 }
                 self.poll_again(scope, operation);

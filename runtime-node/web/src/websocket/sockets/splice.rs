@@ -41,7 +41,7 @@ pub(crate) enum SpliceError {
     #[error(
         "the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or has been answered already"
     )]
-    NotAsked,
+    NotRequested,
     #[error(
         "the WebSocket can no longer be returned: it has been accepted, or its invocation has ended"
     )]
@@ -76,7 +76,7 @@ pub(crate) fn serve(
     let (writer, reader) = pipe::pipe();
     let number = {
         let mut invocations = state.invocations.borrow_mut();
-        let invocation = invocations.get_mut(id).ok_or(SpliceError::NotAsked)?;
+        let invocation = invocations.get_mut(id).ok_or(SpliceError::NotRequested)?;
         invocation.attach::<Sockets>().add(Wire::of_streams(bytes, writer), Role::Server)
     };
     let sending = state.send(id, Box::pin(reader), true, head);
@@ -166,7 +166,7 @@ fn take_request(
         .get_mut(id)
         .and_then(|invocation| invocation.attached_mut::<Sockets>()?.handshake.take());
     let accept =
-        handshake.ok_or(SpliceError::NotAsked)?.accept().map_err(SpliceError::Malformed)?;
+        handshake.ok_or(SpliceError::NotRequested)?.accept().map_err(SpliceError::Malformed)?;
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
         Some(Body::Stream(bytes)) => bytes,
         Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),

@@ -179,7 +179,7 @@ mod tests {
         out
     }
 
-    /// Reads messages like a server that accepts no longer frames.
+    /// Reads messages like a server that accepts frames of at most [`FRAGMENT`] bytes.
     fn messages(bytes: &[u8]) -> Vec<Message> {
         let config = WebSocketConfig::default().max_frame_size(Some(FRAGMENT));
         let stream = std::io::Cursor::new(bytes.to_vec());
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_are_the_same_whatever_the_chunking(
+        fn chunking_does_not_change_messages(
             lengths in prop::collection::vec((0_usize..5 * FRAGMENT, any::<bool>()), 1..5),
             cuts in prop::collection::vec(any::<usize>(), 0..6),
             room in 1_usize..40_000,

@@ -106,7 +106,7 @@ for (const name of INTERFACES) {
     throws("TypeError", () => constructor());
   });
 
-  check(`${name}'s members are enumerable, but for the constructor and symbols`, () => {
+  check(`${name}'s members are enumerable, except the constructor and symbols`, () => {
     for (const object of [prototype, constructor]) {
       for (const key of Reflect.ownKeys(object)) {
         const hidden = object === prototype ? ["constructor"] : ["length", "name", "prototype"];

@@ -172,7 +172,7 @@ check("a boundary may be quoted, and may occur within the lines of a file", asyn
   equal(await file.text(), " --a b\r\n-a b--\n--a b");
 });
 
-check("an urlencoded body is a form too", async () => {
+check("a urlencoded body is a form too", async () => {
   const type = "application/x-www-form-urlencoded";
   equal(shown(await parse("a=1&b=%C3%BC+x&a=&c", type)), [["a", "1"], ["b", "\u00fc x"], ["a", ""], ["c", ""]]);
   equal(shown(await parse("", type)), []);

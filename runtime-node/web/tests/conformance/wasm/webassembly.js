@@ -97,7 +97,7 @@ check("standardized features are supported", () => {
     "several memories": assemble({ memories: [[0, 1], [0, 1]] }),
     "addresses of 64 bits": assemble({ memories: [[4, 1]] }),
     "exceptions": assemble({ types: [[[i32], []]], tags: [0] }),
-    "exceptions of before": program([op.try, op.empty, op.catch_all, op.end]),
+    "legacy exceptions": program([op.try, op.empty, op.catch_all, op.end]),
     "try_table": program([op.block, op.empty, 0x1f, op.empty, 1, 2, 0, op.end, op.end]),
     "structures": assemble({ types: [] }),
   };

@@ -53,10 +53,10 @@ async fn read_all(mut reader: pipe::Reader) -> Vec<u8> {
 #[tokio::test(start_paused = true)]
 async fn a_vanished_client_is_pinged_and_disconnected() {
     let state = state();
-    let (mut pump, _line, reader) = socket(&state, stream::pending().boxed_local());
+    let (mut pump, _queue, reader) = socket(&state, stream::pending().boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("the pump gives the peer up");
+        .expect("the pump did not give up the peer");
     assert!(
         matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
         "{event:?}"
@@ -72,7 +72,7 @@ async fn a_client_that_answers_pings_stays_connected() {
         tokio::time::sleep(Duration::from_secs(40)).await;
         Some((Ok::<_, StreamError>(masked(0x8a, PING)), ()))
     });
-    let (mut pump, _line, _reader) = socket(&state, answers.boxed_local());
+    let (mut pump, _queue, _reader) = socket(&state, answers.boxed_local());
     let event = timeout(Duration::from_secs(3_600), poll_fn(|cx| pump.poll(cx))).await;
     assert!(event.is_err(), "{event:?}");
 }
@@ -86,7 +86,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     queue.push(SendEntry::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("the pump gives the peer up");
+        .expect("the pump did not give up the peer");
     assert!(
         matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
         "{event:?}"
@@ -94,7 +94,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     drop(pump);
     assert!(
         read_all(reader).await.len() < 128 << 10,
-        "the network has taken what it has room for and no more"
+        "the network has taken more than it has room for"
     );
 }
 
@@ -107,10 +107,10 @@ async fn pings_are_read_only_as_fast_as_their_answers_are_sent() {
         count.set(count.get() + 1);
         Ok::<_, StreamError>(masked(0x89, &[7; 125]))
     });
-    let (mut pump, _line, reader) = socket(&state, pings.boxed_local());
+    let (mut pump, _queue, reader) = socket(&state, pings.boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("the pump gives the peer up");
+        .expect("the pump did not give up the peer");
     assert!(matches!(event, Event::Closed(_)), "{event:?}");
     let answer = 2 + 125;
     assert!(
