@@ -1,10 +1,13 @@
 //! The cluster of a command, from kubectl's configuration.
 
 use anyhow::anyhow;
+use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::{Api, Client, Config};
+use tenon_crds::{Worker, WorkerRevision};
+use tenon_operator::worker::plan::WORKER_LABEL;
 
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub(crate) struct ClusterArgs {
     /// Context of the kubeconfig. Defaults to the current one.
     #[arg(long)]
@@ -44,5 +47,33 @@ impl ClusterArgs {
         })?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok(Cluster { client: Client::try_from(config)?, namespace })
+    }
+}
+
+impl Cluster {
+    /// Returns a Worker of the namespace.
+    ///
+    /// # Errors
+    /// Fails if it does not exist or cannot be read; the error says which.
+    pub(crate) async fn worker(&self, name: &str) -> anyhow::Result<Worker> {
+        let workers: Api<Worker> = Api::namespaced(self.client.clone(), &self.namespace);
+        let what = format!("Worker {}/{name}", self.namespace);
+        let found = workers.get_opt(name).await;
+        let found = found.map_err(|error| anyhow!("cannot read {what}: {error}"))?;
+        found.ok_or_else(|| anyhow!("{what} does not exist; choose another name or --namespace"))
+    }
+
+    /// Returns the revisions of a Worker, in no particular order.
+    ///
+    /// # Errors
+    /// Fails if they cannot be listed.
+    pub(crate) async fn revisions(&self, worker: &str) -> anyhow::Result<Vec<WorkerRevision>> {
+        let revisions: Api<WorkerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
+        let of_worker = ListParams::default().labels(&format!("{WORKER_LABEL}={worker}"));
+        let listed = revisions.list(&of_worker).await;
+        let listed = listed.map_err(|error| {
+            anyhow!("cannot list the WorkerRevisions of namespace {}: {error}", self.namespace)
+        })?;
+        Ok(listed.items)
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
-//! serves debuggers, `tail` follows the logs of a cluster's nodes, `init` creates a project, `import`
+//! serves debuggers, `tail` follows the logs of a cluster's nodes, `status`, `revisions`, `rollback` and
+//! `secret` read and change a Worker of a cluster, `init` creates a project, `import`
 //! writes a manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
 
 mod assets;
@@ -24,9 +25,14 @@ mod init;
 mod inspect;
 mod load;
 mod manifest;
+mod output;
+mod revisions;
+mod rollback;
 mod schema;
+mod secret;
 mod site;
 mod source;
+mod status;
 mod tail;
 mod types;
 mod watch;
@@ -56,6 +62,15 @@ enum Command {
     Deploy(deploy::Args),
     /// Follow what Workers log on a cluster.
     Tail(tail::Args),
+    /// Show the status of a Worker on a cluster.
+    Status(status::Args),
+    /// List the revisions of a Worker on a cluster.
+    Revisions(revisions::Args),
+    /// Serve an earlier revision of a Worker on a cluster.
+    Rollback(rollback::Args),
+    /// Set a secret of a Worker on a cluster.
+    #[command(subcommand)]
+    Secret(secret::Command),
     /// Write a Worker's manifest from a wrangler project.
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
@@ -74,6 +89,10 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Deploy(args) => deploy::run(&args),
         Command::Tail(args) => tail::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Status(args) => status::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Revisions(args) => revisions::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Rollback(args) => rollback::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Secret(command) => secret::run(&command).map(|()| ExitCode::SUCCESS),
         Command::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Types(args) => types::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => complete(shell).map(|()| ExitCode::SUCCESS),

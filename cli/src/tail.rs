@@ -17,7 +17,6 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use clap::ValueEnum;
 use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -29,6 +28,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::cluster::ClusterArgs;
+use crate::output::Output;
 use line::{Filter, Line, Severity};
 
 /// The container of a node's Pod that runs Workers.
@@ -73,17 +73,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
 
+    /// Form of the lines: the time in UTC, the severity, the Worker and the message, or an object
+    /// for each.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-/// The form of the lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// The time in UTC, the severity, the Worker and the message.
-    Text,
-    /// An object for each line.
-    Json,
 }
 
 /// Follows the logs until the process is interrupted.

@@ -40,6 +40,7 @@ fn registered() -> BTreeSet<String> {
     for process in [
         "lifecycle",
         "operator",
+        "operator/catalog",
         "router",
         "runtime-node",
         "runtime-node/engine",

@@ -17,6 +17,7 @@ mod refusals;
 mod rights;
 mod schema;
 mod tls;
+mod traffic;
 mod typescript;
 mod web_socket;
 mod worker;
@@ -52,6 +53,8 @@ fn main() -> anyhow::Result<ExitCode> {
         handlers::a_missed_scheduled_call_is_made_once_and_immediately,
         handlers::a_scheduled_call_that_fails_is_reported_by_an_event,
         handlers::a_schedule_that_is_never_due_is_reported_while_the_worker_serves,
+        traffic::a_canary_gets_its_share_and_a_preview_gets_nothing_else,
+        traffic::a_rollback_and_its_undoing_fail_no_request,
         typescript::a_worker_in_typescript_answers_and_its_log_names_the_authors_positions,
         typescript::a_syntax_error_in_typescript_names_the_authors_position,
         typescript::a_start_error_in_typescript_names_the_authors_position_in_the_status,

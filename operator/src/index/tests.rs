@@ -373,11 +373,11 @@ fn two_targets_of_one_revision_are_one_share() {
 fn a_preview_cannot_take_the_host_of_another_worker() {
     let mut index = Index::new("localhost");
     let source = json!({"modules": {"worker.js": ""}});
-    index.apply(Change::Worker(applied(worker("next--cart", json!({"source": source})))));
-    let traffic = json!([{"percent": 100, "tag": "next"}]);
+    index.apply(Change::Worker(applied(worker("a--cart", json!({"source": source})))));
+    let traffic = json!([{"percent": 100, "tag": "a"}]);
     let spec = json!({"source": source, "traffic": traffic});
     index.apply(Change::Worker(applied(worker("cart", spec))));
     let previews = index.candidate(&id("cart")).unwrap().previews;
-    let route = revision::preview("next--cart.shop.localhost");
-    assert_eq!(previews, [(route, Holder::Worker(id("next--cart")))]);
+    let route = revision::preview("a--cart.shop.localhost");
+    assert_eq!(previews, [(route, Holder::Worker(id("a--cart")))]);
 }

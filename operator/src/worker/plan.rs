@@ -225,6 +225,9 @@ pub fn plan(
     }
 }
 
+/// The label of a WorkerRevision with the name of its Worker.
+pub const WORKER_LABEL: &str = "tenon.dev/worker";
+
 /// The types of the conditions that this module sets.
 const CONDITIONS: [&str; 6] =
     ["Compiled", "BindingsResolved", "Programmed", "Ready", RECONCILING, STALLED];
@@ -246,7 +249,7 @@ fn has_revision(candidate: &Candidate, name: &str) -> bool {
 fn labels(worker: &str) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("app.kubernetes.io/managed-by".to_owned(), "tenon".to_owned()),
-        ("tenon.dev/worker".to_owned(), worker.to_owned()),
+        (WORKER_LABEL.to_owned(), worker.to_owned()),
     ])
 }
 

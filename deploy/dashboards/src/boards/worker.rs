@@ -15,6 +15,7 @@ pub(super) fn dashboard() -> Dashboard {
     .selecting("namespace=\"$namespace\",worker=\"$worker\"")
     .row("Now", now())
     .row("Traffic", traffic())
+    .row("Revisions", revisions())
     .row("Resources", resources())
     .row("Placement", placement())
     .row("Cold starts", cold_starts())
@@ -67,7 +68,7 @@ fn now() -> [Panel; 6] {
     ]
 }
 
-fn traffic() -> [Panel; 3] {
+fn traffic() -> [Panel; 2] {
     [
         Panel::areas(
             "Invocations",
@@ -85,12 +86,35 @@ fn traffic() -> [Panel; 3] {
             "tenon_worker_invocation_duration_seconds",
             &[0.5, 0.9, 0.99],
         ),
+    ]
+}
+
+fn revisions() -> [Panel; 3] {
+    [
         Panel::areas(
-            "Revisions",
+            "Invocations by revision",
             Unit::Requests,
-            "Invocations by revision.",
+            "Ended invocations by revision. spec.traffic divides requests among revisions.",
             &[(
                 "sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
+                "{{revision}}",
+            )],
+        ),
+        Panel::lines(
+            "Failed by revision",
+            Unit::Share,
+            "Share of each revision's invocations that ended in a failure.",
+            &[(
+                "sum by (revision) (rate(tenon_worker_invocations_total{@,code!~\"ok|cancelled\"}[$__rate_interval])) / sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
+                "{{revision}}",
+            )],
+        ),
+        Panel::lines(
+            "p99 by revision",
+            Unit::Seconds,
+            "99th percentile of the time from a request to the head of its response, on the node.",
+            &[(
+                "histogram_quantile(0.99, sum by (revision, le) (rate(tenon_worker_invocation_duration_seconds_bucket{@}[$__rate_interval])))",
                 "{{revision}}",
             )],
         ),

@@ -74,7 +74,7 @@ impl Kind for Worker {
         index.apply(Change::Worker(Watched::Applied(Arc::new(self))));
         let candidate = index.candidate(&id).context("the index does not know it")?;
 
-        for (route, holder) in &candidate.routes {
+        for (route, holder) in candidate.routes.iter().chain(&candidate.previews) {
             ensure!(*holder == Holder::Claimant, "{route:?} is not its own");
             // Clients parse URLs like this, resolving dot segments and encoding characters that a
             // path must not contain.
@@ -91,10 +91,10 @@ impl Kind for Worker {
         let plan = plan(&candidate, &draft, None, Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
         // A schema cannot describe valid JavaScript, existing dates or existing time zones, and
-        // there are no routers here.
-        let is_beyond_schemas = |reason: &str| {
-            ["SyntaxError", "NoRevision", "InvalidSchedule", "Propagating"].contains(&reason)
-        };
+        // there are neither revisions nor routers here.
+        let beyond_schemas =
+            ["SyntaxError", "NoRevision", "RevisionMissing", "InvalidSchedule", "Propagating"];
+        let is_beyond_schemas = |reason: &str| beyond_schemas.contains(&reason);
         let refuses =
             |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
         if let Some(condition) = conditions.iter().find(refuses) {

@@ -8,6 +8,10 @@ pub fn workers() -> Vec<Value> {
         "entrypoint": "worker.js",
         "pool": "default",
         "routes": [{"host": "shop.example.com", "path": "/api/v1"}, {"host": "*.example.com"}],
+        "traffic": [
+            {"revision": "good-91bc03e7aa", "percent": 90, "tag": "old"}, {"percent": 10, "tag": "next"},
+        ],
+        "sessionAffinity": {"cookie": "session"},
         "vars": {"GREETING": "Hello"},
         "secrets": [
             {"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}},
@@ -26,8 +30,7 @@ pub fn workers() -> Vec<Value> {
         "state": "Reset",
         "revisionHistoryLimit": 3,
     });
-    let from_config_map =
-        json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
+    let from_config_map = json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js", "sessionAffinity": {"header": "X-User"}});
     let without_entrypoint =
         json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
     let from_artifact = json!({
@@ -72,10 +75,13 @@ pub fn largest_worker() -> Value {
     let routes: Vec<_> = (0..32)
         .map(|i| json!({"host": host(i), "path": format!("/{}", "a".repeat(1_023))}))
         .collect();
+    let target = |i| json!({"revision": long(i, 253), "percent": if i == 0 { 100 } else { 0 }});
     let spec = json!({
         "source": {"modules": modules},
         "pool": "p".repeat(42),
         "routes": routes,
+        "traffic": (0..8).map(target).collect::<Vec<_>>(),
+        "sessionAffinity": {"header": "x".repeat(128)},
         "vars": vars,
         "secrets": names(64, 60).map(|name| secret(format!("SEC{name}"))).collect::<Vec<_>>(),
         "services": names(64, 60).map(|name| service(format!("SER{name}"))).collect::<Vec<_>>(),

@@ -68,7 +68,7 @@ fn announced(
     status: &WorkerStatus,
     acknowledged: Acknowledgement,
 ) -> Candidate {
-    let accepted = status.accepted.as_ref().unwrap();
+    let Some(accepted) = &status.accepted else { return candidate.clone() };
     let targets = status.targets();
     let shares = targets.iter().map(|target| {
         let known = candidate.serving.iter().find(|(known, _)| known.name == target.revision);

@@ -1,0 +1,57 @@
+//! The output of commands that show objects of a cluster. This module is pure.
+
+use clap::ValueEnum;
+use k8s_openapi::jiff::Timestamp;
+
+/// The form of a command's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Aligns the cells of rows in columns.
+pub(crate) fn table<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let lines = rows.iter().map(|row| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    });
+    lines.collect()
+}
+
+/// Formats the time since `then` in its largest unit, as kubectl does.
+pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["A", "B"], ["long", "x"], ["ü", ""]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(rows), "A     B\nlong  x\nü\n");
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let cases =
+            [(5, "5s"), (119, "119s"), (120, "2m"), (7_200, "2h"), (200_000, "2d"), (-5, "0s")];
+        for (seconds, expected) in cases {
+            assert_eq!(age(Timestamp::from_second(1_000_000 - seconds).unwrap(), now), expected);
+        }
+    }
+}

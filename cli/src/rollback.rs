@@ -1,0 +1,253 @@
+//! `tenon rollback`: sends all requests of a Worker to an earlier revision, or to the latest one
+//! again.
+//!
+//! ```text
+//!  list revisions ─► choose ─► patch spec.traffic ─► wait until routers serve it ─► print
+//! ```
+//!
+//! The code and the rest of the spec stay as they are: a Worker is rolled back even if its current
+//! spec is invalid.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use futures::StreamExt as _;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use serde_json::json;
+use tenon_crds::{ConditionStatus, Worker};
+
+use crate::cluster::{Cluster, ClusterArgs};
+use crate::revisions::{Row, rows};
+
+/// The owner of `spec.traffic` after a rollback. It is not that of `tenon deploy`, which therefore
+/// reports a conflict instead of undoing a rollback.
+const FIELD_MANAGER: &str = "tenon-rollback";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Name of the Worker.
+    #[arg(value_name = "WORKER")]
+    worker: String,
+
+    /// Name of the revision to serve, as in `tenon revisions`. Defaults to the one before that which
+    /// serves now.
+    #[arg(value_name = "REVISION", conflicts_with = "latest")]
+    revision: Option<String>,
+
+    /// Serve the latest revision, which undoes rollbacks.
+    #[arg(long)]
+    latest: bool,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+
+    /// Seconds within which routers must serve the revision.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+}
+
+/// Rolls the Worker back, and prints the revision that serves.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let cluster = args.cluster.connect().await?;
+        let worker = cluster.worker(&args.worker).await?;
+        let rows = rows(&worker, &cluster.revisions(&args.worker).await?);
+        let revision = choose(&rows, args).map_err(|problem| {
+            anyhow!("Worker {}/{}: {problem}", cluster.namespace, args.worker)
+        })?;
+        let traffic = match args.latest {
+            true => json!(null),
+            false => json!([{"revision": revision, "percent": 100}]),
+        };
+        let generation = cluster.patch_traffic(&args.worker, &traffic).await?;
+        let limit = Duration::from_secs(args.timeout);
+        let note = cluster.await_revision(&args.worker, &revision, generation, limit).await?;
+        println!("{}/{}  {revision}", cluster.namespace, args.worker);
+        note.inspect(|note| eprintln!("note: {note}"));
+        Ok(())
+    })
+}
+
+/// The reason why there is no revision to serve.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum NoRevision {
+    #[error("it has no revision {0:?}; choose one of {1}")]
+    Unknown(String, String),
+    #[error("it has no revision before {0}; spec.revisionHistoryLimit says how many are kept")]
+    NoneBefore(String),
+    #[error("no revision of it has been accepted yet; its status says why")]
+    NoneAccepted,
+}
+
+/// Returns the name of the revision to serve.
+///
+/// # Arguments
+/// * `rows` - the Worker's revisions, the latest first.
+fn choose(rows: &[Row], args: &Args) -> Result<String, NoRevision> {
+    let latest = rows.iter().find(|row| row.latest).ok_or(NoRevision::NoneAccepted)?;
+    if args.latest {
+        return Ok(latest.name.clone());
+    }
+    if let Some(wanted) = &args.revision {
+        let names = rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>();
+        if !names.contains(&wanted.as_str()) {
+            return Err(NoRevision::Unknown(wanted.clone(), names.join(", ")));
+        }
+        return Ok(wanted.clone());
+    }
+    // Of a divided Worker, the revision with most requests.
+    let serving = rows.iter().enumerate().rev().max_by_key(|(_, row)| row.percent);
+    let (place, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
+    let before = rows.get(place + 1).ok_or_else(|| NoRevision::NoneBefore(serving.name.clone()))?;
+    Ok(before.name.clone())
+}
+
+impl Cluster {
+    /// Replaces `spec.traffic` of a Worker, and returns the Worker's new generation.
+    async fn patch_traffic(&self, name: &str, traffic: &serde_json::Value) -> anyhow::Result<i64> {
+        let workers: Api<Worker> = Api::namespaced(self.client.clone(), &self.namespace);
+        let patch = Patch::Merge(json!({"spec": {"traffic": traffic}}));
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+        let patched = workers.patch(name, &params, &patch).await.map_err(|error| {
+            anyhow!("cannot change spec.traffic of Worker {}/{name}: {error}", self.namespace)
+        })?;
+        Ok(patched.metadata.generation.unwrap_or_default())
+    }
+
+    /// Waits until routers serve the revision alone. Returns what is wrong with the current spec, if
+    /// anything is.
+    async fn await_revision(
+        &self,
+        name: &str,
+        revision: &str,
+        generation: i64,
+        limit: Duration,
+    ) -> anyhow::Result<Option<String>> {
+        let workers: Api<Worker> = Api::namespaced(self.client.clone(), &self.namespace);
+        let what = format!("Worker {}/{name}", self.namespace);
+        let mut last = "no operator has seen the change".to_owned();
+        let served = async {
+            let mut states = pin!(watch_object(workers, name).default_backoff());
+            loop {
+                match states.next().await {
+                    Some(Ok(Some(worker))) => match progress(&worker, revision, generation) {
+                        Progress::Serving(note) => return Ok(note),
+                        Progress::Waiting(why) => last = why,
+                    },
+                    Some(Ok(None)) => bail!("{what} was deleted meanwhile"),
+                    Some(Err(error)) => last = format!("cannot watch it: {error}"),
+                    None => bail!("the watch of {what} ended"),
+                }
+            }
+        };
+        let served = tokio::time::timeout(limit, served).await;
+        let seconds = limit.as_secs();
+        served.unwrap_or_else(|_| {
+            Err(anyhow!("{what} does not serve revision {revision} after {seconds} s: {last}"))
+        })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    /// The revision serves. If the current spec cannot be served, this is why.
+    Serving(Option<String>),
+    Waiting(String),
+}
+
+/// Returns the progress of a rollback.
+fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
+    let status = worker.status.clone().unwrap_or_default();
+    if status.observed_generation.is_none_or(|observed| observed < generation) {
+        return Progress::Waiting("no operator has seen the change".to_owned());
+    }
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    let why =
+        ready.map_or_else(String::new, |ready| format!("{}: {}", ready.reason, ready.message));
+    let targets = status.targets();
+    let mut serving = targets.iter().filter(|target| target.percent > 0);
+    if !serving.all(|target| target.revision == revision) {
+        return Progress::Waiting(why);
+    }
+    match ready.map(|ready| ready.status) {
+        Some(ConditionStatus::True) => Progress::Serving(None),
+        // Routers have not acknowledged it, or the operator is about to continue.
+        Some(ConditionStatus::Unknown) | None => Progress::Waiting(why),
+        Some(ConditionStatus::False) => {
+            Progress::Serving(Some(format!("the current spec is not served: {why}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::revisions::tests::worker;
+
+    fn row(name: &str, percent: i32, latest: bool) -> Row {
+        Row { name: name.to_owned(), created: None, percent, previews: Vec::new(), latest }
+    }
+
+    fn args(revision: Option<&str>, latest: bool) -> Args {
+        Args {
+            worker: "cart".to_owned(),
+            revision: revision.map(str::to_owned),
+            latest,
+            cluster: ClusterArgs::default(),
+            timeout: 1,
+        }
+    }
+
+    #[test]
+    fn the_revision_before_the_one_that_serves_is_chosen() {
+        let rows = [row("cart-3", 100, true), row("cart-2", 0, false), row("cart-1", 0, false)];
+        assert_eq!(choose(&rows, &args(None, false)), Ok("cart-2".to_owned()));
+        let rows = [row("cart-3", 0, true), row("cart-2", 100, false), row("cart-1", 0, false)];
+        assert_eq!(choose(&rows, &args(None, false)), Ok("cart-1".to_owned()));
+        assert_eq!(choose(&rows, &args(None, true)), Ok("cart-3".to_owned()));
+        let oldest = [row("cart-1", 100, true)];
+        let none = NoRevision::NoneBefore("cart-1".to_owned());
+        assert_eq!(choose(&oldest, &args(None, false)), Err(none));
+    }
+
+    #[test]
+    fn an_unknown_revision_is_refused_with_those_that_exist() {
+        let rows = [row("cart-2", 100, true), row("cart-1", 0, false)];
+        assert_eq!(choose(&rows, &args(Some("cart-1"), false)), Ok("cart-1".to_owned()));
+        let unknown = choose(&rows, &args(Some("cart-9"), false)).unwrap_err();
+        assert!(unknown.to_string().ends_with("choose one of cart-2, cart-1"), "{unknown}");
+        assert_eq!(choose(&[], &args(None, false)), Err(NoRevision::NoneAccepted));
+    }
+
+    #[test]
+    fn a_rollback_is_complete_once_routers_serve_only_that_revision() {
+        let status = |traffic: &str, ready: &str| {
+            let accepted = json!({
+                "pool": "default", "routes": [],
+                "traffic": [{"revision": traffic, "percent": 100}],
+            });
+            let ready = json!({
+                "type": "Ready", "status": ready, "reason": "Why", "message": "so",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            let status = json!({
+                "observedGeneration": 2, "conditions": [ready], "latestRevision": "cart-2",
+                "accepted": accepted,
+            });
+            worker(status, &[]).0
+        };
+        let waiting = Progress::Waiting("Why: so".to_owned());
+        assert_eq!(progress(&status("cart-1", "True"), "cart-1", 2), Progress::Serving(None));
+        assert_eq!(progress(&status("cart-2", "True"), "cart-1", 2), waiting);
+        assert_eq!(progress(&status("cart-1", "Unknown"), "cart-1", 2), waiting);
+        assert_ne!(progress(&status("cart-1", "True"), "cart-1", 3), Progress::Serving(None));
+        let broken = progress(&status("cart-1", "False"), "cart-1", 2);
+        assert!(matches!(broken, Progress::Serving(Some(why)) if why.ends_with("Why: so")));
+    }
+}

@@ -1,0 +1,103 @@
+//! `tenon status`: what the operator says of a Worker, and its revisions.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
+use tenon_crds::{ConditionStatus, Worker};
+
+use crate::cluster::ClusterArgs;
+use crate::output::{Output, table};
+use crate::revisions;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Name of the Worker.
+    #[arg(value_name = "WORKER")]
+    worker: String,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+
+    #[arg(long, short, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// Prints the status.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (worker, rows) = runtime.block_on(async {
+        let cluster = args.cluster.connect().await?;
+        let worker = cluster.worker(&args.worker).await?;
+        let revisions = cluster.revisions(&args.worker).await?;
+        let rows = revisions::rows(&worker, &revisions);
+        anyhow::Ok((worker, rows))
+    })?;
+    match args.output {
+        Output::Text => {
+            print!("{}", table(facts(&worker)));
+            if !rows.is_empty() {
+                println!();
+                revisions::print(&rows, Timestamp::now())?;
+            }
+        }
+        Output::Json => {
+            let status = json!({"status": worker.status, "revisions": rows});
+            println!("{}", serde_json::to_string_pretty(&status)?);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the lines about a Worker: a name and a text each.
+fn facts(worker: &Worker) -> Vec<[String; 2]> {
+    let status = worker.status.clone().unwrap_or_default();
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, text: String| facts.push([name.to_owned(), text]);
+    match status.url {
+        Some(url) => fact("URL", url),
+        None => fact("URL", "none, because no revision has been accepted yet".to_owned()),
+    }
+    fact("Pool", worker.spec.pool.clone());
+    let is_current = status.observed_generation >= worker.metadata.generation;
+    for condition in status.conditions {
+        let holds = match condition.status {
+            ConditionStatus::True => "yes",
+            ConditionStatus::False => "no",
+            ConditionStatus::Unknown => "unknown",
+        };
+        // A message may have several lines.
+        let message = condition.message.replace('\n', "; ");
+        fact(&condition.type_, format!("{holds}, {}: {message}", condition.reason));
+    }
+    if !is_current {
+        fact("Note", "the operator has not seen the latest change of the spec".to_owned());
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::revisions::tests::worker;
+
+    #[test]
+    fn conditions_are_listed_with_their_reasons() {
+        let ready = json!({
+            "type": "Ready", "status": "False", "reason": "SyntaxError", "message": "a\nb",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let (worker, _) = worker(json!({"url": "http://cart", "conditions": [ready]}), &[]);
+        let facts = facts(&worker);
+        let lines: Vec<_> = facts.iter().map(|[name, text]| (&**name, &**text)).collect();
+        assert_eq!(
+            lines,
+            [("URL", "http://cart"), ("Pool", "default"), ("Ready", "no, SyntaxError: a; b")]
+        );
+    }
+
+    #[test]
+    fn an_unseen_change_is_said() {
+        let (mut worker, _) = worker(json!({"observedGeneration": 1}), &[]);
+        worker.metadata.generation = Some(2);
+        assert_eq!(facts(&worker).last().unwrap()[0], "Note");
+    }
+}
