@@ -27,15 +27,16 @@ pub use placement::{
 };
 pub use pool::{
     CaCertificates, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolLimits, PoolProxy,
-    ProxyResolver, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
+    PoolRateLimits, ProxyResolver, ResourceSettings, RuntimePool, RuntimePoolSpec,
+    RuntimePoolStatus, SecretRef,
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
     ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, AcceptedTarget, Address, Assets, CRASH_LOOPS,
     CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, HtmlHandling, Limits, NotFoundHandling,
-    OciSource, PullSecretRef, Quarantine, QuarantineCause, Route, Schedule, ScheduleStatus, Secret,
-    SecretKeyRef, ServiceBinding, SessionAffinity, Source, StatePolicy, TrafficTarget, Worker,
-    WorkerSpec, WorkerStatus,
+    OciSource, PullSecretRef, Quarantine, QuarantineCause, RateLimit, RateLimits, Route, Schedule,
+    ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, SessionAffinity, Source, StatePolicy,
+    TrafficTarget, Worker, WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

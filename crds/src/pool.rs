@@ -10,9 +10,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::Condition;
-use crate::Limits;
 use crate::name::DNS_SUBDOMAIN;
 use crate::placement::{self, Toleration, TopologySpread, label_key};
+use crate::{Limits, RateLimit};
 
 pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, SecretRef};
 
@@ -88,6 +88,10 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
     pub limits: PoolLimits,
 
+    /// Rates of the requests of clients for the pool's Workers.
+    #[serde(default, skip_serializing_if = "PoolRateLimits::is_empty")]
+    pub rate_limits: PoolRateLimits,
+
     /// Outbound connections of the pool's Workers. By default they connect directly, and only to
     /// public addresses.
     #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
@@ -135,6 +139,21 @@ pub struct PoolLimits {
 }
 
 impl PoolLimits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Rates of the requests of clients for a pool's Workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PoolRateLimits {
+    /// Rate of all Workers of a namespace together, for each namespace. Workers may set lower rates
+    /// of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<RateLimit>,
+}
+
+impl PoolRateLimits {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

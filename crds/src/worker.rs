@@ -1,6 +1,7 @@
 //! `Worker`: a tenant's program.
 
 mod assets;
+mod rate;
 pub(crate) mod schema;
 mod source;
 mod status;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::name;
 
 pub use assets::{Assets, HtmlHandling, NotFoundHandling};
+pub use rate::{RateLimit, RateLimits};
 pub use source::{ConfigMapRef, OciSource, PullSecretRef, Source};
 pub use status::{
     Accepted, AcceptedRoute, Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause,
@@ -109,6 +111,10 @@ pub struct WorkerSpec {
     /// Part of a request that selects its revision, if `traffic` divides the requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
+
+    /// Rates of the requests of clients. A change makes no new revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limits: Option<RateLimits>,
 
     /// Variables, in the handler's `env`: text by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -384,6 +390,7 @@ impl WorkerSpec {
             routes: Vec::new(),
             traffic: Vec::new(),
             session_affinity: None,
+            rate_limits: None,
             vars: BTreeMap::new(),
             secrets: Vec::new(),
             services: Vec::new(),

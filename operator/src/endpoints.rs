@@ -28,6 +28,12 @@ pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     nodes.collect()
 }
 
+/// Returns the number of ready endpoints in a slice.
+pub fn ready(slice: &EndpointSlice) -> u32 {
+    let states = slice.endpoints.iter().flatten().filter_map(state);
+    u32::try_from(states.filter(|state| *state == State::Ready).count()).unwrap_or(u32::MAX)
+}
+
 /// Returns the ports of shards or lanes, which are named `shard-0`, `shard-1` and so on, up to the
 /// first gap.
 fn ports(slice: &EndpointSlice, kind: &str) -> Vec<u32> {

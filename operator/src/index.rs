@@ -29,8 +29,8 @@ use kube::ResourceExt;
 use sha2::{Digest as _, Sha256};
 use tenon_catalog::{Deployment, Digest, Share};
 use tenon_crds::{
-    Accepted, AcceptedTarget, PoolLimits, PullSecretRef, Quarantine, RuntimePool, SecretKeyRef,
-    Worker, WorkerRevision, WorkerStatus,
+    Accepted, AcceptedTarget, PoolLimits, PoolRateLimits, PullSecretRef, Quarantine, RuntimePool,
+    SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
 };
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::{ArtifactDigest, WorkerId};
@@ -39,6 +39,7 @@ use tenon_proto::revision::Revision;
 use crate::artifacts::Source;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
+use crate::limits;
 use crate::revision;
 
 pub use candidate::{Candidate, Published, SourceState};
@@ -46,6 +47,13 @@ use change::store;
 pub use change::{Change, Key, Touched, Watched, key};
 pub use shared::SharedIndex;
 use users::Users;
+
+/// The settings of a pool that concern its Workers.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct PoolSettings {
+    limits: PoolLimits,
+    rate_limits: PoolRateLimits,
+}
 
 /// The result of [`Index::serving`].
 pub enum Service {
@@ -62,8 +70,8 @@ pub struct Index {
     workers: HashMap<WorkerId, Arc<Worker>>,
     /// WorkerRevisions by Worker, then by name.
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
-    /// Limits of each pool, by its name.
-    pools: HashMap<String, PoolLimits>,
+    /// The settings of each pool that concern Workers, by its name.
+    pools: HashMap<String, PoolSettings>,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
@@ -71,6 +79,8 @@ pub struct Index {
     claims: Claims,
     /// The nodes of each EndpointSlice.
     slices: HashMap<Key, Vec<Node>>,
+    /// The number of ready routers in each EndpointSlice of the routers.
+    router_slices: HashMap<Key, u32>,
 }
 
 impl Index {
@@ -91,6 +101,7 @@ impl Index {
             config_map_users: Users::default(),
             secret_users: Users::default(),
             slices: HashMap::new(),
+            router_slices: HashMap::new(),
         }
     }
 
@@ -112,6 +123,7 @@ impl Index {
                 Touched::workers(self.secret_users.of(&key))
             }
             Change::Slice(watched) => self.take_slice(watched),
+            Change::RouterSlice(watched) => self.take_router_slice(watched),
         }
     }
 
@@ -186,7 +198,7 @@ impl Index {
         };
         let routes = revision::routes(&worker, &self.domain).into_iter().map(held);
         let previews = revision::previews(&worker, &self.domain).into_iter().map(held);
-        let pool = self.pools.get(&worker.spec.pool).copied();
+        let pool = self.pools.get(&worker.spec.pool).map(|pool| pool.limits);
         Some(Candidate {
             id: id.clone(),
             source,
@@ -220,14 +232,17 @@ impl Index {
                 None => shares.push(share),
             }
         }
-        // Most requests need no look at the variants.
-        shares.sort_by_key(|share| std::cmp::Reverse(share.percent));
+        // The order of the targets stays, because sessions keep their revisions by it. A router that
+        // knows no variants sends all requests to the first revision, which therefore serves.
+        shares.sort_by_key(|share| share.percent == 0);
         let routes = revision::accepted_routes(accepted);
+        let of_pool = self.pools.get(&accepted.pool).map(|pool| pool.rate_limits);
         Service::Serving(Box::new(Deployment {
             worker: id.clone(),
             pool: accepted.pool.clone(),
             routes: routes.filter(|route| self.is_held(id, route)).collect(),
             session_affinity: revision::session_affinity(accepted),
+            rate_limits: limits::rates(accepted.rate_limits, of_pool.unwrap_or_default()),
             shares,
         }))
     }
@@ -237,7 +252,7 @@ impl Index {
     fn share(&self, id: &WorkerId, accepted: &Accepted, target: &AcceptedTarget) -> Option<Share> {
         let name = &target.revision;
         let snapshot = self.revisions.get(id)?.get(name)?;
-        let limits = self.pools.get(&accepted.pool).copied().unwrap_or_default();
+        let limits = self.pools.get(&accepted.pool).map(|pool| pool.limits).unwrap_or_default();
         let resolve = |secret: &dyn Fn(&SecretKeyRef) -> Option<String>| {
             let mut revision = revision::resolve(id, name, &snapshot.spec, &limits, secret).ok()?;
             revision.salt = self.salt(id, &snapshot.spec.secrets);
@@ -374,15 +389,18 @@ impl Index {
     /// Applies a change of a pool. Only its existence and its limits affect the Workers in it and
     /// those that ask for it; its status changes often and affects none.
     fn take_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
-        let (name, limits) = match watched {
-            Watched::Applied(pool) => (pool.name_any(), Some(pool.spec.limits)),
+        let (name, settings) = match watched {
+            Watched::Applied(pool) => {
+                let (limits, rate_limits) = (pool.spec.limits, pool.spec.rate_limits);
+                (pool.name_any(), Some(PoolSettings { limits, rate_limits }))
+            }
             Watched::Deleted((_, name)) => (name, None),
         };
-        let before = match limits {
-            Some(limits) => self.pools.insert(name.clone(), limits),
+        let before = match settings {
+            Some(settings) => self.pools.insert(name.clone(), settings),
             None => self.pools.remove(&name),
         };
-        if before == limits {
+        if before == settings {
             return Touched::default();
         }
         let in_pool = |worker: &Worker| {
@@ -391,6 +409,18 @@ impl Index {
         };
         let of_pool = self.workers.iter().filter(|(_, worker)| in_pool(worker));
         Touched::workers(of_pool.map(|(id, _)| id.clone()).collect())
+    }
+
+    fn take_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
+        match watched {
+            Watched::Applied(slice) => {
+                self.router_slices.insert(key(&*slice), endpoints::ready(&slice));
+            }
+            Watched::Deleted(key) => {
+                self.router_slices.remove(&key);
+            }
+        }
+        Touched { routers: Some(self.router_slices.values().sum()), ..Touched::default() }
     }
 
     fn take_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {

@@ -8,7 +8,8 @@
 //! A Worker that requests more than the maximum gets an error and no new revision. A revision that
 //! is older than the maximum keeps serving, capped at the maximum.
 
-use tenon_crds::PoolLimits;
+use tenon_crds::{PoolLimits, PoolRateLimits, RateLimit, RateLimits};
+use tenon_proto::catalog;
 use tenon_proto::revision::Limits;
 
 /// The error for a limit that exceeds the maximum of the Worker's pool.
@@ -80,6 +81,21 @@ pub fn granted(requested: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
         request_body_mib: grant(REQUEST_BODY_MIB, platform.request_body_mib),
         subrequests: grant(SUBREQUESTS, platform.subrequests),
     }
+}
+
+/// Returns the rates of a Worker's requests, if any is limited.
+pub fn rates(worker: Option<RateLimits>, pool: PoolRateLimits) -> Option<catalog::RateLimits> {
+    let RateLimits { worker, client } = worker.unwrap_or_default();
+    let PoolRateLimits { namespace } = pool;
+    let rate = |limit: RateLimit| {
+        let number = |number: i32| u32::try_from(number).unwrap_or(1).max(1);
+        let burst = limit.burst.unwrap_or(limit.requests_per_second);
+        let requests_per_second = number(limit.requests_per_second);
+        catalog::RateLimit { requests_per_second, burst: number(burst) }
+    };
+    let [worker, client, namespace] = [worker, client, namespace].map(|limit| limit.map(rate));
+    let is_limited = worker.or(client).or(namespace).is_some();
+    is_limited.then_some(catalog::RateLimits { worker, client, namespace })
 }
 
 #[cfg(test)]

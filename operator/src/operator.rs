@@ -11,10 +11,11 @@
 //! ```
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use http::Uri;
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus::Registry;
@@ -139,6 +140,7 @@ impl Operator {
 
         let mut components = JoinSet::new();
         let (router, of_process) = (config.router.clone(), tls.of_process());
+        let router_service = service_of(&config.router);
         let caller = Caller::new(config.router, tls.of_process());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
@@ -162,6 +164,7 @@ impl Operator {
         let watches = Watches {
             client: client.clone(),
             namespace: config.namespace.clone(),
+            router_service,
             index: index.clone(),
             catalog: catalog.clone(),
             touched_tx,
@@ -368,6 +371,13 @@ async fn reconcile(
         }
     };
     queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;
+}
+
+/// Returns the name of the Service in a URL, if its host is a name.
+fn service_of(url: &Uri) -> Option<String> {
+    let host = url.host()?;
+    let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+    (!is_address).then(|| host.split_once('.').map_or(host, |(name, _)| name).to_owned())
 }
 
 async fn count_leadership(mut leading_rx: watch::Receiver<bool>, metrics: Arc<Metrics>) {

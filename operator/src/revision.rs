@@ -120,6 +120,7 @@ fn snapshot_with(
         routes: _,
         traffic: _,
         session_affinity: _,
+        rate_limits: _,
         vars,
         secrets,
         services,

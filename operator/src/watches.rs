@@ -47,6 +47,9 @@ pub struct Watches {
     /// the right to write one there could otherwise direct other tenants' code and secrets to an
     /// address of its choice.
     pub namespace: String,
+    /// The Service of the routers in that namespace. Its ready endpoints are counted, because the
+    /// routers share rate limits.
+    pub router_service: Option<String>,
     pub index: SharedIndex,
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
@@ -81,8 +84,14 @@ impl Watches {
             watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
             watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
             watch(Api::all(client.clone()), "Secret", not_helms, Change::Secret, &self.metrics),
-            watch(slices, "EndpointSlice", of_pools, Change::Slice, &self.metrics),
+            watch(slices.clone(), "EndpointSlice", of_pools, Change::Slice, &self.metrics),
         ]);
+        if let Some(service) = &self.router_service {
+            let of_routers = format!("kubernetes.io/service-name={service}");
+            let of_routers = any().labels(&of_routers);
+            let kind = "RouterEndpointSlice";
+            observed.push(watch(slices, kind, of_routers, Change::RouterSlice, &self.metrics));
+        }
         let mut unsynced = HashSet::from([
             "Worker",
             "WorkerRevision",
@@ -131,6 +140,7 @@ impl Watches {
     }
 
     fn publish(&self, touched: Touched, published: &mut Published) {
+        touched.routers.inspect(|count| self.catalog.set_routers(*count));
         for node in touched.nodes {
             self.catalog.set_node(node);
         }

@@ -72,6 +72,8 @@ codes! {
     WallLimitExceeded = "wall_limit_exceeded", 504, DeadlineExceeded;
     /// The isolate exceeded `limits.memoryMiB`.
     MemoryLimitExceeded = "memory_limit_exceeded", 503, ResourceExhausted;
+    /// The client, the Worker or its namespace has exceeded `rateLimits`.
+    RateLimited = "rate_limited", 429, ResourceExhausted;
     /// Workers called one another more than 16 times in a row.
     LoopDetected = "loop_detected", 508, FailedPrecondition;
     /// There is no capacity for this request now.

@@ -7,7 +7,7 @@
 //!  client ─HTTP──────►│ front ─► path: match ─► admit ─► pick ─► forward ─┼─► shard
 //!                     └───────────────────────────────────────────────────┘
 //!  node, operator ─gRPC──► internal: look up by name ─► the same from admit on
-//!                       thread 1 … one per core, sharing nothing but the addresses
+//!                       thread 1 … one per core, sharing only the addresses and rate limits
 //! ```
 //!
 //! | group | what it is | may depend on |
@@ -15,12 +15,13 @@
 //! | `front` | listeners, a request's path, responses, calls from inside the platform | all |
 //! | `tunnel` | WebSockets | `clients`, `upstream` |
 //! | `upstream` | shards: picking, connections, attempts, retries | `table` |
-//! | [`table`] | what the catalog says: routes, the ring of shards | |
+//! | [`table`] | what the catalog says: routes, the ring of shards, rate limits | |
 //! | `clients` | clients' connections: filtering, and what each may take | |
 //! | `https` | TLS towards clients: certificates and handshakes | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use `meters`, `quota` and `trace`.
+//! `server` is the operators' server of the catalog. Any group may use `meters`, `quota`, [`rate`]
+//! and `trace`.
 //! `thread` is what one serving thread owns, of every group but `front`. `metrics` is the metrics of
 //! all groups.
 //!
@@ -41,6 +42,7 @@ mod https;
 mod meters;
 mod metrics;
 mod quota;
+pub mod rate;
 mod router;
 mod server;
 mod sites;

@@ -154,6 +154,7 @@ impl Router {
             https: config.https.map(|(_, https)| https),
             trusted_proxies: config.trusted_proxies,
             sites: sites.clone(),
+            limited_clients: Arc::default(),
         };
 
         let mut threads = Vec::new();

@@ -8,10 +8,12 @@
 //! - [`route`]: which Worker a host and path belong to.
 //! - [`traffic`]: which of a Worker's revisions serves a request.
 //! - [`ring`]: which shards a Worker's requests go to, in order.
+//! - [`Rates`]: the rate limits of a Worker.
 //! - `shares`: how evenly the ring distributes Workers, as metrics.
 //!
-//! Depends on no other module of the crate. Pure except for the publication.
+//! Depends on [`rate`](crate::rate) alone. Pure except for the publication.
 
+mod rates;
 pub mod ring;
 pub mod route;
 pub(crate) mod shares;
@@ -19,6 +21,7 @@ pub mod traffic;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +32,8 @@ use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{self, WatchResponse, node};
 use tenon_proto::id::{RevisionDigest, ShardId, SiteId, WorkerId};
 
+use crate::rate::Bucket;
+pub use crate::table::rates::{Limited, Rates};
 use crate::table::ring::{Key, Ring, Seed};
 use crate::table::route::{Route, Routes};
 use crate::table::traffic::Traffic;
@@ -51,6 +56,10 @@ pub struct Table {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
     /// Increases whenever a node has changed.
     nodes_version: u64,
+    /// The number of routers, which share rate limits. 0 if unknown.
+    routers: u32,
+    /// The state of the rate limits of namespaces, by namespace and pool.
+    namespaces: BTreeMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
 }
 
 /// The parts of a Worker, with one of its revisions, that the path of a request needs.
@@ -73,6 +82,8 @@ pub struct Worker {
     pub assets: Option<Assets>,
     /// How its requests are divided, if several revisions serve them.
     traffic: Option<Box<Traffic>>,
+    /// The rates of the requests of clients, if any is limited. All revisions share them.
+    pub rates: Option<Arc<Rates>>,
 }
 
 /// The static files of a Worker.
@@ -143,6 +154,7 @@ impl Table {
                 Ok(mut worker) => {
                     let last = self.workers.get(&worker.id).map(|last| &**last);
                     worker.announce(last, announced);
+                    worker.keep_rates(last, &mut self.namespaces);
                     changed.push(Arc::new(worker));
                 }
                 Err(error) => tracing::error!(%error, "skipped an invalid Worker of the catalog"),
@@ -165,6 +177,9 @@ impl Table {
             self.workers.insert(worker.id.clone(), worker);
         }
         self.apply_nodes(message.nodes, &message.removed_nodes);
+        if message.routers != 0 {
+            self.routers = message.routers;
+        }
     }
 
     fn apply_nodes(&mut self, nodes: Vec<catalog::Node>, removed: &[String]) {
@@ -212,6 +227,11 @@ impl Table {
     /// Returns the existing Workers among those that this one may call.
     pub fn services_of(&self, worker: &Worker) -> impl Iterator<Item = &Arc<Worker>> {
         worker.services.iter().filter_map(|id| self.workers.get(id))
+    }
+
+    /// Returns the number of routers, which share rate limits.
+    pub fn routers(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.routers).unwrap_or(NonZeroU32::MIN)
     }
 
     /// Returns a pool by name, or `None` if none of its nodes is ready.
@@ -323,7 +343,9 @@ impl Worker {
         };
         let routes = entry.routes.iter().map(|route| Route::new(&route.host, &route.path));
         let worker = Self::with_revision(&id, &pool, &revision)?;
-        Ok(Self { routes: routes.collect(), traffic, ..worker })
+        let mut worker = Self { routes: routes.collect(), traffic, ..worker };
+        worker.set_rates(entry.rate_limits.as_ref().and_then(Rates::new).map(Arc::new));
+        Ok(worker)
     }
 
     /// Returns a Worker with one revision and without routes.
@@ -346,6 +368,7 @@ impl Worker {
             services: revision.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
             assets: revision.assets.map(|assets| Assets::new(id, assets)).transpose()?,
             traffic: None,
+            rates: None,
         })
     }
 
@@ -355,6 +378,8 @@ impl Worker {
             && self.pool == other.pool
             && self.routes == other.routes
             && self.traffic == other.traffic
+            && self.rates.as_ref().map(|rates| rates.all())
+                == other.rates.as_ref().map(|rates| rates.all())
     }
 
     /// Returns whether this runs the same revision as another.

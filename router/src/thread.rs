@@ -30,6 +30,7 @@ use crate::https::Https;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::quota::{Account, Hold, Peer, Quota};
+use crate::rate;
 use crate::sites::Sites;
 use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
@@ -52,6 +53,8 @@ pub(crate) struct RouterThread {
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) sites: Sites,
+    /// The rate limits of clients, which all threads share.
+    pub(crate) limited_clients: Arc<rate::Clients>,
     /// The metrics of clients.
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
@@ -107,6 +110,8 @@ pub(crate) struct Shared {
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) sites: Sites,
+    /// The rate limits of clients.
+    pub(crate) limited_clients: Arc<rate::Clients>,
 }
 
 struct TableCache {
@@ -122,7 +127,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, trusted_proxies, sites }: Shared,
+        Shared { tls, https, trusted_proxies, sites, limited_clients }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
@@ -146,6 +151,7 @@ impl RouterThread {
             https,
             trusted_proxies,
             sites,
+            limited_clients,
             meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics: metrics.clients.thread(name),

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rate::RateLimits;
 use super::traffic::{AcceptedTarget, MAX_TARGETS, SessionAffinity};
 use crate::Condition;
 
@@ -97,6 +98,9 @@ pub struct Accepted {
     /// Part of a request that selects its revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
+    /// Rates of the requests of clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limits: Option<RateLimits>,
     /// Digest by which nodes know the revision, if it binds Secrets: nodes that hold it continue to
     /// serve it if a Secret is deleted. It is salted with the uids of the Secrets, so their values
     /// cannot be guessed from it.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tenon_proto::catalog::{Route, SessionAffinity, Variant, Worker};
+use tenon_proto::catalog::{RateLimits, Route, SessionAffinity, Variant, Worker};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
@@ -19,6 +19,8 @@ pub struct Deployment {
     pub routes: Vec<Route>,
     /// Part of a request that selects its revision.
     pub session_affinity: Option<SessionAffinity>,
+    /// Rates of the requests of clients.
+    pub rate_limits: Option<RateLimits>,
     /// At least one. The first serves the requests that remain after the shares of the others.
     pub shares: Vec<Share>,
 }
@@ -83,6 +85,7 @@ impl Deployment {
             pool: pool.into(),
             routes,
             session_affinity: None,
+            rate_limits: None,
             shares: vec![Share::whole(revision)],
         }
     }
@@ -109,6 +112,7 @@ impl Deployment {
             assets: revision.assets.clone(),
             variants: others.iter().map(Share::variant).chain(alone).collect(),
             session_affinity: self.session_affinity.clone(),
+            rate_limits: self.rate_limits,
         })
     }
 }

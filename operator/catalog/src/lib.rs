@@ -170,6 +170,14 @@ impl Catalog {
         self.announce(&deployed);
     }
 
+    /// Sets the number of routers that are ready, which share rate limits. Without any, the next one
+    /// counts as the only one.
+    pub fn set_routers(&self, count: u32) {
+        let mut deployed = self.write();
+        deployed.state.set_routers(count.max(1));
+        self.announce(&deployed);
+    }
+
     /// Returns the nodes in the catalog, sorted by name.
     pub fn nodes(&self) -> Vec<Node> {
         let mut nodes: Vec<_> = self.read().state.nodes().cloned().collect();

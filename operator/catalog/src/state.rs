@@ -50,6 +50,7 @@ pub struct State {
 enum Key {
     Worker(WorkerId),
     Node(Arc<str>),
+    Routers,
 }
 
 struct Entry {
@@ -62,6 +63,8 @@ struct Entry {
 enum Value {
     Worker(Worker),
     Node(Node),
+    /// The number of routers that are ready.
+    Routers(u32),
 }
 
 /// Position of one watcher.
@@ -135,17 +138,22 @@ impl State {
         self.remove(Key::Node(name.into()))
     }
 
+    /// Sets the number of routers that are ready. Returns whether that changed anything.
+    pub fn set_routers(&mut self, count: u32) -> bool {
+        self.set(Key::Routers, Value::Routers(count))
+    }
+
     pub fn worker(&self, id: &WorkerId) -> Option<&Worker> {
         match self.entries.get(&Key::Worker(id.clone()))?.value.as_ref()? {
             Value::Worker(worker) => Some(worker),
-            Value::Node(_) => None,
+            Value::Node(_) | Value::Routers(_) => None,
         }
     }
 
     pub fn node(&self, name: &str) -> Option<&Node> {
         match self.entries.get(&Key::Node(name.into()))?.value.as_ref()? {
             Value::Node(node) => Some(node),
-            Value::Worker(_) => None,
+            Value::Worker(_) | Value::Routers(_) => None,
         }
     }
 
@@ -265,6 +273,7 @@ impl State {
                     bytes += node.encoded_len();
                     response.nodes.push(node.clone());
                 }
+                (Some(Value::Routers(count)), _) => response.routers = *count,
                 (None, _) if matches!(walk.phase, Phase::Snapshot { begun_at } if version <= begun_at) =>
                     {}
                 (None, Key::Worker(id)) => {
@@ -275,6 +284,8 @@ impl State {
                     bytes += name.len();
                     response.removed_nodes.push(name.to_string());
                 }
+                // The number is set and never removed.
+                (None, Key::Routers) => {}
             }
             if bytes >= PART_BYTES {
                 return;

@@ -20,7 +20,10 @@ pub enum Change {
     Pool(Watched<RuntimePool>),
     ConfigMap(Watched<ConfigMap>),
     Secret(Watched<Secret>),
+    /// Of a pool's nodes.
     Slice(Watched<EndpointSlice>),
+    /// Of the routers.
+    RouterSlice(Watched<EndpointSlice>),
 }
 
 /// The state of one object according to a watch.
@@ -35,6 +38,8 @@ pub struct Touched {
     pub workers: BTreeSet<WorkerId>,
     pub nodes: Vec<Node>,
     pub removed_nodes: Vec<String>,
+    /// The number of routers that are ready, if it may have changed.
+    pub routers: Option<u32>,
 }
 
 impl Touched {

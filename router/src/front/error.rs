@@ -4,13 +4,16 @@
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header};
 use serde_json::json;
 use tenon_proto::failure::{Failure, FailureCode};
 
 use crate::front::handshake;
+use crate::table::Limited;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Returns the response to a request that failed.
@@ -46,6 +49,22 @@ pub(crate) fn response(failure: &Failure, request: &Parts, request_id: &str) -> 
         }
     }
     response
+}
+
+/// Adds the headers of a response to a request that exceeds a rate limit: `RateLimit` and
+/// `RateLimit-Policy` of the IETF's draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After`.
+pub(crate) fn add_rate_limit(headers: &mut HeaderMap, Limited { limit, rate, wait }: &Limited) {
+    // Whole seconds, rounded up.
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let quota = rate.per_second;
+    let values = [
+        (RATE_LIMIT, format!("\"{limit}\";r=0;t={seconds}")),
+        (RATE_LIMIT_POLICY, format!("\"{limit}\";q={quota};w=1")),
+        (header::RETRY_AFTER, seconds.to_string()),
+    ];
+    for (name, value) in values {
+        headers.insert(name, value.parse().expect("digits and names are valid in headers"));
+    }
 }
 
 /// Returns the Retry-After of a transient failure, in seconds.

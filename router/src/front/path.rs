@@ -39,7 +39,7 @@ use crate::front::scheme::Scheme;
 use crate::front::session;
 use crate::front::target::Target;
 use crate::meters::Outcome;
-use crate::table::Worker;
+use crate::table::{Limited, Worker};
 use crate::thread::{self, Accounts, RouterThread};
 use crate::trace::{self, LoggedRequest, Trace};
 use crate::tunnel::Tunnel;
@@ -84,8 +84,9 @@ pub(crate) async fn serve(
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
         }
-        Err(failure) => {
+        Err(Refused { failure, limited }) => {
             let mut response = error::response(&failure, &parts, &request_id);
+            limited.inspect(|limited| error::add_rate_limit(response.headers_mut(), limited));
             if parts.extensions.get() == Some(&Refusal::TooLong) {
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             }
@@ -132,13 +133,13 @@ async fn answer(
     body: Incoming,
     upgrade: OnUpgrade,
     trace: &mut Trace,
-) -> Result<Response<ResponseBody>, Failure> {
+) -> Result<Response<ResponseBody>, Refused> {
     let Caller { address, scheme: _, client, accounts } = caller;
     // Clients behind a proxy share its connections, and not what each may have in flight.
     let behind_proxy = sender.is_trusted.then(|| thread.accounts(sender.address));
     let accounts = behind_proxy.as_ref().unwrap_or(accounts);
     if let Some(refusal) = parts.extensions.get() {
-        return Err(refused(*refusal));
+        return Err(refused(*refusal).into());
     }
     // Match. To the Worker a WebSocket request is a GET, however the client made it.
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
@@ -170,6 +171,10 @@ async fn answer(
         if let Some(answer) = answer {
             return Ok(response::of_file(answer, permit, client));
         }
+    }
+
+    if let Some(rates) = &worker.rates {
+        rates.admit(worker.key.get(), accounts.peer, &thread.limited_clients, view.routers())?;
     }
 
     // Admit. A small body is read before the request takes a permit, so that no permit waits for a
@@ -222,13 +227,42 @@ async fn answer(
 
     // Answer.
     let Some((handshake, tunnel)) = tunnel else {
-        return response::of(method, reply, permit, client);
+        return Ok(response::of(method, reply, permit, client)?);
     };
     if response::switches_protocols(&reply) {
         return Ok(response::tunnel(&handshake, tunnel, reply));
     }
     let response = response::of(method, reply, permit, client)?;
-    if handshake.mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
+    if handshake.mistakes(response.status()) { Err(no_websocket().into()) } else { Ok(response) }
+}
+
+/// The reason why a request has no response of its Worker.
+struct Refused {
+    failure: Failure,
+    /// The rate limit that the request has exceeded.
+    limited: Option<Limited>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, limited: None }
+    }
+}
+
+impl From<Limited> for Refused {
+    fn from(limited: Limited) -> Self {
+        let whose = match limited.limit {
+            "client" => "the client",
+            "namespace" => "the Worker's namespace",
+            _ => "the Worker",
+        };
+        let message = format!(
+            "{whose} has more than {} requests per second; retry later",
+            limited.rate.per_second
+        );
+        let failure = Failure::new(FailureCode::RateLimited, Phase::Admission, message);
+        Self { failure, limited: Some(limited) }
+    }
 }
 
 fn refused(refusal: Refusal) -> Failure {

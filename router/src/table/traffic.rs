@@ -130,6 +130,12 @@ impl Worker {
         variants.flat_map(|variant| variant.routes.iter().map(|route| (route, &variant.worker)))
     }
 
+    /// Calls a function with each variant of a new entry, which nothing shares yet.
+    pub(super) fn for_each_variant(&mut self, change: impl FnMut(&mut Self)) {
+        let variants = self.traffic.iter_mut().flat_map(|traffic| &mut traffic.variants);
+        variants.filter_map(|variant| Arc::get_mut(&mut variant.worker)).for_each(change);
+    }
+
     /// Sets the time at which each revision was announced.
     ///
     /// # Arguments
@@ -141,12 +147,7 @@ impl Worker {
             last.map_or(now, |last| last.announced)
         };
         self.announced = known(&self.digest);
-        for variant in self.traffic.iter_mut().flat_map(|traffic| &mut traffic.variants) {
-            // A new entry is not shared yet.
-            if let Some(worker) = Arc::get_mut(&mut variant.worker) {
-                worker.announced = known(&worker.digest);
-            }
-        }
+        self.for_each_variant(|variant| variant.announced = known(&variant.digest));
     }
 }
 

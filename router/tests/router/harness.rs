@@ -189,5 +189,6 @@ pub(crate) fn worker(id: &str, host: &str) -> Worker {
         assets: None,
         variants: Vec::new(),
         session_affinity: None,
+        rate_limits: None,
     }
 }

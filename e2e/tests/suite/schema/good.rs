@@ -12,6 +12,9 @@ pub fn workers() -> Vec<Value> {
             {"revision": "good-91bc03e7aa", "percent": 90, "tag": "old"}, {"percent": 10, "tag": "next"},
         ],
         "sessionAffinity": {"cookie": "session"},
+        "rateLimits": {
+            "worker": {"requestsPerSecond": 500, "burst": 1000}, "client": {"requestsPerSecond": 10},
+        },
         "vars": {"GREETING": "Hello"},
         "secrets": [
             {"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}},
@@ -136,6 +139,7 @@ pub fn pool() -> Value {
         "drainGraceSeconds": 900,
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
         "limits": {"default": {"cpuMs": 50, "memoryMiB": 64}, "max": {"cpuMs": 50, "memoryMiB": 64}},
+        "rateLimits": {"namespace": {"requestsPerSecond": 1000, "burst": 2000}},
         "egress": {
             "allowCidrs": ["10.1.0.0/16", "fd00:1::/32"],
             "denyCidrs": ["203.0.113.0/24"],

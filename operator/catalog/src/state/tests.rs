@@ -17,6 +17,7 @@ struct Client {
 struct Table {
     workers: BTreeMap<String, Worker>,
     nodes: BTreeMap<String, Node>,
+    routers: u32,
 }
 
 impl Table {
@@ -25,6 +26,9 @@ impl Table {
         response.removed_nodes.iter().for_each(|name| drop(self.nodes.remove(name)));
         self.workers.extend(response.workers.into_iter().map(|worker| (worker.id.clone(), worker)));
         self.nodes.extend(response.nodes.into_iter().map(|node| (node.name.clone(), node)));
+        if response.routers != 0 {
+            self.routers = response.routers;
+        }
     }
 }
 
@@ -73,6 +77,7 @@ fn table(state: &State) -> Table {
         match value {
             Value::Worker(worker) => drop(table.workers.insert(worker.id.clone(), worker.clone())),
             Value::Node(node) => drop(table.nodes.insert(node.name.clone(), node.clone())),
+            Value::Routers(count) => table.routers = *count,
         }
     }
     table
@@ -193,6 +198,7 @@ enum Event {
     RemoveWorker(u8),
     SetNode(u8),
     RemoveNode(u8),
+    SetRouters(u32),
     /// The watcher reads one message.
     Read,
     /// The watcher reconnects with its cursor, at any point of its reading.
@@ -206,6 +212,7 @@ fn event() -> impl Strategy<Value = Event> {
         name.clone().prop_map(Event::RemoveWorker),
         name.clone().prop_map(Event::SetNode),
         name.prop_map(Event::RemoveNode),
+        (1..4u32).prop_map(Event::SetRouters),
         Just(Event::Read),
         Just(Event::Reconnect),
     ]
@@ -222,6 +229,7 @@ proptest! {
                 Event::RemoveWorker(name) => drop(state.remove_worker(&WorkerId::new("shop", &name.to_string()))),
                 Event::SetNode(name) => drop(state.set_node(node(&name.to_string()))),
                 Event::RemoveNode(name) => drop(state.remove_node(&name.to_string())),
+                Event::SetRouters(count) => drop(state.set_routers(count)),
                 Event::Read => state.next(&mut walk).unwrap().into_iter().for_each(|response| client.apply(response)),
                 Event::Reconnect => {
                     client.pending = Table::default();

@@ -8,13 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenon_crds::{Accepted, AcceptedTarget, ConditionStatus, WorkerStatus};
+use tenon_crds::{Accepted, AcceptedTarget, ConditionStatus, PoolRateLimits, WorkerStatus};
 use tenon_proto::catalog;
 use tenon_proto::id::RevisionDigest;
 
 use super::fault::{Fault, NOT_ACKNOWLEDGED, PROPAGATING};
 use crate::acknowledgement::Acknowledgement;
 use crate::index::{Candidate, Published};
+use crate::limits;
 use crate::revision;
 
 /// What has to happen before an accepted revision is ready.
@@ -68,9 +69,10 @@ fn was_acknowledged(before: &WorkerStatus, revision: &str, accepted: &Accepted) 
 /// Returns whether routers serve both alike. A digest is recorded later.
 fn are_same(before: &Accepted, accepted: &Accepted) -> bool {
     let placement = |accepted: &Accepted| {
-        let Accepted { pool, routes, traffic, session_affinity, digest: _ } = accepted.clone();
+        let Accepted { pool, routes, traffic, session_affinity, rate_limits, digest: _ } =
+            accepted.clone();
         let traffic = traffic.into_iter().map(|target| AcceptedTarget { digest: None, ..target });
-        (pool, routes, traffic.collect::<Vec<_>>(), session_affinity)
+        (pool, routes, traffic.collect::<Vec<_>>(), session_affinity, rate_limits)
     };
     placement(before) == placement(accepted)
 }
@@ -96,6 +98,7 @@ fn announced<'a>(
     let is_it = entry.pool == accepted.pool
         && revision::accepted_routes(accepted).eq(entry.routes.iter().cloned())
         && entry.session_affinity == revision::session_affinity(accepted)
+        && has_rates(entry, accepted)
         && shares == announced_shares(entry)
         && hosts.collect::<BTreeSet<_>>() == preview_hosts(entry);
     is_it.then_some(acknowledged)
@@ -120,6 +123,16 @@ fn announced_shares(entry: &catalog::Worker) -> BTreeMap<Vec<u8>, u32> {
     let divided: u32 = shares.values().sum();
     *shares.entry(entry.digest.clone()).or_default() += 100_u32.saturating_sub(divided);
     shares
+}
+
+/// Returns whether an entry has the accepted rates. The pool's rate is not part of what is accepted.
+fn has_rates(entry: &catalog::Worker, accepted: &Accepted) -> bool {
+    let without_pool = |rates: Option<catalog::RateLimits>| {
+        let rates = rates.unwrap_or_default();
+        (rates.worker, rates.client)
+    };
+    let expected = limits::rates(accepted.rate_limits, PoolRateLimits::default());
+    without_pool(entry.rate_limits) == without_pool(expected)
 }
 
 fn preview_hosts(entry: &catalog::Worker) -> BTreeSet<&str> {

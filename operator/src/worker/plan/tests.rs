@@ -5,7 +5,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use tenon_catalog::{Deployment, Digest, Share};
-use tenon_crds::{Limits, PoolLimits, Schedule, Worker};
+use tenon_crds::{Limits, PoolLimits, PoolRateLimits, Schedule, Worker};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{ArtifactDigest, RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
@@ -14,6 +14,7 @@ use super::*;
 use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
 use crate::index::Published;
+use crate::limits;
 
 mod artifact;
 mod progress;
@@ -86,6 +87,7 @@ fn announced(
         pool: accepted.pool.clone(),
         routes: revision::accepted_routes(accepted).collect(),
         session_affinity: revision::session_affinity(accepted),
+        rate_limits: limits::rates(accepted.rate_limits, PoolRateLimits::default()),
         shares: shares.collect(),
     };
     let serving = deployment.shares.iter();
