@@ -64,6 +64,7 @@ router:
 runtimeNode: {serviceAccount: {annotations: {an: annotation}}}
 runtimePool:
   limits: {default: {cpuMs: 10}, max: {cpuMs: 100}}
+  rateLimits: {namespace: {requestsPerSecond: 1000, burst: 2000}}
   egress: {allowCidrs: [10.0.0.0/8], proxy: {url: "http://proxy.example.com:3128"}}
   runtimeClassName: gvisor
   nodeSelector: {disk: fast}

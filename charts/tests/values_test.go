@@ -39,7 +39,7 @@ type value struct {
 }
 
 // Maps that are documented as one value, because their keys are the user's or Kubernetes'.
-var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|runtimePool\.(limits|egress))$`)
+var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|runtimePool\.(limits|rateLimits|egress))$`)
 
 func documented(t *testing.T, chart string) []value {
 	t.Helper()
@@ -213,6 +213,7 @@ var others = map[string]string{
 	"externalTrafficPolicy":     "Local",
 	"loadBalancerSourceRanges":  "[192.0.2.0/24]",
 	"runtimePool.limits":        "{max: {cpuMs: 1}}",
+	"runtimePool.rateLimits":    "{namespace: {requestsPerSecond: 1}}",
 	"runtimePool.egress":        "{denyCidrs: [192.0.2.0/24]}",
 	"clientsFrom":               "[{podSelector: {}}]",
 	"metricsFrom":               "[{podSelector: {}}]",
