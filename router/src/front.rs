@@ -20,7 +20,7 @@
 //! - [`path`]: the path of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`]: the
 //!   parts of a request that the router interprets.
-//! - [`forwarded`]: the client behind proxies; [`https`](mod@https): redirects to https.
+//! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects to https.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
@@ -38,13 +38,14 @@ pub(crate) mod headers;
 mod https;
 pub(crate) mod internal;
 pub(crate) mod path;
+mod proxy_protocol;
 pub(crate) mod response;
 pub(crate) mod scheme;
 mod session;
 pub(crate) mod target;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -74,6 +75,9 @@ const IN_A_ROW: usize = 8;
 /// The pause after a failed accept. The cause is nearly always a temporary lack of file
 /// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The time for which a load balancer may delay the header of the PROXY protocol.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A thread's listeners.
 pub(crate) struct Listeners<L> {
@@ -237,11 +241,15 @@ impl Front {
                     Scheme::Https => crate::https::MEMORY,
                 };
                 let Some(admitted) = thread.clients.admit(peer.ip(), tls) else { return };
-                let accounts = thread.accounts(peer.ip());
                 let client = admitted.0.clone();
-                let caller = Caller { address: peer.ip(), scheme, client, accounts };
                 spawn_local(async move {
-                    log_end(peer, connection::serve_client(thread, stream, caller, stage_rx).await);
+                    let served = async {
+                        let (stream, address) = identify(&thread, stream, peer.ip()).await?;
+                        let accounts = thread.accounts(address);
+                        let caller = Caller { address, scheme, client, accounts };
+                        connection::serve_client(thread, stream, caller, stage_rx).await
+                    };
+                    log_end(peer, served.await);
                     drop((admitted, gauge));
                 });
             }
@@ -256,6 +264,21 @@ impl Front {
             }
         }
     }
+}
+
+/// Returns the stream of a connection with the address of its client, which a load balancer names by
+/// the PROXY protocol.
+async fn identify(
+    thread: &RouterThread,
+    mut stream: TcpStream,
+    peer: IpAddr,
+) -> io::Result<(TcpStream, IpAddr)> {
+    if !thread.trusted_proxies.use_proxy_protocol(peer) {
+        return Ok((stream, peer));
+    }
+    let header = tokio::time::timeout(HEADER_TIMEOUT, proxy_protocol::read(&mut stream)).await;
+    let client = header.map_err(io::Error::from)??;
+    Ok((stream, client.unwrap_or(peer)))
 }
 
 fn log_end(peer: SocketAddr, served: Served) {

@@ -73,6 +73,11 @@ struct Args {
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     trusted_proxies: Vec<IpNet>,
 
+    /// Connections from --trusted-proxies begin with a header of the PROXY protocol, version 1 or 2,
+    /// which names the client. A connection from there without such a header is closed.
+    #[arg(long, env = "TENON_PROXY_PROTOCOL", requires = "trusted_proxies")]
+    proxy_protocol: bool,
+
     /// Directory, for this process alone, for static files of Workers. Defaults to a temporary one.
     #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
     assets_cache_dir: Option<PathBuf>,
@@ -172,7 +177,8 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
     Ok(Config {
         name: format!("router/{name}"),
         listen: args.listen,
-        trusted_proxies: TrustedProxies::new(args.trusted_proxies.iter().copied()),
+        trusted_proxies: TrustedProxies::new(args.trusted_proxies.iter().copied())
+            .with_proxy_protocol(args.proxy_protocol),
         https: https.map(|https| (args.https_listen, https)),
         internal_listen: args.inner_listen,
         catalog: args.catalog.clone(),

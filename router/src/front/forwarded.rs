@@ -17,16 +17,30 @@ use crate::front::scheme::Scheme;
 
 /// The networks of proxies that are trusted.
 #[derive(Clone, Debug, Default)]
-pub struct TrustedProxies(Arc<[IpNet]>);
+pub struct TrustedProxies {
+    networks: Arc<[IpNet]>,
+    use_proxy_protocol: bool,
+}
 
 impl TrustedProxies {
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> Self {
-        Self(networks.into_iter().collect())
+        Self { networks: networks.into_iter().collect(), use_proxy_protocol: false }
+    }
+
+    /// Sets whether the proxies begin each connection with a header of the PROXY protocol.
+    #[must_use]
+    pub fn with_proxy_protocol(self, use_proxy_protocol: bool) -> Self {
+        Self { use_proxy_protocol, ..self }
+    }
+
+    /// Returns whether connections from this address begin with a header of the PROXY protocol.
+    pub(crate) fn use_proxy_protocol(&self, address: IpAddr) -> bool {
+        self.use_proxy_protocol && self.contains(address)
     }
 
     fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.0.iter().any(|network| network.contains(&address))
+        self.networks.iter().any(|network| network.contains(&address))
     }
 }
 

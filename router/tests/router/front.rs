@@ -192,3 +192,17 @@ async fn a_trusted_proxy_reports_the_address_and_the_scheme_of_its_client() {
         assert_eq!(answer.header("echo-x-forwarded-for"), forwarded_for);
     }
 }
+
+#[tokio::test]
+async fn a_load_balancer_names_its_client_by_the_proxy_protocol() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let options = Options { trusted_proxies, proxy_protocol: true, ..Options::default() };
+    let scenario = Scenario::with_options(&[&node], options).await;
+    let request = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n";
+    let header = "PROXY TCP4 192.0.2.7 198.51.100.1 1234 80\r\n";
+    let answer = raw(scenario.addr(), format!("{header}{request}").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains("echo-x-forwarded-for: 192.0.2.7\r\n"), "{answer}");
+    assert_eq!(raw(scenario.addr(), request.as_bytes()).await, "", "a header was not required");
+}

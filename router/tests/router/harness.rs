@@ -61,6 +61,7 @@ pub(crate) struct Options {
     pub(crate) tls: Option<Tls>,
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) proxy_protocol: bool,
     pub(crate) threads: NonZeroUsize,
     /// In bytes.
     pub(crate) site_capacity: usize,
@@ -78,6 +79,7 @@ impl Default for Options {
             tls: None,
             https: None,
             trusted_proxies: Vec::new(),
+            proxy_protocol: false,
             threads: NonZeroUsize::new(2).unwrap(),
             site_capacity: 1 << 30,
         }
@@ -110,7 +112,8 @@ impl Scenario {
         let config = Config {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
-            trusted_proxies: TrustedProxies::new(options.trusted_proxies.clone()),
+            trusted_proxies: TrustedProxies::new(options.trusted_proxies.clone())
+                .with_proxy_protocol(options.proxy_protocol),
             https: options.https.clone().map(|https| (([127, 0, 0, 1], 0).into(), https)),
             internal_listen: ([127, 0, 0, 1], 0).into(),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),

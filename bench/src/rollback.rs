@@ -1,0 +1,166 @@
+//! Measures how a Worker's requests are divided among its revisions, and how fast it is rolled back,
+//! on a real control plane with three routers.
+//!
+//! ```text
+//!  old revision 90 %, new revision 10 % ──► requests to the three routers in turn ──► the share
+//!  new revision 100 %, old one          ──► patch spec.traffic ──► the last answer of the new one
+//! ```
+//!
+//! Requests continue while the Worker is rolled back, so that a failed one is seen.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tenon_crds::{ConditionStatus, Worker};
+use tenon_e2e::{Connection, Namespace, Platform, Router, Transport, answering, worker};
+use tokio::time::Instant;
+
+use crate::quantile::{median, quantile};
+
+const NAME: &str = "divided";
+
+/// The percentage of the new revision.
+const CANARY: i32 = 10;
+
+/// The number of rollbacks, and of their undoings.
+const ROLLBACKS: usize = 20;
+
+/// The time limit for a rollback.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Record {
+    pub requests: usize,
+    /// The number of requests that the new revision served.
+    canary: usize,
+    /// The times from a patch until each router serves only the other revision.
+    switches: Vec<Duration>,
+    /// The number of requests that failed while the Worker was rolled back.
+    pub failures: u64,
+}
+
+impl Record {
+    /// Returns by how much the measured share differs from the configured one, as a part of all
+    /// requests.
+    pub fn deviation(&self) -> f64 {
+        (self.canary as f64 / self.requests as f64 - f64::from(CANARY) / 100.0).abs()
+    }
+
+    pub fn p50(&self) -> Duration {
+        Duration::from_secs_f64(median(self.seconds()))
+    }
+
+    pub fn p99(&self) -> Duration {
+        Duration::from_secs_f64(quantile(self.seconds(), 0.99))
+    }
+
+    fn seconds(&self) -> Vec<f64> {
+        self.switches.iter().map(Duration::as_secs_f64).collect()
+    }
+}
+
+/// Starts the platform with three routers, measures, and stops it.
+///
+/// # Arguments
+/// * `requests` - the number of requests that are divided.
+///
+/// # Errors
+/// Fails if there is no control plane, or a request fails while no rollback is in progress.
+pub fn run(requests: usize) -> anyhow::Result<Record> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let platform = Platform::start().await.context("cannot start the platform")?;
+        let start = async |name| {
+            Router::start(name, Transport::Plain, platform.catalog(), platform.logs()).await
+        };
+        let others = [start("router-2").await?, start("router-3").await?];
+        let namespace = Namespace::create(&platform.cluster, "bench").await?;
+        let routers = [&platform.router, &others[0], &others[1]];
+        let mut connections = routers.map(Router::connection);
+        let host = namespace.host(NAME);
+
+        let old = deploy(&namespace, "old").await?;
+        let new = deploy(&namespace, "new").await?;
+        let traffic =
+            json!([{"revision": old, "percent": 100 - CANARY}, {"revision": new, "percent": CANARY}]);
+        patch(&namespace, &traffic).await?;
+        namespace.await_ready(NAME, ConditionStatus::True).await?;
+        let mut canary = 0;
+        for i in 0..requests {
+            let answer = connections[i % routers.len()].get(&host, "/").await?;
+            ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
+            canary += usize::from(answer.body == "new");
+        }
+
+        let (mut switches, mut failures) = (Vec::new(), 0);
+        for i in 0..2 * ROLLBACKS {
+            let (revision, body) = if i % 2 == 0 { (&new, "new") } else { (&old, "old") };
+            let traffic = json!([{"revision": revision, "percent": 100}]);
+            let (took, failed) =
+                switch(&namespace, &traffic, &mut connections, &host, body).await?;
+            failures += failed;
+            // The first one ends the division.
+            if i > 0 {
+                switches.push(took);
+            }
+        }
+        namespace.delete().await?;
+        platform.stop().await?;
+        Ok(Record { requests, canary, switches, failures })
+    })
+}
+
+/// Deploys code, and returns the name of its revision once it serves.
+async fn deploy(namespace: &Namespace, text: &str) -> anyhow::Result<String> {
+    namespace.apply(&worker(NAME, &answering(text))).await?;
+    namespace.await_ready(NAME, ConditionStatus::True).await?;
+    let status = namespace.worker(NAME).await?.status;
+    status.and_then(|status| status.latest_revision).context("the Worker has no revision")
+}
+
+async fn patch(namespace: &Namespace, traffic: &serde_json::Value) -> anyhow::Result<()> {
+    let patch = Patch::Merge(json!({"spec": {"traffic": traffic}}));
+    let workers: Api<Worker> = namespace.api();
+    workers.patch(NAME, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Changes the traffic, and sends requests to each router until it serves `body`. Returns the time
+/// until all do, and the number of failed requests.
+async fn switch(
+    namespace: &Namespace,
+    traffic: &serde_json::Value,
+    connections: &mut [Connection],
+    host: &str,
+    body: &str,
+) -> anyhow::Result<(Duration, u64)> {
+    let (began, mut failed) = (Instant::now(), 0);
+    let mut patched = std::pin::pin!(patch(namespace, traffic));
+    let mut is_patched = false;
+    loop {
+        if !is_patched {
+            tokio::select! {
+                biased;
+                done = &mut patched => { done?; is_patched = true; }
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        let mut serving = 0;
+        for connection in connections.iter_mut() {
+            match connection.get(host, "/").await {
+                Ok(answer) if answer.status == 200 => {
+                    serving += usize::from(answer.body == body);
+                }
+                _ => failed += 1,
+            }
+        }
+        if is_patched && serving == connections.len() {
+            return Ok((began.elapsed(), failed));
+        }
+        ensure!(began.elapsed() < LIMIT, "the routers do not serve {body:?} within {LIMIT:?}");
+    }
+}

@@ -1,0 +1,145 @@
+//! The PROXY protocol, versions 1 and 2: a header with which a load balancer begins a connection, to
+//! name the client behind it ([specification](https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt)).
+
+use std::io;
+use std::net::IpAddr;
+
+use ppp::{HeaderResult, PartialResult as _, v1, v2};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+
+/// The maximum length of a header, in bytes. The addresses take at most 52, and the additional
+/// fields of common load balancers some hundred.
+const MAX_HEADER: usize = 1024;
+
+/// Reads the header, and returns the client that it names. Returns `None` if the load balancer makes
+/// the connection itself, as for a health check, or does not know the client.
+///
+/// # Errors
+/// Fails if the connection does not begin with a header.
+pub(super) async fn read(stream: &mut TcpStream) -> io::Result<Option<IpAddr>> {
+    let mut header = Vec::new();
+    loop {
+        let mut bytes = [0; MAX_HEADER];
+        let room = MAX_HEADER - header.len();
+        // What follows the header stays in the socket.
+        let count = stream.peek(&mut bytes[..room]).await?;
+        if count == 0 {
+            return Err(invalid("the connection ended or the header is too long"));
+        }
+        let known = header.len();
+        header.extend_from_slice(&bytes[..count]);
+        let parsed = HeaderResult::parse(&header);
+        if parsed.is_incomplete() {
+            stream.read_exact(&mut bytes[..count]).await?;
+            continue;
+        }
+        let (length, client) = match parsed {
+            HeaderResult::V1(Ok(header)) => (header.header.len(), client_v1(&header.addresses)),
+            HeaderResult::V2(Ok(header)) => (header.len(), client_v2(&header)),
+            HeaderResult::V1(Err(_)) | HeaderResult::V2(Err(_)) => {
+                return Err(invalid(
+                    "the connection does not begin with a header of the PROXY protocol",
+                ));
+            }
+        };
+        stream.read_exact(&mut bytes[..length - known]).await?;
+        return Ok(client);
+    }
+}
+
+fn client_v1(addresses: &v1::Addresses) -> Option<IpAddr> {
+    match addresses {
+        v1::Addresses::Tcp4(addresses) => Some(addresses.source_address.into()),
+        v1::Addresses::Tcp6(addresses) => Some(addresses.source_address.into()),
+        v1::Addresses::Unknown => None,
+    }
+}
+
+fn client_v2(header: &v2::Header<'_>) -> Option<IpAddr> {
+    match (header.command, &header.addresses) {
+        (v2::Command::Proxy, v2::Addresses::IPv4(addresses)) => {
+            Some(addresses.source_address.into())
+        }
+        (v2::Command::Proxy, v2::Addresses::IPv6(addresses)) => {
+            Some(addresses.source_address.into())
+        }
+        _ => None,
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Reads a header that arrives in these pieces, and returns the client and what follows.
+    async fn received(pieces: Vec<Vec<u8>>) -> io::Result<(Option<IpAddr>, String)> {
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let address = listener.local_addr()?;
+        let sender = tokio::spawn(async move {
+            let mut stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            for piece in pieces {
+                stream.write_all(&piece).await?;
+                tokio::task::yield_now().await;
+            }
+            io::Result::Ok(stream)
+        });
+        let (mut stream, _) = listener.accept().await?;
+        let client = read(&mut stream).await?;
+        drop(sender.await.unwrap()?);
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await?;
+        Ok((client, rest))
+    }
+
+    fn version_2(command: v2::Command) -> Vec<u8> {
+        let addresses: (SocketAddr, SocketAddr) =
+            ("[2001:db8::7]:1234".parse().unwrap(), "[2001:db8::1]:443".parse().unwrap());
+        let version = v2::Version::Two | command;
+        v2::Builder::with_addresses(version, v2::Protocol::Stream, addresses).build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn both_versions_name_the_client_and_leave_the_request() {
+        let line = b"PROXY TCP4 192.0.2.7 198.51.100.1 1234 80\r\n";
+        let whole = [&line[..], b"GET /"].concat();
+        let expected = (Some("192.0.2.7".parse().unwrap()), "GET /".to_owned());
+        assert_eq!(received(vec![whole.clone()]).await.unwrap(), expected);
+        let single: Vec<_> = whole.iter().map(|byte| vec![*byte]).collect();
+        assert_eq!(received(single).await.unwrap(), expected);
+        let binary = [&version_2(v2::Command::Proxy)[..], b"GET /"].concat();
+        let expected = (Some("2001:db8::7".parse().unwrap()), "GET /".to_owned());
+        assert_eq!(received(vec![binary.clone()]).await.unwrap(), expected);
+        let (start, end) = binary.split_at(20);
+        assert_eq!(received(vec![start.to_vec(), end.to_vec()]).await.unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_health_check_of_the_load_balancer_names_no_client() {
+        let local = [&version_2(v2::Command::Local)[..], b"GET /"].concat();
+        assert_eq!(received(vec![local]).await.unwrap(), (None, "GET /".to_owned()));
+        let unknown = b"PROXY UNKNOWN\r\nGET /".to_vec();
+        assert_eq!(received(vec![unknown]).await.unwrap(), (None, "GET /".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_header_is_refused() {
+        for bytes in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], b"PROXY TCP4 nonsense\r\n", b"PROXY TCP4 1.2.3"]
+        {
+            assert!(received(vec![bytes.to_vec()]).await.is_err(), "{bytes:?}");
+        }
+        let endless = [&version_2(v2::Command::Proxy)[..14], &[0xff, 0xff], &[0; 4096]].concat();
+        assert!(received(vec![endless]).await.is_err());
+    }
+}
